@@ -1,0 +1,432 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client's end of the RPC contract: what a nova-compute or a scheduler imports.
+
+::
+
+    api = PlacementAPI(transport_url="rabbit://user:secret@broker/")
+    api.claim_allocations(context, Claim(
+        consumer_uuid=instance.uuid, project_id=instance.project_id, user_id=instance.user_id,
+        allocations={node.uuid: {"VCPU": 2, "MEMORY_MB": 2048}}))
+
+A call returns the result, or raises an error of :mod:`placement_rpc.exception`. What may
+succeed later is tried again until the call's deadline, always under the same request id, so
+that it is done once however often it is sent.
+"""
+
+import random
+import time
+import uuid
+
+from oslo_context import context as oslo_context
+
+from placement_rpc import bus, callers, exception
+from placement_rpc import conf as configuration
+from placement_rpc.context import RequestContext
+from placement_rpc.objects.aggregate import ProviderAggregates
+from placement_rpc.objects.claim import ClaimList
+from placement_rpc.objects.inventory import InventoryList
+from placement_rpc.objects.resource_class import ResourceClass
+from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
+
+RPC_VERSION = "1.0"
+
+# The wait before an attempt is repeated: doubled each time up to the cap, with jitter.
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 2.0
+
+
+def new_request_id():
+    """:returns: str, a request id that nobody else makes"""
+    return f"req-{uuid.uuid4()}"
+
+
+class PlacementAPI:
+    """Calls to the placement service.
+
+    Thread-safe; make one for a process, after it forked.
+
+    :param transport: ``"rpc"`` for the bus; ``"local"`` for a manager in this process, which
+        needs ``manager``
+    :param conf: :class:`oslo_config.cfg.ConfigOpts` made by :mod:`placement_rpc.conf`; None
+        for one of defaults
+    :param transport_url: str, in place of the configured one
+    :param manager: :class:`placement_rpc.manager.Manager`, for the local transport
+    :param version_cap: str, the newest version of the contract that may be sent
+    :param topic: str, where the service listens
+
+    Every method takes ``context`` first: any :class:`oslo_context.context.RequestContext`, or
+    None. Every method takes ``timeout``, seconds for the call in all; None for the configured
+    deadline. Every change takes ``request_id``; None for a new one. A method may raise, beside
+    what it names: InvalidInput and its kin for bad input, DeadlineExceeded when the time is
+    over and the outcome unknown, UnsupportedCall when the service is too old.
+    """
+
+    def __init__(self, transport="rpc", conf=None, transport_url=None, manager=None,
+                 version_cap=None, topic=bus.TOPIC):
+        self.conf = conf or configuration.new_config()
+        options = self.conf.placement_client
+        self._deadline = options.deadline
+        self._attempt_timeout = options.attempt_timeout
+        self._transport = None
+        if transport == "local":
+            if manager is None:
+                raise ValueError("the local transport needs a manager")
+            self._caller = callers.LocalCaller(manager)
+        elif transport == "rpc":
+            self._transport = bus.get_transport(self.conf, transport_url)
+            self._caller = callers.RemoteCaller(
+                self._transport, RPC_VERSION, version_cap, options.max_concurrent_calls, topic)
+        else:
+            raise ValueError(f"transport is 'rpc' or 'local', not {transport!r}")
+
+    def close(self):
+        """Give back connections and threads."""
+        self._caller.close()
+        if self._transport is not None:
+            # The library waits for a broker that is away, here too.
+            transport, self._transport = self._transport, None
+            try:
+                callers.CallThreads(1).run(transport.cleanup, 5)
+            except TimeoutError:
+                return
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exc):
+        self.close()
+
+    # -- providers ----------------------------------------------------------------------
+
+    def create_provider(self, context, name, provider_uuid=None, request_id=None, timeout=None):
+        """Create a resource provider.
+
+        :param name: str, 1 to 200 characters
+        :param provider_uuid: str; None for a new one
+        :returns: :class:`ResourceProvider` at generation 0
+        :raises NameInUse: :raises ProviderExists:
+        """
+        provider = ResourceProvider(uuid=provider_uuid or str(uuid.uuid4()), name=name)
+        return self._change(context, "create_provider", request_id, timeout, provider=provider)
+
+    def update_provider(self, context, provider_uuid, name, generation=None, request_id=None,
+                        timeout=None):
+        """Rename a resource provider.
+
+        :returns: :class:`ResourceProvider`
+        :raises ProviderNotFound: :raises ConcurrentUpdate: :raises NameInUse:
+        """
+        provider = ResourceProvider(uuid=provider_uuid, name=name)
+        if generation is not None:
+            provider.generation = generation
+        return self._change(context, "update_provider", request_id, timeout, provider=provider)
+
+    def delete_provider(self, context, provider_uuid, generation=None, request_id=None,
+                        timeout=None):
+        """Delete a resource provider that has no allocations.
+
+        :raises ProviderNotFound: :raises ProviderInUse: :raises ConcurrentUpdate:
+        """
+        self._change(context, "delete_provider", request_id, timeout,
+                     provider_uuid=provider_uuid, generation=generation)
+
+    def get_provider(self, context, provider_uuid, timeout=None):
+        """:returns: :class:`ResourceProvider`; :raises ProviderNotFound:"""
+        return self._call(context, "get_provider", timeout, provider_uuid=provider_uuid)
+
+    def list_providers(self, context, name=None, member_of=None, marker=None, limit=None,
+                       timeout=None):
+        """Resource providers, oldest first.
+
+        :param name: str, only the one of this name
+        :param member_of: list of lists of aggregate uuids: in one of each list
+        :param marker: str, uuid of the provider after which to begin
+        :param limit: int, how many at the most; None for all
+        :returns: :class:`ResourceProviderList`
+        :raises ProviderNotFound: when the marker is none
+        """
+        found = []
+        while limit is None or len(found) < limit:
+            left = None if limit is None else limit - len(found)
+            page = self._call(context, "list_providers", timeout, name=name,
+                              member_of=member_of, marker=marker, limit=left).objects
+            found += page
+            if not page or name is not None:
+                break
+            marker = page[-1].uuid
+        return ResourceProviderList(objects=found)
+
+    # -- inventories --------------------------------------------------------------------
+
+    def set_inventory(self, context, provider_uuid, inventories, generation=None,
+                      request_id=None, timeout=None):
+        """Set all inventories of a provider. Equal ones change nothing.
+
+        :param inventories: list of :class:`placement_rpc.objects.inventory.Inventory`
+        :param generation: int, the provider's, as the caller read it; None for whatever it is
+        :returns: :class:`InventoryList`
+        :raises ProviderNotFound: :raises ResourceClassNotFound: :raises InvalidInventory:
+        :raises InventoryInUse: :raises CapacityConflict: :raises ConcurrentUpdate:
+        """
+        return self._change(
+            context, "set_inventory", request_id, timeout, provider_uuid=provider_uuid,
+            inventories=InventoryList(objects=list(inventories)), generation=generation)
+
+    def add_inventory(self, context, provider_uuid, inventory, generation=None,
+                      request_id=None, timeout=None):
+        """Add the inventory of one class.
+
+        :returns: :class:`InventoryList`, all of the provider's
+        :raises InventoryExists: and what :meth:`set_inventory` raises
+        """
+        return self._change(context, "add_inventory", request_id, timeout,
+                            provider_uuid=provider_uuid, given=inventory,
+                            generation=generation)
+
+    def update_inventory(self, context, provider_uuid, inventory, generation=None,
+                         request_id=None, timeout=None):
+        """Change the inventory of one class.
+
+        :returns: :class:`InventoryList`, all of the provider's
+        :raises InventoryNotFound: and what :meth:`set_inventory` raises
+        """
+        return self._change(context, "update_inventory", request_id, timeout,
+                            provider_uuid=provider_uuid, given=inventory,
+                            generation=generation)
+
+    def delete_inventory(self, context, provider_uuid, resource_class, generation=None,
+                         request_id=None, timeout=None):
+        """Delete the inventory of one class.
+
+        :returns: :class:`InventoryList`, what is left
+        :raises InventoryNotFound: :raises InventoryInUse: :raises ConcurrentUpdate:
+        """
+        return self._change(context, "delete_inventory", request_id, timeout,
+                            provider_uuid=provider_uuid, name=resource_class,
+                            generation=generation)
+
+    def get_inventory(self, context, provider_uuid, timeout=None):
+        """:returns: :class:`InventoryList`; :raises ProviderNotFound:"""
+        return self._call(context, "get_inventory", timeout, provider_uuid=provider_uuid)
+
+    # -- claims -------------------------------------------------------------------------
+
+    def claim_allocations(self, context, claim, request_id=None, timeout=None):
+        """Let a consumer hold what the claim says, in place of what it held.
+
+        :param claim: :class:`placement_rpc.objects.claim.Claim`; its project and user are the
+            context's where they are not set
+        :returns: :class:`placement_rpc.objects.claim.ClaimResult`
+        :raises CapacityExceeded: :raises ConstraintsViolated: :raises ConsumerConflict:
+        :raises ProviderNotFound: :raises ResourceClassNotFound: :raises RequestIdReused:
+        """
+        context = _context(context)
+        return self._change(context, "claim_allocations", request_id, timeout,
+                            claim=_owned(context, claim))
+
+    def claim_batch(self, context, claims, request_id=None, timeout=None):
+        """Make many claims in one call, each accepted or refused on its own.
+
+        :param claims: list of :class:`placement_rpc.objects.claim.Claim`
+        :returns: list in the same order, of :class:`placement_rpc.objects.claim.ClaimResult`
+            for one accepted and the PlacementException for one refused
+        :raises BatchTooLarge:
+        """
+        context = _context(context)
+        answer = self._change(
+            context, "claim_batch", request_id, timeout,
+            claims=ClaimList(objects=[_owned(context, claim) for claim in claims]))
+        return [each.exception() or each for each in answer.objects]
+
+    def claim_by_request(self, context, wanted, claim, request_id=None, timeout=None):
+        """Find a provider with room and claim from it, in one call.
+
+        :param wanted: :class:`placement_rpc.objects.request.ResourceRequest`
+        :param claim: :class:`placement_rpc.objects.claim.Claim` without allocations
+        :returns: :class:`placement_rpc.objects.claim.ClaimResult`; its ``generations`` name
+            the provider
+        :raises NoCandidates: :raises ResourceClassNotFound: :raises ConsumerConflict:
+        """
+        context = _context(context)
+        return self._change(context, "claim_by_request", request_id, timeout, wanted=wanted,
+                            claim=_owned(context, claim))
+
+    def release_allocations(self, context, consumer_uuid, consumer_generation=None,
+                            request_id=None, timeout=None):
+        """Give back everything that a consumer holds.
+
+        :returns: :class:`placement_rpc.objects.claim.ClaimResult`
+        :raises ConsumerNotFound: when it holds nothing; :raises ConsumerConflict:
+        """
+        return self._change(context, "release_allocations", request_id, timeout,
+                            consumer_uuid=consumer_uuid,
+                            consumer_generation=consumer_generation)
+
+    def move_allocations(self, context, source_uuid, target_uuid, consumer_generation=None,
+                         request_id=None, timeout=None):
+        """Give everything that one consumer holds to another that holds nothing.
+
+        :param consumer_generation: int, the source's, as the caller read it
+        :returns: :class:`placement_rpc.objects.claim.ClaimResult` of the target
+        :raises ConsumerNotFound: :raises ConsumerConflict:
+        """
+        return self._change(context, "move_allocations", request_id, timeout,
+                            source_uuid=source_uuid, target_uuid=target_uuid,
+                            consumer_generation=consumer_generation)
+
+    # -- reading ------------------------------------------------------------------------
+
+    def get_allocations(self, context, consumer_uuid, timeout=None):
+        """:returns: :class:`placement_rpc.objects.allocation.AllocationList` of a consumer"""
+        return self._call(context, "get_allocations", timeout, consumer_uuid=consumer_uuid)
+
+    def get_provider_allocations(self, context, provider_uuid, timeout=None):
+        """:returns: :class:`placement_rpc.objects.allocation.AllocationList` of a provider
+
+        :raises ProviderNotFound:
+        """
+        return self._call(context, "get_provider_allocations", timeout,
+                          provider_uuid=provider_uuid)
+
+    def get_usages(self, context, provider_uuid, timeout=None):
+        """:returns: :class:`placement_rpc.objects.usage.UsageList`; :raises ProviderNotFound:"""
+        return self._call(context, "get_usages", timeout, provider_uuid=provider_uuid)
+
+    def get_by_request(self, context, wanted, timeout=None):
+        """The providers that have room.
+
+        :param wanted: :class:`placement_rpc.objects.request.ResourceRequest`
+        :returns: :class:`ResourceProviderList`
+        :raises ResourceClassNotFound:
+        """
+        return self._call(context, "get_by_request", timeout, wanted=wanted)
+
+    # -- aggregates ---------------------------------------------------------------------
+
+    def get_aggregates(self, context, provider_uuid, timeout=None):
+        """:returns: :class:`ProviderAggregates`; :raises ProviderNotFound:"""
+        return self._call(context, "get_aggregates", timeout, provider_uuid=provider_uuid)
+
+    def set_aggregates(self, context, provider_uuid, aggregates, generation=None,
+                       request_id=None, timeout=None):
+        """Put a provider into these aggregates and no others.
+
+        :param aggregates: list of uuids
+        :returns: :class:`ProviderAggregates`
+        :raises ProviderNotFound: :raises ConcurrentUpdate:
+        """
+        wanted = ProviderAggregates(provider_uuid=provider_uuid, aggregates=list(aggregates))
+        if generation is not None:
+            wanted.generation = generation
+        return self._change(context, "set_aggregates", request_id, timeout, aggregates=wanted)
+
+    # -- resource classes ---------------------------------------------------------------
+
+    def resource_class_list(self, context, marker=None, limit=None, timeout=None):
+        """Resource classes in alphabetical order.
+
+        :param marker: str, the name after which to begin
+        :param limit: int, how many at the most; the service may answer fewer
+        :returns: :class:`placement_rpc.objects.resource_class.ResourceClassList`
+        """
+        return self._call(context, "resource_class_list", timeout, marker=marker, limit=limit)
+
+    def resource_class_get(self, context, name, timeout=None):
+        """:returns: :class:`ResourceClass`; :raises ResourceClassNotFound:"""
+        return self._call(context, "resource_class_get", timeout, name=name)
+
+    def resource_class_create(self, context, name, request_id=None, timeout=None):
+        """Create a custom resource class, ``CUSTOM_...``.
+
+        :returns: :class:`ResourceClass`
+        :raises ResourceClassExists: :raises ResourceClassStandard:
+        """
+        return self._change(context, "resource_class_create", request_id, timeout,
+                            given=ResourceClass(name=name))
+
+    def resource_class_rename(self, context, name, new_name, request_id=None, timeout=None):
+        """Rename a custom resource class.
+
+        :returns: :class:`ResourceClass`
+        :raises ResourceClassNotFound: :raises ResourceClassExists:
+        :raises ResourceClassStandard:
+        """
+        return self._change(context, "resource_class_rename", request_id, timeout, name=name,
+                            given=ResourceClass(name=new_name))
+
+    def resource_class_delete(self, context, name, request_id=None, timeout=None):
+        """Delete a custom resource class.
+
+        :raises ResourceClassNotFound: :raises ResourceClassInUse:
+        :raises ResourceClassStandard:
+        """
+        self._change(context, "resource_class_delete", request_id, timeout, name=name)
+
+    # -- the service itself -------------------------------------------------------------
+
+    def get_request_result(self, context, request_id, timeout=None):
+        """What became of a request; its ``result()`` returns or raises the outcome.
+
+        :param request_id: str; of an entry of a batch, the batch's with ``:`` and its place
+        :returns: :class:`placement_rpc.objects.outcome.RequestResult`
+        :raises RequestNotFound: when nothing is known of it
+        """
+        return self._call(context, "get_request_result", timeout, settled_id=request_id)
+
+    def ping(self, context, timeout=None):
+        """:returns: dict of host, pid, version, rpc_version, time of the one that answered"""
+        return self._call(context, "ping", timeout)
+
+    def get_versions(self, context, timeout=None):
+        """:returns: :class:`placement_rpc.objects.service.ServiceList`"""
+        return self._call(context, "get_versions", timeout)
+
+    # -- how ----------------------------------------------------------------------------
+
+    def _change(self, context, method, request_id, timeout, **arguments):
+        return self._call(context, method, timeout,
+                          request_id=request_id or new_request_id(), **arguments)
+
+    def _call(self, context, method, timeout, **arguments):
+        """Make attempts until one is answered or the time is over."""
+        seconds = self._deadline if timeout is None else timeout
+        context = _context(context)
+        context.deadline = time.time() + seconds
+        ends = time.monotonic() + seconds
+        pause, last = _FIRST_PAUSE, "no attempt was made"
+        while (left := ends - time.monotonic()) > 0:
+            try:
+                return self._caller.call(
+                    context, method, arguments, min(self._attempt_timeout, left))
+            except exception.PlacementException as error:
+                if not error.retryable:
+                    raise
+                last = error.text
+            wait = random.uniform(pause / 2, pause)  # noqa: S311
+            time.sleep(max(0, min(wait, ends - time.monotonic())))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        raise exception.DeadlineExceeded(
+            method=method, seconds=seconds, reason=last,
+            request_id=arguments.get("request_id"))
+
+
+def _context(context):
+    """:returns: a new :class:`RequestContext` of who the caller is"""
+    if context is None:
+        return RequestContext()
+    if not isinstance(context, oslo_context.RequestContext):
+        raise exception.InvalidInput(
+            what="context", reason=f"a RequestContext was expected, not a "
+                                   f"{type(context).__name__}")
+    return RequestContext(
+        user_id=context.user_id, project_id=context.project_id, roles=context.roles,
+        request_id=context.request_id, global_request_id=context.global_request_id)
+
+
+def _owned(context, claim):
+    """A claim with project and user: its own, or the context's."""
+    for name in ("project_id", "user_id"):
+        if not claim.obj_attr_is_set(name) and getattr(context, name):
+            claim = claim.obj_clone()
+            setattr(claim, name, getattr(context, name))
+    return claim

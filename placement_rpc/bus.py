@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bus: transports, what is put on it, and a server that takes in no more than it can do."""
+
+import functools
+import inspect
+import logging
+import threading
+import uuid
+
+import oslo_messaging
+from oslo_messaging.rpc import dispatcher as rpc_dispatcher
+from oslo_messaging.rpc import server as rpc_server
+
+from placement_rpc import exception, objects
+from placement_rpc.context import RequestContext
+from placement_rpc.objects import base
+
+LOG = logging.getLogger(__name__)
+
+EXCHANGE = "placement"
+TOPIC = "placement"
+
+# Errors of these modules are rebuilt by the receiver; any other arrives as a RemoteError.
+ALLOWED_REMOTE_MODULES = [
+    "placement_rpc.exception",
+    "oslo_messaging.rpc.dispatcher",
+    "oslo_versionedobjects.exception",
+]
+
+
+def get_transport(conf, url=None):
+    """A connection to the bus.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts` made by :mod:`placement_rpc.conf`
+    :param url: str, instead of the configured ``transport_url``
+    """
+    return oslo_messaging.get_rpc_transport(
+        conf, url=url, allowed_remote_exmods=ALLOWED_REMOTE_MODULES)
+
+
+class Serializer(oslo_messaging.Serializer):
+    """Objects and contexts, to and from what travels."""
+
+    def __init__(self):
+        objects.register_all()
+        self._entities = base.Serializer()
+
+    def serialize_entity(self, ctxt, entity):
+        return self._entities.serialize_entity(ctxt, entity)
+
+    def deserialize_entity(self, ctxt, entity):
+        return self._entities.deserialize_entity(ctxt, entity)
+
+    def serialize_context(self, ctxt):
+        return ctxt.to_dict()
+
+    def deserialize_context(self, ctxt):
+        return RequestContext.from_dict(ctxt)
+
+
+class _Expected(rpc_dispatcher.ExpectedException):
+    """Carries an error to the caller without logging it, and without any trace of ours."""
+
+    def __init__(self, error):
+        error.__cause__ = error.__context__ = None
+        self.exc_info = (type(error), error.with_traceback(None), None)
+
+
+class Dispatcher(rpc_dispatcher.RPCDispatcher):
+    """Finds the method, and turns everything that goes wrong into the project's errors.
+
+    The library starts a heartbeat thread before it knows whether there is such a method, and
+    never ends it where there is none; here that is settled first.
+
+    :param endpoint: object whose ``exposed`` methods may be called
+    """
+
+    def __init__(self, endpoint):
+        super().__init__([endpoint], Serializer(), rpc_dispatcher.ExplicitRPCAccessPolicy)
+        self._endpoint = endpoint
+
+    def dispatch(self, incoming):
+        message = incoming.message
+        try:
+            self._check(message.get("method"), message.get("version", "1.0"),
+                        message.get("namespace"))
+            if incoming.client_timeout:
+                return super().dispatch(incoming)
+            return self.invoke(message["method"], incoming.ctxt, message.get("args", {}))
+        except exception.PlacementException as error:
+            raise _Expected(error) from None
+
+    def _check(self, method, version, namespace):
+        if namespace is not None or not self._is_compatible(self._endpoint.target, version):
+            raise exception.UnsupportedCall(
+                reason=f"Version {version} of the contract is not supported here; "
+                       f"{self._endpoint.target.version} is the newest")
+        if not isinstance(method, str) or not self.access_policy.is_allowed(
+                self._endpoint, method):
+            raise exception.UnsupportedCall(reason=f"There is no method {str(method)[:64]!r}")
+
+    def _do_dispatch(self, endpoint, method, ctxt, args):
+        return self.invoke(method, ctxt, args)
+
+    def invoke(self, method, ctxt, args):
+        """Run one call.
+
+        :param method: str, name of an exposed method
+        :param ctxt: dict, the context as it travels
+        :param args: dict of argument name to value, as they travel
+        :returns: the result, as it travels
+        :raises PlacementException: and nothing else
+        """
+        try:
+            context = self.serializer.deserialize_context(ctxt)
+            arguments = {name: self.serializer.deserialize_entity(context, value)
+                         for name, value in args.items()}
+            function = getattr(self._endpoint, method)
+            _check_arguments(function.__func__, method, arguments)
+            result = function(context, **arguments)
+            return self.serializer.serialize_entity(context, result)
+        except exception.PlacementException:
+            raise
+        except Exception as error:
+            incident = str(uuid.uuid4())
+            LOG.exception("Incident %s: %s failed", incident, method)
+            raise exception.RemoteFailure(method=method, incident=incident) from error
+
+
+@functools.cache
+def _signature(function):
+    return inspect.signature(function)
+
+
+def _check_arguments(function, method, arguments):
+    try:
+        _signature(function).bind(None, None, **arguments)
+    except TypeError as error:
+        raise exception.UnsupportedCall(reason=f"{method}: {error}") from None
+
+
+class BoundedServer(rpc_server.RPCServer):
+    """An RPC server that takes in a bounded number of calls.
+
+    The library acknowledges a message when it arrives and puts it into a queue without end; a
+    killed process takes all of them along. Here the thread that reads from the broker waits
+    for a free place first, so that what can not be worked on stays in the broker.
+
+    :param places: int, how many calls may be under way
+    """
+
+    def __init__(self, transport, target, dispatcher, places):
+        super().__init__(transport, target, dispatcher, executor="threading")
+        self._places = threading.Semaphore(places)
+        self._size = places
+
+    def begin(self):
+        """Start taking in calls."""
+        self.start(override_pool_size=self._size)
+
+    def _on_incoming(self, incoming):
+        self._places.acquire()
+        try:
+            self._work_executor.submit(self._process, incoming)
+        except BaseException:
+            self._places.release()
+            raise
+
+    def _process(self, incoming):
+        try:
+            self._process_incoming(incoming)
+        finally:
+            self._places.release()
+
+
+def get_server(conf, transport, endpoint, server, topic=TOPIC):
+    """A server of the contract.
+
+    :param endpoint: :class:`placement_rpc.manager.Manager`
+    :param server: str, name of this process among the servers of the topic
+    """
+    target = oslo_messaging.Target(exchange=EXCHANGE, topic=topic, server=server)
+    return BoundedServer(transport, target, Dispatcher(endpoint), conf.conductor.threads)
+
+
+def get_client(transport, version, version_cap=None, topic=TOPIC):
+    """A client of the contract.
+
+    Sending to a topic that nobody ever listened on is an error at once, instead of a time-out.
+
+    :param version: str, the version that calls are made in
+    :param version_cap: str, the newest version that may be sent; None for no cap
+    """
+    target = oslo_messaging.Target(exchange=EXCHANGE, topic=topic, version=version)
+    return oslo_messaging.get_rpc_client(
+        transport, target, serializer=Serializer(), version_cap=version_cap,
+        transport_options=oslo_messaging.TransportOptions(at_least_once=True))

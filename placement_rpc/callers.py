@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One attempt at a call: over the bus, or in this process."""
+
+import oslo_messaging
+from oslo_messaging.rpc import dispatcher as rpc_dispatcher
+
+from placement_rpc import bus, exception
+from placement_rpc.call_threads import CallThreads
+
+
+class RemoteCaller:
+    """Makes calls over the bus.
+
+    :param transport: an oslo.messaging RPC transport
+    :param version: str, the version of the contract that calls are made in
+    :param version_cap: str, the newest version that may be sent; None for no cap
+    :param limit: int, the most calls under way
+    :param topic: str
+    """
+
+    def __init__(self, transport, version, version_cap, limit, topic=bus.TOPIC):
+        self._client = bus.get_client(transport, version, version_cap, topic)
+        self._threads = CallThreads(limit)
+
+    def call(self, context, method, arguments, timeout):
+        """Make one attempt.
+
+        :param context: :class:`placement_rpc.context.RequestContext`
+        :param arguments: dict of argument name to value
+        :param timeout: float, seconds
+        :raises PlacementException: a retryable one when nothing is known of the outcome
+        """
+        client = self._client.prepare(timeout=timeout, retry=0)
+        try:
+            return self._threads.run(
+                lambda: client.call(context, method, **arguments), timeout + 0.5)
+        except exception.PlacementException as error:
+            # As it was raised, without the library's wrapping and the trace text.
+            raise exception.from_code(error.code, error.kwargs) from None
+        except (oslo_messaging.MessagingTimeout, TimeoutError):
+            raise exception.ServiceUnavailable(
+                reason=f"no answer within {timeout:.1f} s") from None
+        except oslo_messaging.MessageUndeliverable:
+            raise exception.ServiceUnavailable(reason="nobody listens") from None
+        except (oslo_messaging.RPCVersionCapError, rpc_dispatcher.UnsupportedVersion,
+                rpc_dispatcher.NoSuchMethod) as error:
+            raise exception.UnsupportedCall(reason=_first_line(error)) from None
+        except oslo_messaging.RemoteError as error:
+            # An error that a newer service has and this client has not.
+            raise exception.UnsupportedCall(
+                reason=f"{error.exc_type}: {error.value}") from None
+        except oslo_messaging.MessagingException as error:
+            raise exception.ServiceUnavailable(reason=type(error).__name__) from error
+
+    def close(self):
+        """Let the threads end; the transport is its owner's."""
+        self._threads.close()
+
+
+def _first_line(error):
+    return str(error).partition("\n")[0]
+
+
+class LocalCaller:
+    """Makes calls to a manager in this process, through the same dispatcher as the bus.
+
+    :param manager: :class:`placement_rpc.manager.Manager`
+    """
+
+    def __init__(self, manager):
+        self._manager = manager
+        self._dispatcher = bus.Dispatcher(manager)
+        self._serializer = bus.Serializer()
+
+    def call(self, context, method, arguments, timeout):
+        """Make the call; ``timeout`` is of no use here, the deadline travels in the context."""
+        sent = {name: self._serializer.serialize_entity(context, value)
+                for name, value in arguments.items()}
+        try:
+            answer = self._dispatcher.invoke(
+                method, self._serializer.serialize_context(context), sent)
+        except exception.PlacementException as error:
+            raise exception.from_code(error.code, error.kwargs) from None
+        return self._serializer.deserialize_entity(context, answer)
+
+    def close(self):
+        """The manager is its owner's."""

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All options in one place, for registration and for the sample file."""
+
+from oslo_config import cfg
+from oslo_db import options as db_options
+from oslo_messaging import opts as messaging_opts
+from oslo_messaging._drivers import amqp, impl_rabbit
+from oslo_messaging._metrics import client as metrics
+from oslo_messaging._tracing import client as tracing
+
+from placement_rpc.conf import claims, client, conductor, standalone
+
+_MODULES = (claims, client, conductor, standalone)
+
+# A call of an RPC client reads these two groups, which the library registers on the global
+# configuration alone: without them it fails on any other.
+_CALL_GROUPS = {
+    "oslo_messaging_tracing": tracing.oslo_messaging_tracing,
+    "oslo_messaging_metrics": metrics.oslo_messaging_metrics,
+}
+
+
+def register(conf):
+    """Register every option on ``conf``."""
+    for module in _MODULES:
+        conf.register_group(module.GROUP)
+        conf.register_opts(module.OPTS, group=module.GROUP)
+    conf.register_opts(db_options.database_opts, group="database")
+    for group, options in messaging_opts.list_opts():
+        if group in (None, "oslo_messaging_rabbit"):
+            conf.register_opts(options, group=group)
+    for group, options in _CALL_GROUPS.items():
+        conf.register_opts(options, group=group)
+
+
+def set_library_defaults(conf=None):
+    """Defaults of libraries that are unsafe for this service, made safe.
+
+    Queues that die with their broker, an exchange that does not match them, and a database
+    pool larger than a server's default number of connections: see the operator's guide. A
+    configuration file still has the last word.
+
+    :param conf: the configuration to set them on; None sets them for the sample generator
+    """
+    if conf is None:
+        cfg.set_defaults(impl_rabbit.rabbit_opts + amqp.amqp_opts, **_RABBIT_DEFAULTS)
+        cfg.set_defaults(db_options.database_opts, **_DATABASE_DEFAULTS)
+        return
+    for name, value in _RABBIT_DEFAULTS.items():
+        conf.set_default(name, value, group="oslo_messaging_rabbit")
+    for name, value in _DATABASE_DEFAULTS.items():
+        conf.set_default(name, value, group="database")
+
+
+_RABBIT_DEFAULTS = {
+    "rabbit_quorum_queue": True,
+    "amqp_durable_queues": True,
+    "rabbit_qos_prefetch_count": 16,
+    "rabbit_interval_max": 5,
+    "kombu_reconnect_delay": 0.2,
+    "kombu_missing_consumer_retry_timeout": 5,
+    "heartbeat_timeout_threshold": 30,
+}
+
+_DATABASE_DEFAULTS = {
+    "max_pool_size": 8,
+    "max_overflow": 0,
+    "pool_timeout": 30,
+    # A call is retried by its client, with the same request id; a thread that waits minutes
+    # for a database that is away would only hold the intake.
+    "max_retries": 1,
+}
+
+
+def list_opts():
+    """For ``oslo-config-generator``: this project's own groups and options."""
+    return [(module.GROUP, module.OPTS) for module in _MODULES]

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transactions on one database.
+
+A :class:`Database` is made from a configuration and handed around; there is no global one.
+The engine, its pool, its options and its error classes are oslo.db's. Its enginefacade is not
+used: it keeps state per process, works through ORM sessions, and offers no way to begin a
+SQLite transaction as a writer, without which concurrent writers fail at once (upstream bug
+reports of "database is locked"; measured 104 failures of 300).
+"""
+
+import contextlib
+import logging
+import random
+import time
+
+import sqlalchemy as sa
+from oslo_db import exception as db_exc
+from oslo_db.sqlalchemy import engines
+from sqlalchemy.engine import make_url
+
+from placement_rpc import exception
+
+LOG = logging.getLogger(__name__)
+
+_SQLITE_BUSY_TIMEOUT_MS = 30_000
+
+# What two writers can do to each other; the loser starts again.
+_COLLISIONS = (db_exc.DBDeadlock, db_exc.DBDuplicateEntry, db_exc.DBReferenceError)
+# One collision's worth of waiting, doubled up to the cap with each attempt.
+_FIRST_PAUSE = 0.005
+_LONGEST_PAUSE = 0.5
+
+
+class Stale(Exception):
+    """A compare-and-swap found another value than the one that was read."""
+
+
+class Database:
+    """One database and its pool of connections.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts` with the ``database`` group of oslo.db
+    :raises StoreUnavailable: when it can not be reached
+    """
+
+    def __init__(self, conf):
+        options = conf.database
+        self.max_attempts = conf.claims.max_attempts
+        self._sqlite = make_url(options.connection).get_backend_name() == "sqlite"
+        # SQLite's connections are files; oslo.db keeps no pool of them.
+        pool = {} if self._sqlite else {
+            "max_pool_size": options.max_pool_size, "max_overflow": options.max_overflow,
+            "pool_timeout": options.pool_timeout}
+        with _translated():
+            self.engine = engines.create_engine(
+                options.connection, sqlite_fk=True,
+                mysql_sql_mode=options.mysql_sql_mode,
+                connection_recycle_time=options.connection_recycle_time,
+                max_retries=options.max_retries, retry_interval=options.retry_interval,
+                thread_checkin=False, sqlite_synchronous=options.sqlite_synchronous,
+                connection_debug=options.connection_debug, **pool,
+            )
+        sa.event.listen(self.engine, "connect", _CONNECT.get(self.engine.dialect.name, _nothing))
+        # The test connection was made before the listener stood.
+        self.engine.dispose()
+
+    @property
+    def dialect(self):
+        """str: ``sqlite``, ``postgresql`` or ``mysql``"""
+        return self.engine.dialect.name
+
+    @contextlib.contextmanager
+    def reader(self):
+        """A transaction that only reads.
+
+        :returns: a context manager giving a :class:`sqlalchemy.Connection`
+        :raises StoreUnavailable: when the database can not be reached
+        """
+        with _translated(), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextlib.contextmanager
+    def writer(self):
+        """A transaction that writes: committed at the end of the block, or undone.
+
+        On SQLite it holds the database's one write lock from its start, so that what it
+        reads stays true until it commits; elsewhere rows are locked by the queries.
+
+        :returns: a context manager giving a :class:`sqlalchemy.Connection`
+        :raises StoreUnavailable: when the database can not be reached
+        """
+        with _translated(), self.engine.connect() as connection:
+            if self._sqlite:
+                # oslo.db's listener begins a transaction unless it is told there is one.
+                connection.info["in_transaction"] = True
+            with connection.begin():
+                if self._sqlite:
+                    connection.exec_driver_sql("BEGIN IMMEDIATE")
+                yield connection
+
+    def write(self, change, method="change"):
+        """Run ``change`` in a writer transaction, again when concurrent writers collide.
+
+        :param change: callable that takes the connection; run anew on each attempt
+        :param method: str, named when giving up
+        :returns: what ``change`` returned in the attempt that was committed
+        :raises StoreBusy: after ``[claims] max_attempts`` collisions; nothing was done
+        """
+        for attempt in range(self.max_attempts):
+            try:
+                with self.writer() as connection:
+                    return change(connection)
+            except (*_COLLISIONS, Stale) as error:
+                LOG.debug("Attempt %d of %s collided: %s", attempt + 1, method, error)
+                if isinstance(error, db_exc.DBReferenceError) and attempt > 1:
+                    # Not a race but a reference that really is missing.
+                    raise
+                time.sleep(random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** attempt)))  # noqa: S311
+        raise exception.StoreBusy(method=method, attempts=self.max_attempts)
+
+    def close(self):
+        """Close the connections of the pool."""
+        self.engine.dispose()
+
+
+@contextlib.contextmanager
+def _translated():
+    """Turn the loss of the database into the error that tells a client to try again."""
+    try:
+        yield
+    except (db_exc.DBConnectionError, db_exc.CantStartEngineError, sa.exc.TimeoutError,
+            sa.exc.DisconnectionError) as error:
+        LOG.warning("The database can not be reached: %s", error)
+        # The driver's own words may name hosts and users; the log has them.
+        raise exception.StoreUnavailable(reason=type(error).__name__) from error
+    except sa.exc.InterfaceError as error:
+        raise exception.StoreUnavailable(reason=type(error).__name__) from error
+    except db_exc.DBError as error:
+        if _lost_connection(error):
+            LOG.warning("The database went away: %s", error)
+            raise exception.StoreUnavailable(reason=type(error).__name__) from error
+        raise
+
+
+# Words with which servers end a session that oslo.db 18 does not class as a disconnect.
+_LOST = ("terminating connection", "server closed the connection", "is starting up",
+         "is shutting down", "connection is lost", "consuming input failed",
+         "lost connection", "gone away", "connection refused")
+
+
+def _lost_connection(error):
+    return any(words in str(error).lower() for words in _LOST)
+
+
+def _sqlite_connect(connection, _record):
+    connection.execute(f"PRAGMA busy_timeout = {_SQLITE_BUSY_TIMEOUT_MS}")
+    connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _mysql_connect(connection, _record):
+    # Each statement must see what was committed before it, as on PostgreSQL: the rows that
+    # follow from a lock are read after waiting for it.
+    with connection.cursor() as cursor:
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+
+
+def _nothing(_connection, _record):
+    """Nothing to set on this database."""
+
+
+_CONNECT = {"sqlite": _sqlite_connect, "mysql": _mysql_connect, "mariadb": _mysql_connect}

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs migrations on the connection that placement_rpc.db.migration hands over."""
+
+from alembic import context
+
+from placement_rpc.db import models
+
+context.configure(
+    connection=context.config.attributes["connection"], target_metadata=models.metadata,
+    render_as_batch=True, compare_type=True)
+with context.begin_transaction():
+    context.run_migrations()

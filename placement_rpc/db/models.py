@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables.
+
+Plain tables rather than mapped classes: every hot path reads and writes sets of rows, and the
+rules live in ``objects``. ``tests/integration/test_migrations.py`` holds the migrations equal
+to this module on all three databases.
+
+Sources: the data model sections of the specifications (inventories: compute-node-inventory;
+resource_provider_aggregates: generic-resource-pools; resource_classes:
+custom-resource-classes).
+"""
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+
+metadata = sa.MetaData(naming_convention={
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "pk": "pk_%(table_name)s",
+})
+
+# SQLite only numbers rows by itself where the key is exactly INTEGER.
+_Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+_Uuid = sa.String(36).with_variant(
+    mysql.CHAR(36, charset="ascii", collation="ascii_bin"), "mysql", "mariadb")
+# Names of providers and classes differ when their letters differ, on every database.
+_Name = sa.String(200).with_variant(
+    mysql.VARCHAR(200, charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
+_ClassName = sa.String(255).with_variant(
+    mysql.VARCHAR(255, charset="ascii", collation="ascii_bin"), "mysql", "mariadb")
+_RequestId = sa.String(64).with_variant(
+    mysql.VARCHAR(64, charset="ascii", collation="ascii_bin"), "mysql", "mariadb")
+_Time = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
+_Text = sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
+# MariaDB's FLOAT holds seven digits.
+_Ratio = sa.Double()
+
+
+def _timestamps():
+    return (sa.Column("created_at", _Time, nullable=False),
+            sa.Column("updated_at", _Time, nullable=False))
+
+
+resource_providers = sa.Table(
+    "resource_providers", metadata,
+    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    sa.Column("uuid", _Uuid, nullable=False),
+    sa.Column("name", _Name, nullable=False),
+    sa.Column("generation", sa.BigInteger, nullable=False),
+    *_timestamps(),
+    sa.UniqueConstraint("uuid"),
+    sa.UniqueConstraint("name"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+resource_classes = sa.Table(
+    "resource_classes", metadata,
+    # Standard classes have their place in os-resource-classes as id, custom ones start at
+    # 10000 (objects.resource_class.FIRST_CUSTOM_ID).
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("name", _ClassName, nullable=False),
+    *_timestamps(),
+    sa.UniqueConstraint("name"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+inventories = sa.Table(
+    "inventories", metadata,
+    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    sa.Column("resource_provider_id", sa.ForeignKey(resource_providers.c.id),
+              nullable=False),
+    sa.Column("resource_class_id", sa.ForeignKey(resource_classes.c.id), nullable=False),
+    sa.Column("total", sa.Integer, nullable=False),
+    sa.Column("reserved", sa.Integer, nullable=False),
+    sa.Column("min_unit", sa.Integer, nullable=False),
+    sa.Column("max_unit", sa.Integer, nullable=False),
+    sa.Column("step_size", sa.Integer, nullable=False),
+    sa.Column("allocation_ratio", _Ratio, nullable=False),
+    # (total - reserved) * allocation_ratio, rounded down once, by objects.inventory: queries
+    # and rules then compare whole numbers and can not disagree about a fraction.
+    sa.Column("capacity", sa.BigInteger, nullable=False),
+    # The sum of the allocations, kept in the transaction that changes them.
+    sa.Column("used", sa.BigInteger, nullable=False),
+    *_timestamps(),
+    sa.UniqueConstraint("resource_provider_id", "resource_class_id",
+                        name="uq_inventories_provider_class"),
+    # The way in for "who has room for so much of this class". The amounts are not part of it:
+    # every claim would then have to write the index too.
+    sa.Index("ix_inventories_class_provider", "resource_class_id", "resource_provider_id"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+consumers = sa.Table(
+    "consumers", metadata,
+    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    sa.Column("uuid", _Uuid, nullable=False),
+    sa.Column("project_id", sa.String(255), nullable=False),
+    sa.Column("user_id", sa.String(255), nullable=False),
+    sa.Column("generation", sa.BigInteger, nullable=False),
+    *_timestamps(),
+    sa.UniqueConstraint("uuid"),
+    sa.Index("ix_consumers_project_id_user_id", "project_id", "user_id"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+allocations = sa.Table(
+    "allocations", metadata,
+    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    sa.Column("consumer_id", sa.ForeignKey(consumers.c.id), nullable=False),
+    sa.Column("resource_provider_id", sa.BigInteger, nullable=False),
+    sa.Column("resource_class_id", sa.Integer, nullable=False),
+    sa.Column("used", sa.Integer, nullable=False),
+    *_timestamps(),
+    # Nothing is allocated but from an inventory, and none goes away under its allocations.
+    sa.ForeignKeyConstraint(
+        ["resource_provider_id", "resource_class_id"],
+        [inventories.c.resource_provider_id, inventories.c.resource_class_id],
+        name="fk_allocations_inventory"),
+    sa.UniqueConstraint("consumer_id", "resource_provider_id", "resource_class_id",
+                        name="uq_allocations_held"),
+    sa.Index("ix_allocations_inventory", "resource_provider_id", "resource_class_id"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+aggregates = sa.Table(
+    "aggregates", metadata,
+    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    sa.Column("uuid", _Uuid, nullable=False),
+    *_timestamps(),
+    sa.UniqueConstraint("uuid"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+resource_provider_aggregates = sa.Table(
+    "resource_provider_aggregates", metadata,
+    sa.Column("aggregate_id", sa.ForeignKey(aggregates.c.id), primary_key=True),
+    sa.Column("resource_provider_id", sa.ForeignKey(resource_providers.c.id),
+              primary_key=True),
+    sa.Index("ix_resource_provider_aggregates_provider", "resource_provider_id"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+requests = sa.Table(
+    "requests", metadata,
+    sa.Column("request_id", _RequestId, primary_key=True),
+    sa.Column("method", sa.String(64), nullable=False),
+    # SHA-256 of the method and its arguments: tells a repeated request from a reused id.
+    sa.Column("fingerprint", sa.String(64), nullable=False),
+    # JSON: {"result": ...} or {"error": {"code": ..., "kwargs": ...}}
+    sa.Column("outcome", _Text, nullable=False),
+    sa.Column("created_at", _Time, nullable=False),
+    sa.Index("ix_requests_created_at", "created_at"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+services = sa.Table(
+    "services", metadata,
+    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    sa.Column("binary", sa.String(64), nullable=False),
+    sa.Column("host", sa.String(255), nullable=False),
+    sa.Column("worker", sa.Integer, nullable=False),
+    sa.Column("version", sa.String(32), nullable=False),
+    sa.Column("rpc_version", sa.String(16), nullable=False),
+    sa.Column("started_at", _Time, nullable=False),
+    sa.Column("last_seen_at", _Time, nullable=False),
+    sa.UniqueConstraint("binary", "host", "worker"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which provider is in which aggregate."""
+
+import sqlalchemy as sa
+
+from placement_rpc.db import models
+from placement_rpc.db.queries import bulk
+
+_aggregates = models.aggregates
+_links = models.resource_provider_aggregates
+
+
+def of_provider(tx, provider_id):
+    """:returns: dict of aggregate uuid to aggregate row id"""
+    query = sa.select(_aggregates.c.uuid, _aggregates.c.id).join(_links).where(
+        _links.c.resource_provider_id == provider_id).order_by(_aggregates.c.uuid)
+    return dict(tx.execute(query).all())
+
+
+def ids(tx, uuids):
+    """Row ids of aggregates; one that is not known yet is made.
+
+    :param uuids: collection of aggregate uuids
+    :returns: dict of uuid to row id
+    :raises oslo_db.exception.DBDuplicateEntry: when another writer made one meanwhile
+    """
+    query = sa.select(_aggregates.c.uuid, _aggregates.c.id).where(
+        _aggregates.c.uuid.in_(sorted(uuids)))
+    known = dict(tx.execute(query).all())
+    missing = sorted(set(uuids) - set(known))
+    if missing:
+        at = bulk.now()
+        tx.execute(sa.insert(_aggregates), [
+            {"uuid": uuid, "created_at": at, "updated_at": at} for uuid in missing])
+        known = dict(tx.execute(query).all())
+    return known
+
+
+def link(tx, provider_id, aggregate_ids):
+    """Put a provider into aggregates."""
+    tx.execute(sa.insert(_links), [
+        {"resource_provider_id": provider_id, "aggregate_id": aggregate_id}
+        for aggregate_id in aggregate_ids])
+
+
+def unlink(tx, provider_id, aggregate_ids):
+    """Take a provider out of aggregates."""
+    tx.execute(sa.delete(_links).where(
+        _links.c.resource_provider_id == provider_id,
+        _links.c.aggregate_id.in_(aggregate_ids)))

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who holds what, read."""
+
+import sqlalchemy as sa
+
+from placement_rpc.db import models
+
+_allocations = models.allocations
+_consumers = models.consumers
+_providers = models.resource_providers
+_ROWS = sa.select(
+    _consumers.c.uuid.label("consumer_uuid"),
+    _consumers.c.generation.label("consumer_generation"),
+    _consumers.c.project_id, _consumers.c.user_id,
+    _providers.c.uuid.label("provider_uuid"),
+    _providers.c.generation.label("provider_generation"),
+    models.resource_classes.c.name.label("resource_class"), _allocations.c.used,
+).select_from(_allocations).join(_consumers).join(
+    _providers, _providers.c.id == _allocations.c.resource_provider_id,
+).join(
+    models.resource_classes, models.resource_classes.c.id == _allocations.c.resource_class_id,
+)
+_OF_CONSUMER = _ROWS.where(_consumers.c.uuid == sa.bindparam("uuid")).order_by(
+    _allocations.c.id)
+_OF_PROVIDER = _ROWS.where(_providers.c.uuid == sa.bindparam("uuid")).order_by(
+    _allocations.c.id)
+
+
+def of_consumer(tx, uuid):
+    """:returns: list of rows of consumer, provider, their generations, class and amount"""
+    return tx.execute(_OF_CONSUMER, {"uuid": uuid}).all()
+
+
+def of_provider(tx, uuid):
+    """:returns: list of rows of consumer, provider, their generations, class and amount"""
+    return tx.execute(_OF_PROVIDER, {"uuid": uuid}).all()

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which providers have room for a request."""
+
+import sqlalchemy as sa
+
+from placement_rpc.db import models
+from placement_rpc.db.queries import providers
+
+_providers = models.resource_providers
+_COLUMNS = (_providers.c.id, _providers.c.uuid, _providers.c.name, _providers.c.generation)
+
+
+def with_room(tx, amounts, member_of=(), limit=None):
+    """Providers that have room for every amount, in the order of their ids.
+
+    One join per class rather than grouping all inventories: with a limit the database stops
+    at the first providers that fit, and every join is answered from an index.
+
+    :param amounts: dict of class id to amount
+    :param member_of: list of lists of aggregate uuids: in one of each list
+    :param limit: int, how many at the most
+    :returns: list of rows of id, uuid, name, generation
+    """
+    return tx.execute(statement(amounts, member_of, limit)).all()
+
+
+def statement(amounts, member_of=(), limit=None):
+    """The query of :func:`with_room`, for running and for explaining."""
+    query = sa.select(*_COLUMNS).select_from(_providers)
+    for position, (class_id, amount) in enumerate(sorted(amounts.items())):
+        inventory = models.inventories.alias(f"i{position}")
+        query = query.join(inventory, inventory.c.resource_provider_id == _providers.c.id).where(
+            inventory.c.resource_class_id == class_id,
+            inventory.c.capacity - inventory.c.used >= amount,
+            inventory.c.min_unit <= amount, inventory.c.max_unit >= amount,
+            sa.literal(amount) % inventory.c.step_size == 0)
+    query = query.where(
+        *(providers.in_aggregates(_providers.c.id, uuids) for uuids in member_of))
+    return query.order_by(_providers.c.id).limit(limit)

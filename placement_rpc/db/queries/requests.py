@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outcomes of requests, by which a repeated one is recognised."""
+
+import sqlalchemy as sa
+
+from placement_rpc.db import models
+from placement_rpc.db.queries import bulk
+
+_requests = models.requests
+_FIND = sa.select(
+    _requests.c.request_id, _requests.c.method, _requests.c.fingerprint, _requests.c.outcome,
+).where(_requests.c.request_id.in_(bulk.named("request_ids")))
+_INSERT = sa.insert(_requests)
+_PRUNE_AT_ONCE = 5000
+
+
+def find(tx, request_ids):
+    """:returns: dict of request id to row of request_id, method, fingerprint, outcome"""
+    rows = tx.execute(_FIND, {"request_ids": list(request_ids)}).all()
+    return {row.request_id: row for row in rows}
+
+
+def insert(tx, rows):
+    """Keep outcomes.
+
+    :param rows: list of dicts of request_id, method, fingerprint, outcome
+    :raises oslo_db.exception.DBDuplicateEntry: when one was settled by another writer
+    """
+    at = bulk.now()
+    tx.execute(_INSERT, [{**row, "created_at": at} for row in rows])
+
+
+def prune(tx, before):
+    """Delete some of the outcomes that are older than ``before``, a datetime in UTC.
+
+    :returns: int, how many were deleted; fewer than there were, so that no transaction of
+        this kind is long
+    """
+    oldest = sa.select(_requests.c.request_id).where(
+        _requests.c.created_at < before).order_by(_requests.c.created_at).limit(_PRUNE_AT_ONCE)
+    ids = tx.execute(oldest).scalars().all()
+    if ids:
+        tx.execute(sa.delete(_requests).where(_requests.c.request_id.in_(ids)))
+    return len(ids)

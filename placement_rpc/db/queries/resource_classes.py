@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resource classes by name and by id."""
+
+import sqlalchemy as sa
+
+from placement_rpc.db import models
+from placement_rpc.db.queries import bulk
+
+_classes = models.resource_classes
+_BY_NAME = sa.select(_classes.c.name, _classes.c.id).where(
+    _classes.c.name.in_(bulk.named("names")))
+
+
+def ids(tx, names):
+    """:returns: dict of name to id of those that exist"""
+    return dict(tx.execute(_BY_NAME, {"names": sorted(names)}).all())
+
+
+def lock(tx, name):
+    """:returns: row of id and name, locked; None where there is none"""
+    return tx.execute(sa.select(_classes.c.id, _classes.c.name).where(
+        _classes.c.name == name).with_for_update()).one_or_none()
+
+
+def page(tx, marker=None, limit=None):
+    """Classes in the order of their names.
+
+    :param marker: str, the name after which to begin
+    :param limit: int, how many at the most
+    :returns: list of rows of id and name
+    """
+    query = sa.select(_classes.c.id, _classes.c.name).order_by(_classes.c.name)
+    if marker is not None:
+        query = query.where(_classes.c.name > marker)
+    return tx.execute(query.limit(limit)).all()
+
+
+def insert(tx, name, first_id):
+    """Insert a class with the next free id.
+
+    :param first_id: int, the smallest id a custom class may have
+    :raises oslo_db.exception.DBDuplicateEntry: when the name is taken, or another writer took
+        the id
+    """
+    highest = tx.execute(sa.select(sa.func.max(_classes.c.id))).scalar()
+    at = bulk.now()
+    tx.execute(sa.insert(_classes), {
+        "id": max(first_id, (highest or 0) + 1), "name": name, "created_at": at,
+        "updated_at": at})
+
+
+def insert_missing(tx, classes):
+    """Insert those of the classes, a dict of name to id, that are not there yet."""
+    known = ids(tx, classes)
+    at = bulk.now()
+    rows = [{"id": class_id, "name": name, "created_at": at, "updated_at": at}
+            for name, class_id in classes.items() if name not in known]
+    if rows:
+        tx.execute(sa.insert(_classes), rows)
+
+
+def rename(tx, class_id, name):
+    """:raises oslo_db.exception.DBDuplicateEntry: when the name is taken"""
+    tx.execute(sa.update(_classes).where(_classes.c.id == class_id).values(
+        name=name, updated_at=bulk.now()))
+
+
+def in_use(tx, class_id):
+    """:returns: bool, whether there is an inventory of this class, with allocations or without"""
+    table = models.inventories
+    return tx.execute(sa.select(table.c.id).where(
+        table.c.resource_class_id == class_id).limit(1)).first() is not None
+
+
+def delete(tx, class_id):
+    """:raises oslo_db.exception.DBReferenceError: when it is in use"""
+    tx.execute(sa.delete(_classes).where(_classes.c.id == class_id))

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server's end of the RPC contract; ``api.py`` is the client's.
+
+Every method authorises, validates, makes one call into ``objects``, and returns. What may be
+called from outside is what carries ``exposed`` and nothing else.
+
+Contract versions:
+
+* 1.0: the first
+"""
+
+import functools
+import os
+import socket
+import time
+
+import oslo_messaging
+
+import placement_rpc
+from placement_rpc import exception
+from placement_rpc.objects import (
+    aggregate,
+    allocation,
+    fields,
+    inventory,
+    outcome,
+    placing,
+    request,
+    resource_class,
+    resource_provider,
+    service,
+    usage,
+)
+from placement_rpc.objects.claim import (
+    Claim,
+    ClaimList,
+    ClaimResult,
+    ClaimResultList,
+    ClaimSettlement,
+    MoveSettlement,
+    ReleaseSettlement,
+)
+from placement_rpc.objects.group_commit import GroupCommit
+from placement_rpc.objects.outcome import Request
+
+RPC_VERSION = "1.0"
+
+# The most entries of one answer; PlacementAPI asks for the next page by itself.
+MAX_PAGE = 1000
+
+
+def exposed(method):
+    """Make a method callable from outside, with the store and the caller's deadline in place."""
+    @functools.wraps(method)
+    def call(self, context, **arguments):
+        context.check_deadline()
+        context.database = self.database
+        return method(self, context, **arguments)
+
+    call.exposed = True
+    return call
+
+
+def _uuid(name, value):
+    return fields.Uuid().coerce(None, name, value)
+
+
+def _generation(value):
+    if value is None:
+        return None
+    return fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, "generation", value)
+
+
+def _limit(value):
+    if value is None:
+        return MAX_PAGE
+    return min(MAX_PAGE, fields.WholeNumber(minimum=1).coerce(None, "limit", value))
+
+
+def _an(cls, name, value):
+    """:returns: the value, when it is an object of the class; :raises InvalidInput: otherwise"""
+    if not isinstance(value, cls):
+        raise exception.InvalidInput(
+            what=name, reason=f"a {cls.__name__} was expected, not a {type(value).__name__}")
+    return value
+
+
+def _having(value, *names):
+    for name in names:
+        if not value.obj_attr_is_set(name):
+            raise exception.InvalidInput(
+                what=type(value).__name__, reason=f"{name} is missing")
+    return value
+
+
+class Manager:
+    """Answers the calls of contract 1.x.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    :param database: :class:`placement_rpc.db.api.Database`
+    """
+
+    target = oslo_messaging.Target(version=RPC_VERSION)
+
+    def __init__(self, conf, database):
+        self.conf = conf
+        self.database = database
+        self.group_commit = GroupCommit(database, conf.claims.max_settled_together)
+
+    # -- providers ----------------------------------------------------------------------
+
+    @exposed
+    def create_provider(self, context, provider, request_id):
+        _having(_an(resource_provider.ResourceProvider, "provider", provider), "uuid", "name")
+        asked = Request.of(request_id, "create_provider", {"provider": provider})
+        return outcome.once(context, asked, provider.create)
+
+    @exposed
+    def update_provider(self, context, provider, request_id):
+        _having(_an(resource_provider.ResourceProvider, "provider", provider), "uuid", "name")
+        asked = Request.of(request_id, "update_provider", {"provider": provider})
+        return outcome.once(context, asked, provider.rename)
+
+    @exposed
+    def delete_provider(self, context, provider_uuid, request_id, generation=None):
+        uuid, generation = _uuid("provider_uuid", provider_uuid), _generation(generation)
+        asked = Request.of(request_id, "delete_provider", {"uuid": uuid, "at": generation})
+        return outcome.once(context, asked, lambda tx: (
+            resource_provider.ResourceProvider.delete(tx, uuid, generation)))
+
+    @exposed
+    def get_provider(self, context, provider_uuid):
+        return resource_provider.ResourceProvider.get(
+            context, _uuid("provider_uuid", provider_uuid))
+
+    @exposed
+    def list_providers(self, context, name=None, member_of=None, marker=None, limit=None):
+        return resource_provider.ResourceProviderList.page(
+            context,
+            name=fields.Text(200).coerce(None, "name", name) if name is not None else None,
+            member_of=fields.Several(fields.Several(fields.Uuid())).coerce(
+                None, "member_of", member_of or []),
+            marker=_uuid("marker", marker) if marker is not None else None,
+            limit=_limit(limit))
+
+    # -- inventories --------------------------------------------------------------------
+
+    @exposed
+    def set_inventory(self, context, provider_uuid, inventories, request_id, generation=None):
+        uuid, generation = _uuid("provider_uuid", provider_uuid), _generation(generation)
+        given = _having(_an(inventory.InventoryList, "inventories", inventories), "objects")
+        if len(given.objects) > self.conf.claims.max_resources:
+            raise exception.BatchTooLarge(
+                what="set of inventories", limit=self.conf.claims.max_resources,
+                size=len(given.objects))
+        asked = Request.of(request_id, "set_inventory", {
+            "uuid": uuid, "inventories": given.objects, "at": generation})
+        return outcome.once(context, asked, lambda tx: inventory.replace_all(
+            tx, uuid, given.objects, generation))
+
+    @exposed
+    def add_inventory(self, context, provider_uuid, given, request_id, generation=None):
+        return self._change_inventory(
+            context, "add_inventory", inventory.add, provider_uuid, given, request_id,
+            generation)
+
+    @exposed
+    def update_inventory(self, context, provider_uuid, given, request_id, generation=None):
+        return self._change_inventory(
+            context, "update_inventory", inventory.update, provider_uuid, given, request_id,
+            generation)
+
+    def _change_inventory(self, context, method, change, provider_uuid, given, request_id,
+                          generation):
+        uuid, generation = _uuid("provider_uuid", provider_uuid), _generation(generation)
+        _an(inventory.Inventory, "given", given)
+        asked = Request.of(request_id, method, {
+            "uuid": uuid, "inventory": given, "at": generation})
+        return outcome.once(context, asked, lambda tx: change(tx, uuid, given, generation))
+
+    @exposed
+    def delete_inventory(self, context, provider_uuid, name, request_id, generation=None):
+        uuid, generation = _uuid("provider_uuid", provider_uuid), _generation(generation)
+        name = resource_class.canonical(name)
+        asked = Request.of(request_id, "delete_inventory", {
+            "uuid": uuid, "class": name, "at": generation})
+        return outcome.once(context, asked, lambda tx: inventory.delete(
+            tx, uuid, name, generation))
+
+    @exposed
+    def get_inventory(self, context, provider_uuid):
+        return inventory.InventoryList.get(context, _uuid("provider_uuid", provider_uuid))
+
+    # -- claims -------------------------------------------------------------------------
+
+    @exposed
+    def claim_allocations(self, context, claim, request_id):
+        _an(Claim, "claim", claim).check(self.conf.claims.max_resources)
+        asked = Request.of(request_id, "claim_allocations", {"claim": claim})
+        return self._settle(ClaimSettlement(asked, claim, context.deadline))
+
+    @exposed
+    def claim_batch(self, context, claims, request_id):
+        claims = _having(_an(ClaimList, "claims", claims), "objects").objects
+        limit = self.conf.claims.max_batch
+        if len(claims) > limit:
+            raise exception.BatchTooLarge(what="batch", limit=limit, size=len(claims))
+        for claim in claims:
+            claim.check(self.conf.claims.max_resources)
+        asked = Request.of(request_id, "claim_batch", {})
+        return ClaimResultList(objects=[_batch_result(settled) for settled in (
+            self.group_commit.settle([
+                ClaimSettlement(asked.part(number, {"claim": claim}), claim, context.deadline)
+                for number, claim in enumerate(claims)]))])
+
+    @exposed
+    def release_allocations(self, context, consumer_uuid, request_id, consumer_generation=None):
+        uuid = _uuid("consumer_uuid", consumer_uuid)
+        generation = _generation(consumer_generation)
+        asked = Request.of(request_id, "release_allocations", {"uuid": uuid, "at": generation})
+        return self._settle(ReleaseSettlement(asked, uuid, generation, context.deadline))
+
+    @exposed
+    def move_allocations(self, context, source_uuid, target_uuid, request_id,
+                         consumer_generation=None):
+        source, target = _uuid("source_uuid", source_uuid), _uuid("target_uuid", target_uuid)
+        generation = _generation(consumer_generation)
+        asked = Request.of(request_id, "move_allocations", {
+            "source": source, "target": target, "at": generation})
+        return self._settle(MoveSettlement(asked, source, target, generation, context.deadline))
+
+    @exposed
+    def claim_by_request(self, context, wanted, claim, request_id):
+        _having(_an(request.ResourceRequest, "wanted", wanted), "resources")
+        _an(Claim, "claim", claim).check_owner()
+        if claim.value("allocations"):
+            raise exception.InvalidInput(
+                what="allocations", reason="claim_by_request chooses the provider itself")
+        asked = Request.of(request_id, "claim_by_request", {"wanted": wanted, "claim": claim})
+        return ClaimResult.of_settled(placing.claim_by_request(
+            context, self.group_commit, asked, wanted, claim))
+
+    def _settle(self, settlement):
+        settled, = self.group_commit.settle([settlement])
+        if settled.error is not None:
+            raise settled.error
+        return ClaimResult.of_settled(settled)
+
+    # -- reading ------------------------------------------------------------------------
+
+    @exposed
+    def get_allocations(self, context, consumer_uuid):
+        return allocation.AllocationList.of_consumer(
+            context, _uuid("consumer_uuid", consumer_uuid))
+
+    @exposed
+    def get_provider_allocations(self, context, provider_uuid):
+        return allocation.AllocationList.of_provider(
+            context, _uuid("provider_uuid", provider_uuid))
+
+    @exposed
+    def get_usages(self, context, provider_uuid):
+        return usage.UsageList.get(context, _uuid("provider_uuid", provider_uuid))
+
+    @exposed
+    def get_by_request(self, context, wanted):
+        _having(_an(request.ResourceRequest, "wanted", wanted), "resources")
+        return resource_provider.ResourceProviderList.with_room(context, wanted)
+
+    # -- aggregates ---------------------------------------------------------------------
+
+    @exposed
+    def get_aggregates(self, context, provider_uuid):
+        return aggregate.ProviderAggregates.get(
+            context, _uuid("provider_uuid", provider_uuid))
+
+    @exposed
+    def set_aggregates(self, context, aggregates, request_id):
+        _having(_an(aggregate.ProviderAggregates, "aggregates", aggregates),
+                "provider_uuid", "aggregates")
+        asked = Request.of(request_id, "set_aggregates", {"aggregates": aggregates})
+        return outcome.once(context, asked, aggregates.replace)
+
+    # -- resource classes ---------------------------------------------------------------
+
+    @exposed
+    def resource_class_list(self, context, marker=None, limit=None):
+        return resource_class.ResourceClassList.page(context, marker, _limit(limit))
+
+    @exposed
+    def resource_class_get(self, context, name):
+        return resource_class.ResourceClass.get(context, name)
+
+    @exposed
+    def resource_class_create(self, context, given, request_id):
+        _having(_an(resource_class.ResourceClass, "given", given), "name")
+        asked = Request.of(request_id, "resource_class_create", {"class": given})
+        return outcome.once(context, asked, given.create)
+
+    @exposed
+    def resource_class_rename(self, context, name, given, request_id):
+        _having(_an(resource_class.ResourceClass, "given", given), "name")
+        name = resource_class.canonical(name)
+        asked = Request.of(request_id, "resource_class_rename", {"class": given, "of": name})
+        return outcome.once(context, asked, lambda tx: given.rename(tx, name))
+
+    @exposed
+    def resource_class_delete(self, context, name, request_id):
+        name = resource_class.canonical(name)
+        asked = Request.of(request_id, "resource_class_delete", {"name": name})
+        return outcome.once(context, asked, lambda tx: (
+            resource_class.ResourceClass.delete(tx, name)))
+
+    # -- the service itself -------------------------------------------------------------
+
+    @exposed
+    def get_request_result(self, context, settled_id):
+        return outcome.RequestResult.get(
+            context, fields.Text(64).coerce(None, "settled_id", settled_id))
+
+    @exposed
+    def ping(self, context):
+        """Answers without touching the store: the bus works and somebody listens."""
+        return {"host": self.conf.conductor.host or socket.gethostname(), "pid": os.getpid(),
+                "version": placement_rpc.__version__, "rpc_version": RPC_VERSION,
+                "time": time.time()}
+
+    @exposed
+    def get_versions(self, context):
+        return service.ServiceList.get(context, self.conf.conductor.service_down_time)
+
+
+def _batch_result(settled):
+    if settled.error is None:
+        return ClaimResult.of_settled(settled)
+    error = settled.error
+    if not isinstance(error, exception.PlacementException):
+        error = exception.RemoteFailure(method="claim_batch", incident="the request id")
+    return ClaimResult(replayed=settled.replayed, error={
+        "code": error.code, "kwargs": error.kwargs})

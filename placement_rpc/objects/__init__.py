@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The versioned objects of the contract, and the rules about them."""
+
+import importlib
+
+_MODULES = ("aggregate", "allocation", "claim", "consumer", "inventory", "outcome", "request",
+            "resource_class", "resource_provider", "service", "usage")
+
+
+def register_all():
+    """Import every object, so that it can be taken off the bus."""
+    for name in _MODULES:
+        importlib.import_module(f"placement_rpc.objects.{name}")

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What consumers hold of providers, read."""
+
+from placement_rpc.db.queries import allocations as queries
+from placement_rpc.objects import base, fields
+from placement_rpc.objects.consumer import Consumer
+from placement_rpc.objects.resource_provider import known
+
+
+@base.PlacementObjectRegistry.register
+class Allocation(base.PlacementObject):
+    """An amount of one class that one consumer holds of one provider."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "consumer_uuid": fields.field(fields.Uuid()),
+        "provider_uuid": fields.field(fields.Uuid()),
+        "provider_generation": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1)),
+        "resource_class": fields.field(fields.ClassName()),
+        "used": fields.field(fields.WholeNumber(minimum=1)),
+    }
+
+    @classmethod
+    def of_row(cls, row):
+        """:param row: row of the allocation queries"""
+        return cls(**{name: getattr(row, name) for name in cls.fields})
+
+
+@base.PlacementObjectRegistry.register
+class AllocationList(base.PlacementObjectList):
+    """The allocations of one consumer, or of one provider.
+
+    ``consumer`` is set where they are one consumer's and it holds any; ``generation`` is the
+    provider's where they are one provider's.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "objects": fields.ListOfObjectsField("Allocation"),
+        "consumer": fields.ObjectField("Consumer", nullable=True),
+        "generation": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1), nullable=True),
+    }
+
+    @classmethod
+    def of_consumer(cls, context, consumer_uuid):
+        """A consumer that is not known holds nothing, which is no error (generic-resource-pools,
+        GET /allocations/{consumer_uuid})."""
+        with context.database.reader() as tx:
+            rows = queries.of_consumer(tx, consumer_uuid)
+        consumer = Consumer.of_row(rows[0]) if rows else None
+        return cls(objects=[Allocation.of_row(row) for row in rows], consumer=consumer,
+                   generation=None)
+
+    @classmethod
+    def of_provider(cls, context, provider_uuid):
+        """:raises ProviderNotFound: where there is no such provider"""
+        with context.database.reader() as tx:
+            provider = known(tx, provider_uuid)
+            rows = queries.of_provider(tx, provider.uuid)
+        return cls(objects=[Allocation.of_row(row) for row in rows], consumer=None,
+                   generation=provider.generation)
+
+    def by_provider(self):
+        """:returns: dict of provider uuid to dict of class to amount"""
+        result = {}
+        for each in self.objects:
+            result.setdefault(each.provider_uuid, {})[each.resource_class] = each.used
+        return result

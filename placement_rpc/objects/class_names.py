@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of resource classes: the standard ones, their ids, and the specifications' spellings.
+
+Standard classes are those of os-resource-classes, in its order, which is their id. The
+specifications of the compute node inventory wrote before that list was settled; their names
+are accepted wherever a name is given, and answered with today's.
+"""
+
+import re
+
+import os_resource_classes
+
+PATTERN = re.compile(r"[A-Z0-9_]{1,255}")
+CUSTOM_PATTERN = re.compile(r"CUSTOM_[A-Z0-9_]+")
+
+ALIASES = {
+    "PCI_GENERIC": "PCI_DEVICE",
+    "PCI_SRIOV_VF": "SRIOV_NET_VF",
+    "PCI_SRIOV_PF": "CUSTOM_PCI_SRIOV_PF",
+    "NUMA_SOCKETS": "NUMA_SOCKET",
+    "NUMA_CORES": "NUMA_CORE",
+    "NUMA_THREADS": "NUMA_THREAD",
+    "NUMA_MEMORY": "NUMA_MEMORY_MB",
+}
+
+# The ids below are left to os-resource-classes.
+FIRST_CUSTOM_ID = 10000
+
+# The one class of the specifications that has no standard counterpart: there from the start,
+# and as protected as a standard one.
+_PREDEFINED = {"CUSTOM_PCI_SRIOV_PF": FIRST_CUSTOM_ID}
+
+STANDARD_IDS = {
+    **{name: position for position, name in enumerate(os_resource_classes.STANDARDS)},
+    **_PREDEFINED,
+}
+
+
+def canonical(name):
+    """Today's spelling of a name; any other text is returned as it is."""
+    return ALIASES.get(name, name)
+
+
+def is_name(name):
+    """:returns: bool, whether the text may name a resource class"""
+    return PATTERN.fullmatch(name) is not None
+
+
+def is_custom(name):
+    """:returns: bool, whether the text may name a custom class (custom-resource-classes)"""
+    return (CUSTOM_PATTERN.fullmatch(name) is not None and len(name) <= 255
+            and name not in STANDARD_IDS)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who holds allocations."""
+
+from placement_rpc.objects import base, fields
+
+
+@base.PlacementObjectRegistry.register
+class Consumer(base.PlacementObject):
+    """A consumer of resources, of a project and a user.
+
+    Its generation is 1 with its first allocations and rises with each change of them. A
+    consumer that holds nothing any more is forgotten.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "uuid": fields.field(fields.Uuid()),
+        "generation": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1)),
+        "project_id": fields.field(fields.Text(255)),
+        "user_id": fields.field(fields.Text(255)),
+    }
+
+    @classmethod
+    def of_row(cls, row):
+        """:param row: row of the allocation queries"""
+        return cls(uuid=row.consumer_uuid, generation=row.consumer_generation,
+                   project_id=row.project_id, user_id=row.user_id)

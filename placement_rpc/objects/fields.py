@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Field types that refuse what they are not.
+
+The library's own types help along: its Integer makes 5 of ``"5"``, ``5.9`` and ``True``, and
+its UUID lets anything pass with a warning. An amount that was mistyped must be an error, not a
+claim for something else.
+"""
+
+import math
+import re
+import uuid
+
+from oslo_versionedobjects import fields
+
+from placement_rpc import exception
+from placement_rpc.objects import class_names
+
+# The largest amount, as the columns hold it.
+MAX_INT = 2 ** 31 - 1
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,50}")
+
+ObjectField = fields.ObjectField
+ListOfObjectsField = fields.ListOfObjectsField
+BooleanField = fields.BooleanField
+
+
+def _error(attr, value, wanted):
+    shown = repr(value)
+    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    return exception.InvalidInput(what=attr, reason=f"{shown} is not {wanted}")
+
+
+class WholeNumber(fields.FieldType):
+    """A whole number within bounds; neither a fraction nor a truth value nor a numeral."""
+
+    def __init__(self, minimum=0, maximum=MAX_INT):
+        self.minimum = minimum
+        self.maximum = maximum
+
+    def coerce(self, obj, attr, value):
+        if type(value) is not int:
+            raise _error(attr, value, "a whole number")
+        if not self.minimum <= value <= self.maximum:
+            raise _error(attr, value, f"between {self.minimum} and {self.maximum}")
+        return value
+
+    def get_schema(self):
+        return {"type": ["integer"], "minimum": self.minimum, "maximum": self.maximum}
+
+
+class Ratio(fields.FieldType):
+    """A number above 0 that is neither infinite nor absurd."""
+
+    maximum = 1e9
+
+    def coerce(self, obj, attr, value):
+        if type(value) not in (int, float) or not math.isfinite(value):
+            raise _error(attr, value, "a number")
+        if not 0 < value <= self.maximum:
+            raise _error(attr, value, f"above 0 and at most {self.maximum:g}")
+        return float(value)
+
+    def get_schema(self):
+        return {"type": ["number"], "minimum": 0, "exclusiveMinimum": True,
+                "maximum": self.maximum}
+
+
+class Text(fields.FieldType):
+    """Text of a bounded length; no control characters, which would forge log lines."""
+
+    def __init__(self, maximum=255, minimum=1):
+        self.maximum = maximum
+        self.minimum = minimum
+
+    def coerce(self, obj, attr, value):
+        if not isinstance(value, str):
+            raise _error(attr, value, "text")
+        if not self.minimum <= len(value) <= self.maximum:
+            raise _error(
+                attr, value, f"between {self.minimum} and {self.maximum} characters long")
+        if not value.isprintable():
+            raise _error(attr, value, "printable")
+        return value
+
+    def get_schema(self):
+        return {"type": ["string"], "minLength": self.minimum, "maxLength": self.maximum}
+
+
+class Uuid(fields.FieldType):
+    """A uuid in any of its usual spellings, kept in the canonical one."""
+
+    def coerce(self, obj, attr, value):
+        if not isinstance(value, str):
+            raise _error(attr, value, "a uuid")
+        try:
+            return str(uuid.UUID(value))
+        except ValueError:
+            raise _error(attr, value, "a uuid") from None
+
+    def get_schema(self):
+        return {"type": ["string"], "format": "uuid"}
+
+
+class RequestId(fields.FieldType):
+    """What a client chose to recognise its request by."""
+
+    def coerce(self, obj, attr, value):
+        if not isinstance(value, str) or not _REQUEST_ID.fullmatch(value):
+            raise _error(attr, value, "1 to 50 letters, digits or any of . _ : -")
+        return value
+
+    def get_schema(self):
+        return {"type": ["string"], "pattern": f"^{_REQUEST_ID.pattern}$"}
+
+
+class ClassName(fields.FieldType):
+    """The name of a resource class; a name of the specifications becomes today's name."""
+
+    def coerce(self, obj, attr, value):
+        if not isinstance(value, str):
+            raise _error(attr, value, "the name of a resource class")
+        name = class_names.canonical(value)
+        if not class_names.is_name(name):
+            raise _error(
+                attr, value, "the name of a resource class (A-Z, 0-9 and _, at most 255)")
+        return name
+
+    def get_schema(self):
+        return {"type": ["string"], "pattern": class_names.PATTERN.pattern}
+
+
+class Amounts(fields.FieldType):
+    """A mapping of resource class to amount, neither empty nor with an amount of 0.
+
+    Two spellings of one class can not be told from a mistake, so they are refused.
+    """
+
+    def __init__(self):
+        self._name = ClassName()
+        self._amount = WholeNumber(minimum=1)
+
+    def coerce(self, obj, attr, value):
+        if not isinstance(value, dict) or not value:
+            raise _error(attr, value, "a mapping of resource class to amount")
+        amounts = {}
+        for name, amount in value.items():
+            key = self._name.coerce(obj, attr, name)
+            if key in amounts:
+                raise _error(attr, value, f"naming {key} once")
+            amounts[key] = self._amount.coerce(obj, f"{attr}[{key}]", amount)
+        return amounts
+
+    def get_schema(self):
+        return {"type": ["object"], "additionalProperties": self._amount.get_schema()}
+
+
+class Mapping(fields.FieldType):
+    """A mapping of uuid to values of one type."""
+
+    def __init__(self, values):
+        self._key = Uuid()
+        self._values = values
+
+    def coerce(self, obj, attr, value):
+        if not isinstance(value, dict):
+            raise _error(attr, value, "a mapping")
+        result = {}
+        for key, item in value.items():
+            uuid_ = self._key.coerce(obj, attr, key)
+            if uuid_ in result:
+                raise _error(attr, key, "named once")
+            result[uuid_] = self._values.coerce(obj, f"{attr}[{uuid_}]", item)
+        return result
+
+    def get_schema(self):
+        return {"type": ["object"], "additionalProperties": self._values.get_schema()}
+
+
+class Several(fields.FieldType):
+    """A list of values of one type."""
+
+    def __init__(self, values, unique=False):
+        self._values = values
+        self._unique = unique
+
+    def coerce(self, obj, attr, value):
+        if not isinstance(value, (list, tuple)):
+            raise _error(attr, value, "a list")
+        items = [self._values.coerce(obj, f"{attr}[{index}]", item)
+                 for index, item in enumerate(value)]
+        if self._unique and len(set(items)) != len(items):
+            raise _error(attr, value, "free of doubles")
+        return items
+
+    def get_schema(self):
+        return {"type": ["array"], "items": self._values.get_schema()}
+
+
+class Json(fields.FieldType):
+    """A mapping of JSON values, as it is."""
+
+    def coerce(self, obj, attr, value):
+        if not isinstance(value, dict):
+            raise _error(attr, value, "a mapping")
+        return value
+
+    def get_schema(self):
+        return {"type": ["object"]}
+
+
+def field(field_type, **kwargs):
+    """A field of a type of this module.
+
+    :param field_type: instance of :class:`oslo_versionedobjects.fields.FieldType`
+    :param kwargs: nullable, default, read_only
+    """
+    return fields.Field(field_type, **kwargs)

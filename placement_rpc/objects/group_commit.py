@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Group commit: claims that arrive while a transaction runs are settled together in the next.
+
+There is no thread of its own and no timer. The first caller to come settles at once, so a lone
+claim never waits; those who come meanwhile queue up, and when the transaction is done one of
+them settles for all that wait. The busier the service, the larger the batches.
+"""
+
+import collections
+import logging
+import threading
+
+from placement_rpc import exception
+from placement_rpc.objects.settlement import Settled, settle
+
+LOG = logging.getLogger(__name__)
+
+# Amounts in one transaction; bounds the parameters of one statement.
+_MAX_WEIGHT = 5000
+
+
+class _Ticket:
+    """Settlements of one caller, and the lock that it waits on."""
+
+    __slots__ = ("answers", "called", "error", "leads", "settlements", "weight")
+
+    def __init__(self, settlements):
+        self.settlements = settlements
+        self.weight = sum(each.weight for each in settlements)
+        self.answers = None
+        self.error = None
+        self.leads = False
+        self.called = threading.Lock()
+        self.called.acquire()
+
+    @property
+    def done(self):
+        return self.answers is not None or self.error is not None
+
+
+class GroupCommit:
+    """Settles what concurrent callers ask for, as few transactions as it takes.
+
+    :param database: :class:`placement_rpc.db.api.Database`
+    :param limit: int, the most settlements in one transaction
+    :param settle_batch: callable of database and settlements, for tests
+    """
+
+    def __init__(self, database, limit, settle_batch=settle):
+        self._database = database
+        self._limit = limit
+        self._settle_batch = settle_batch
+        self._waiting = collections.deque()
+        self._mutex = threading.Lock()
+        self._busy = False
+
+    def settle(self, settlements):
+        """Settle, together with what other threads bring.
+
+        :param settlements: list of :class:`placement_rpc.objects.settlement.Settlement`
+        :returns: list of :class:`placement_rpc.objects.settlement.Settled`
+        :raises StoreUnavailable: :raises StoreBusy: nothing of them was done, so far as is known
+        """
+        answers = []
+        for start in range(0, len(settlements), self._limit):
+            answers += self._settle_some(settlements[start:start + self._limit])
+        return answers
+
+    def _settle_some(self, settlements):
+        ticket = _Ticket(settlements)
+        with self._mutex:
+            self._waiting.append(ticket)
+            ticket.leads, self._busy = not self._busy, True
+        if not ticket.leads:
+            ticket.called.acquire()
+        if ticket.leads:
+            try:
+                while not ticket.done:
+                    self._settle_tickets(self._take())
+            finally:
+                self._hand_over()
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.answers
+
+    def _take(self):
+        """:returns: list of the tickets for the next transaction"""
+        batch, size, weight = [], 0, 0
+        with self._mutex:
+            while self._waiting:
+                ticket = self._waiting[0]
+                size += len(ticket.settlements)
+                weight += ticket.weight
+                if batch and (size > self._limit or weight > _MAX_WEIGHT):
+                    break
+                batch.append(self._waiting.popleft())
+        return batch
+
+    def _settle_tickets(self, tickets):
+        settlements = [each for ticket in tickets for each in ticket.settlements]
+        try:
+            answers = iter(self._settle_batch(self._database, settlements))
+            for ticket in tickets:
+                ticket.answers = [next(answers) for _ in ticket.settlements]
+        except exception.PlacementException as error:
+            for ticket in tickets:
+                ticket.error = error
+        except Exception:
+            self._settle_one_by_one(tickets, settlements)
+        for ticket in tickets:
+            if not ticket.leads:
+                ticket.called.release()
+
+    def _settle_one_by_one(self, tickets, settlements):
+        # One that the database chokes on must not take the others down with it.
+        LOG.exception("A batch of %d claims failed; they are settled singly", len(settlements))
+        for ticket in tickets:
+            ticket.answers = []
+            for each in ticket.settlements:
+                try:
+                    ticket.answers += self._settle_batch(self._database, [each])
+                except Exception as error:
+                    LOG.exception("Request %s failed", each.request.request_id)
+                    ticket.answers.append(Settled(error=error))
+
+    def _hand_over(self):
+        """Let the first who waits lead; with nobody waiting, whoever comes next does."""
+        with self._mutex:
+            if not self._waiting:
+                self._busy = False
+                return
+            heir = self._waiting[0]
+            heir.leads = True
+        heir.called.release()

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settling a request exactly once (DESIGN rule 4).
+
+The outcome of a change is stored in the transaction of the change, under the id that the
+client made. A request that comes again, because an answer was lost or the bus delivered it
+twice, is answered with what was stored.
+"""
+
+import dataclasses
+import json
+import logging
+
+from placement_rpc import exception
+from placement_rpc.db.queries import requests
+from placement_rpc.objects import base, fields
+from placement_rpc.objects import plain as plain_data
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """A request for a change.
+
+    :param request_id: str, made by the client
+    :param method: str, name of the call
+    :param fingerprint: str, of the call's arguments
+    """
+
+    request_id: str
+    method: str
+    fingerprint: str
+
+    @classmethod
+    def of(cls, request_id, method, arguments):
+        """:param arguments: dict of argument name to value, what the request asks for"""
+        request_id = fields.RequestId().coerce(None, "request_id", request_id)
+        return cls(request_id, method, plain_data.fingerprint(method, arguments))
+
+    def part(self, number, arguments):
+        """The request that one entry of a batch is.
+
+        :param number: int, its place in the batch
+        :param arguments: dict, what this entry asks for
+        """
+        return Request(f"{self.request_id}:{number}", self.method,
+                       plain_data.fingerprint(self.method, arguments))
+
+    def check_same(self, row):
+        """:raises RequestIdReused: when the stored request was another one"""
+        if row.fingerprint != self.fingerprint:
+            raise exception.RequestIdReused(request_id=self.request_id, method=row.method)
+
+    def row(self, outcome):
+        """:returns: dict of the columns under which the outcome is stored"""
+        return {"request_id": self.request_id, "method": self.method,
+                "fingerprint": self.fingerprint, "outcome": json.dumps(outcome)}
+
+
+def of_result(result):
+    """:param result: a versioned object or JSON values; :returns: dict, to be stored"""
+    return {"result": base.Serializer().serialize_entity(None, result)}
+
+
+def of_error(error):
+    """:param error: a PlacementException; :returns: dict, to be stored"""
+    return {"error": {"code": error.code, "kwargs": error.kwargs}}
+
+
+def answer(stored):
+    """Give what was stored: return the result, or raise the error.
+
+    :param stored: dict made by :func:`of_result` or :func:`of_error`
+    """
+    if "error" in stored:
+        raise exception.from_code(stored["error"]["code"], stored["error"]["kwargs"])
+    return base.Serializer().deserialize_entity(None, stored["result"])
+
+
+def once(context, request, change):
+    """Make a change exactly once.
+
+    :param context: :class:`placement_rpc.context.RequestContext` with a database
+    :param request: :class:`Request`
+    :param change: callable that takes the connection of the transaction, makes the change and
+        returns the result; run anew when concurrent writers collide
+    :returns: the result of the change, or the stored one
+    :raises RequestIdReused: when another request had the same id
+    :raises PlacementException: what the change raised, now or when it was first asked for
+    """
+    def attempt(tx):
+        found = requests.find(tx, [request.request_id]).get(request.request_id)
+        if found:
+            request.check_same(found)
+            return json.loads(found.outcome), None
+        result = change(tx)
+        requests.insert(tx, [request.row(of_result(result))])
+        return None, result
+
+    try:
+        stored, result = context.database.write(attempt, request.method)
+    except (exception.NotFound, exception.Conflict, exception.InvalidInput) as error:
+        if not isinstance(error, exception.RequestIdReused):
+            remember_refusal(context.database, request, error)
+        raise
+    return answer(stored) if stored else result
+
+
+def recall(database, request):
+    """What is stored for a request.
+
+    :returns: the result of the request when it was settled before; None when it was not
+    :raises RequestIdReused: when another request had the same id
+    :raises PlacementException: what it was refused with
+    """
+    with database.reader() as tx:
+        row = requests.find(tx, [request.request_id]).get(request.request_id)
+    if row is None:
+        return None
+    request.check_same(row)
+    return answer(json.loads(row.outcome))
+
+
+def remember_refusal(database, request, error):
+    """Store why a request was refused; nothing was changed, so this may be a transaction later.
+
+    :param error: the PlacementException
+    """
+    def keep(tx):
+        if request.request_id not in requests.find(tx, [request.request_id]):
+            requests.insert(tx, [request.row(of_error(error))])
+
+    try:
+        database.write(keep, request.method)
+    except exception.PlacementException as failure:
+        # The caller gets the refusal all the same. Asked again, it would be decided anew.
+        LOG.warning("The refusal of request %s could not be stored: %s",
+                    request.request_id, failure)
+
+
+@base.PlacementObjectRegistry.register
+class RequestResult(base.PlacementObject):
+    """The stored outcome of a request."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "request_id": fields.field(fields.Text(64)),
+        "method": fields.field(fields.Text(64)),
+        "outcome": fields.field(fields.Json()),
+    }
+
+    @classmethod
+    def get(cls, context, request_id):
+        """:raises RequestNotFound: when nothing is stored for the id"""
+        with context.database.reader() as tx:
+            row = requests.find(tx, [request_id]).get(request_id)
+        if row is None:
+            raise exception.RequestNotFound(request_id=request_id)
+        return cls(request_id=row.request_id, method=row.method,
+                   outcome=json.loads(row.outcome))
+
+    def result(self):
+        """Return the result of the request, or raise the error it was refused with."""
+        return answer(self.outcome)

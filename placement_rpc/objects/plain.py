@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects as plain data: for fingerprints, for JSON output, for logs."""
+
+import hashlib
+import json
+
+from oslo_versionedobjects import base
+
+
+def plain(value):
+    """The data of objects without their envelopes.
+
+    :param value: a versioned object, or lists and dicts of them and of JSON values
+    :returns: dicts, lists and JSON values; of an object the fields that are set
+    """
+    if isinstance(value, base.VersionedObject):
+        return {name: plain(getattr(value, name)) for name in value.fields
+                if value.obj_attr_is_set(name)}
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def fingerprint(method, arguments):
+    """What tells a repeated request from another one under the same id.
+
+    :param method: str, name of the call
+    :param arguments: dict of argument name to value
+    :returns: str, 64 hexadecimal digits
+    """
+    body = json.dumps([method, plain(arguments)], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(body.encode()).hexdigest()

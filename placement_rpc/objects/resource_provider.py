@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resource providers."""
+
+from oslo_db import exception as db_exc
+
+from placement_rpc import exception
+from placement_rpc.db import api as db
+from placement_rpc.db.queries import candidates, providers
+from placement_rpc.objects import base, fields
+from placement_rpc.objects.resource_class import resolve
+
+
+def locked(tx, uuid, generation=None):
+    """Lock a provider for a change.
+
+    :param generation: int, what the caller believes it to be; None for whatever it is
+    :returns: row of id, uuid, name, generation
+    :raises ProviderNotFound: when there is none of that uuid
+    :raises ConcurrentUpdate: when the caller's generation is not the current one
+    """
+    row = providers.lock(tx, uuid)
+    if row is None:
+        raise exception.ProviderNotFound(provider=uuid)
+    if generation is not None and generation != row.generation:
+        raise exception.ConcurrentUpdate(
+            provider=uuid, current=row.generation, given=generation)
+    return row
+
+
+def known(tx, uuid):
+    """:returns: row of id, uuid, name, generation; :raises ProviderNotFound: where none is"""
+    row = providers.get(tx, uuid)
+    if row is None:
+        raise exception.ProviderNotFound(provider=uuid)
+    return row
+
+
+def raise_generation(tx, row):
+    """Mark a provider as changed, by compare and swap (DESIGN rule 2).
+
+    :param row: as :func:`locked` returned it
+    :returns: int, the new generation
+    """
+    if not providers.raise_generation(tx, row.id, row.generation):
+        raise db.Stale(f"resource provider {row.uuid}")
+    return row.generation + 1
+
+
+@base.PlacementObjectRegistry.register
+class ResourceProvider(base.PlacementObject):
+    """Something that provides amounts of resources: a compute node, a shared pool."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "uuid": fields.field(fields.Uuid()),
+        "name": fields.field(fields.Text(200)),
+        "generation": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1)),
+    }
+
+    @classmethod
+    def of_row(cls, row):
+        """:param row: row of uuid, name, generation"""
+        return cls(uuid=row.uuid, name=row.name, generation=row.generation)
+
+    @classmethod
+    def get(cls, context, uuid):
+        """:raises ProviderNotFound: where there is none"""
+        with context.database.reader() as tx:
+            return cls.of_row(known(tx, uuid))
+
+    def create(self, tx):
+        """Insert the provider; ``uuid`` and ``name`` are set.
+
+        :raises NameInUse: when another provider has the name
+        :raises ProviderExists: when the uuid is taken
+        """
+        if providers.named(tx, self.name):
+            raise exception.NameInUse(name=self.name)
+        if providers.get(tx, self.uuid):
+            raise exception.ProviderExists(provider=self.uuid)
+        providers.insert(tx, self.uuid, self.name)
+        return ResourceProvider(uuid=self.uuid, name=self.name, generation=0)
+
+    def rename(self, tx):
+        """Give the provider of this uuid this name; the same name changes nothing.
+
+        :raises ProviderNotFound: :raises ConcurrentUpdate: :raises NameInUse:
+        """
+        row = locked(tx, self.uuid, self.value("generation"))
+        generation = row.generation
+        if row.name != self.name:
+            if providers.named(tx, self.name):
+                raise exception.NameInUse(name=self.name)
+            providers.rename(tx, row.id, self.name)
+            generation = raise_generation(tx, row)
+        return ResourceProvider(uuid=row.uuid, name=self.name, generation=generation)
+
+    @staticmethod
+    def delete(tx, uuid, generation=None):
+        """Delete a provider, its inventories and its links to aggregates.
+
+        :raises ProviderNotFound: :raises ConcurrentUpdate:
+        :raises ProviderInUse: when it has allocations
+        """
+        row = locked(tx, uuid, generation)
+        if providers.has_allocations(tx, row.id):
+            raise exception.ProviderInUse(provider=uuid)
+        try:
+            providers.delete(tx, row.id)
+        except db_exc.DBReferenceError:
+            raise exception.ProviderInUse(provider=uuid) from None
+
+
+@base.PlacementObjectRegistry.register
+class ResourceProviderList(base.PlacementObjectList):
+    """Several providers."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {"objects": fields.ListOfObjectsField("ResourceProvider")}
+
+    @classmethod
+    def _of_rows(cls, rows):
+        return cls(objects=[ResourceProvider.of_row(row) for row in rows])
+
+    @classmethod
+    def page(cls, context, **filters):
+        """Providers in a stable order.
+
+        :param filters: name, member_of, marker, limit; see the query
+        :raises ProviderNotFound: when the marker is no provider
+        """
+        with context.database.reader() as tx:
+            if filters.get("marker"):
+                known(tx, filters["marker"])
+            return cls._of_rows(providers.page(tx, **filters))
+
+    @classmethod
+    def with_room(cls, context, request):
+        """The providers that can support a request (resource-providers-get-by-request).
+
+        :param request: :class:`placement_rpc.objects.request.ResourceRequest`
+        :raises ResourceClassNotFound: when a class does not exist
+        """
+        with context.database.reader() as tx:
+            ids = resolve(tx, request.resources)
+            rows = candidates.with_room(
+                tx, {ids[name]: amount for name, amount in request.resources.items()},
+                request.value("member_of") or (), request.value("limit"))
+        return cls._of_rows(rows)

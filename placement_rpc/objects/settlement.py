@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settling batches: many requests to change what consumers hold, in one transaction.
+
+Each is accepted or refused on its own (DESIGN rule 6). One claim is a batch of one.
+"""
+
+import dataclasses
+import json
+import logging
+import time
+
+from placement_rpc import exception
+from placement_rpc.db import api as db
+from placement_rpc.db.queries import claims as queries
+from placement_rpc.db.queries import requests
+from placement_rpc.objects import outcome
+from placement_rpc.objects.ledger import ConsumerEntry, InventoryEntry, Ledger, ProviderEntry
+from placement_rpc.objects.resource_class import known
+
+LOG = logging.getLogger(__name__)
+
+
+class Settlement:
+    """One request to change what consumers hold; subclasses say how.
+
+    :param request: :class:`placement_rpc.objects.outcome.Request`
+    :param deadline: float, seconds since the epoch after which nothing may be done any more;
+        None for no deadline
+    """
+
+    #: Whether a refusal is the final answer, to be stored as the request's outcome.
+    final = True
+    #: tuple of str, uuids of the consumers whose holding may change
+    consumers = ()
+    #: dict of provider uuid to dict of class name to amount: what is asked for
+    allocations = {}
+
+    def __init__(self, request, deadline=None):
+        self.request = request
+        self.deadline = deadline
+
+    def holdings(self, ledger):
+        """What the consumers are to hold.
+
+        :param ledger: :class:`placement_rpc.objects.ledger.Ledger`
+        :returns: list of :class:`placement_rpc.objects.ledger.Holding`
+        :raises PlacementException: when the request can not be met
+        """
+        raise NotImplementedError
+
+    def result(self, ledger, generations):
+        """The result, once the holdings were accepted.
+
+        :param generations: dict of provider uuid to generation
+        :returns: a versioned object
+        """
+        raise NotImplementedError
+
+    @property
+    def weight(self):
+        """int, how much of a transaction it takes: the number of amounts"""
+        return sum(len(resources) for resources in self.allocations.values()) or 1
+
+
+@dataclasses.dataclass(slots=True)
+class Settled:
+    """What became of a settlement: ``result``, a versioned object, or ``error``."""
+
+    result: object = None
+    error: Exception | None = None
+    replayed: bool = False
+
+
+def settle(database, settlements):
+    """Settle a batch in one transaction.
+
+    :param database: :class:`placement_rpc.db.api.Database`
+    :param settlements: list of :class:`Settlement`
+    :returns: list of :class:`Settled`, in the same order
+    :raises StoreUnavailable: :raises StoreBusy: nothing of the batch was done
+    """
+    return database.write(lambda tx: _settle(tx, settlements), "claim")
+
+
+def _settle(tx, settlements):
+    stored = requests.find(tx, {each.request.request_id for each in settlements})
+    settled, waiting = {}, []
+    for each in settlements:
+        if each.request.request_id in stored:
+            settled[id(each)] = _replay(each, stored[each.request.request_id])
+        else:
+            waiting.append(each)
+    if waiting:
+        settled.update(_settle_new(tx, waiting))
+    return [settled[id(each)] for each in settlements]
+
+
+def _replay(settlement, row):
+    """The stored outcome of a request that comes again."""
+    try:
+        settlement.request.check_same(row)
+        return Settled(result=outcome.answer(json.loads(row.outcome)), replayed=True)
+    except exception.PlacementException as error:
+        return Settled(error=error, replayed=True)
+
+
+def _settle_new(tx, settlements):
+    ledger = _read(tx, settlements)
+    decided, settled, rows = {}, {}, []
+    for each in settlements:
+        before = decided.get(each.request.request_id)
+        if before is not None:
+            settled[id(each)] = _repeat(each, *before)
+            continue
+        done = _decide(ledger, each)
+        settled[id(each)] = done
+        if done.error is None or (each.final and not isinstance(
+                done.error, exception.RequestExpired)):
+            decided[each.request.request_id] = (each.request, done)
+            rows.append(each.request.row(
+                outcome.of_error(done.error) if done.error else outcome.of_result(done.result)))
+    _write(tx, ledger)
+    if rows:
+        requests.insert(tx, rows)
+    return settled
+
+
+def _repeat(settlement, request, done):
+    """The same request id twice in one batch: one delivery too many, or a mistake."""
+    if request.fingerprint != settlement.request.fingerprint:
+        return Settled(error=exception.RequestIdReused(
+            request_id=request.request_id, method=request.method))
+    return Settled(result=done.result, error=done.error, replayed=True)
+
+
+def _decide(ledger, settlement):
+    try:
+        if settlement.deadline is not None and time.time() > settlement.deadline:
+            raise exception.RequestExpired(late=round(time.time() - settlement.deadline, 3))
+        generations = ledger.apply(settlement.holdings(ledger))
+        return Settled(result=settlement.result(ledger, generations))
+    except exception.PlacementException as error:
+        # Its trace would keep the whole ledger alive for as long as the error is.
+        return Settled(error=error.with_traceback(None))
+
+
+def _read(tx, settlements):
+    """Lock what the batch is about and read it, consumers first, then providers."""
+    names = {name for each in settlements for resources in each.allocations.values()
+             for name in resources}
+    consumers = {uuid: ConsumerEntry(uuid) for each in settlements for uuid in each.consumers}
+    for row in queries.lock_consumers(tx, consumers):
+        consumers[row.uuid] = ConsumerEntry(
+            row.uuid, row.id, row.generation, row.project_id, row.user_id)
+    held_providers = _read_held(tx, [entry for entry in consumers.values() if entry.id])
+    providers = [
+        ProviderEntry(row.id, row.uuid, row.generation, row.generation)
+        for row in queries.lock_providers(
+            tx, {uuid for each in settlements for uuid in each.allocations}, held_providers)]
+    inventories = {
+        (row.resource_provider_id, row.resource_class_id): InventoryEntry(
+            row.id, row.capacity, row.used, row.min_unit, row.max_unit, row.step_size)
+        for row in (queries.inventories_of(tx, [each.id for each in providers])
+                    if providers else ())}
+    return Ledger(consumers, providers, inventories, known(tx, names))
+
+
+def _read_held(tx, entries):
+    """Fill in what the consumers hold; :returns: set of the providers' ids"""
+    by_id = {entry.id: entry for entry in entries}
+    providers = set()
+    for row in queries.held(tx, list(by_id)):
+        key = row.resource_provider_id, row.resource_class_id
+        by_id[row.consumer_id].held[key] = row.used
+        providers.add(row.resource_provider_id)
+    for entry in entries:
+        entry.read_held = dict(entry.held)
+    return providers
+
+
+def _write(tx, ledger):
+    """Write what changed, set by set."""
+    changed = [entry for entry in ledger.consumers.values() if entry.changed]
+    if not changed:
+        return
+    _write_consumers(tx, [entry for entry in changed if entry.held])
+    queries.replace_allocations(
+        tx, [entry.id for entry in changed if entry.read_held],
+        [(entry.id, *key, amount) for entry in changed for key, amount in entry.held.items()])
+    gone = [entry.id for entry in changed if entry.id and not entry.held]
+    if gone:
+        queries.delete_consumers(tx, gone)
+    used = {ledger.inventories[key].id: ledger.inventories[key].used
+            for key in ledger.changed_inventories}
+    if used:
+        queries.set_used(tx, used)
+    moved = [each for each in ledger.providers.values()
+             if each.generation != each.read_generation]
+    if moved and not queries.set_generations(
+            tx, {each.id: each.generation for each in moved},
+            {each.id: each.read_generation for each in moved}):
+        raise db.Stale("a resource provider of a claim")
+
+
+def _write_consumers(tx, entries):
+    new = [entry for entry in entries if entry.id is None]
+    old = {entry.id: {"project_id": entry.project_id, "user_id": entry.user_id,
+                      "generation": entry.generation}
+           for entry in entries if entry.id is not None}
+    if new:
+        ids = queries.insert_consumers(tx, [
+            {"uuid": entry.uuid, "project_id": entry.project_id, "user_id": entry.user_id,
+             "generation": entry.generation} for entry in new])
+        for entry in new:
+            entry.id = ids[entry.uuid]
+    if old:
+        queries.update_consumers(tx, old)

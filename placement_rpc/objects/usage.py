@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much of a provider's inventories is used."""
+
+from placement_rpc.db.queries import inventories
+from placement_rpc.objects import base, fields
+from placement_rpc.objects.resource_provider import known
+
+
+@base.PlacementObjectRegistry.register
+class Usage(base.PlacementObject):
+    """The sum of the allocations of one class, and what may be allocated in all."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "resource_class": fields.field(fields.ClassName()),
+        "used": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1)),
+        "capacity": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1)),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class UsageList(base.PlacementObjectList):
+    """The usages of one provider, and the generation at which it has them."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "objects": fields.ListOfObjectsField("Usage"),
+        "provider_uuid": fields.field(fields.Uuid()),
+        "generation": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1)),
+    }
+
+    @classmethod
+    def get(cls, context, provider_uuid):
+        """:raises ProviderNotFound: where there is no such provider"""
+        with context.database.reader() as tx:
+            row = known(tx, provider_uuid)
+            usages = [
+                Usage(resource_class=each.resource_class, used=each.used, capacity=each.capacity)
+                for each in inventories.of_provider(tx, row.id)]
+        return cls(provider_uuid=row.uuid, generation=row.generation, objects=usages)
