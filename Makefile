@@ -1,0 +1,59 @@
+# Everything a fresh machine needs is done by these targets; see README.rst.
+PYTHON ?= python3
+VENV ?= .venv
+BUS ?= inprocess
+STATE_DIR ?= state
+TRANSPORT_URL ?=
+DATABASE ?=
+
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help run demo test lint sample docs bench clean system-rabbit system-test
+
+help:
+	@echo "make run                  the service in the foreground, on an in-process bus and SQLite"
+	@echo "make run BUS=rabbit       the same on a private RabbitMQ that other processes can call"
+	@echo "make run TRANSPORT_URL=rabbit://user:password@host/ [DATABASE=URL]"
+	@echo "make demo [BUS=rabbit]    the main job on 120 real compute nodes"
+	@echo "make test                 everything that is tested, with what it needs of the system"
+	@echo "make bench [QUICK=1]      measure, beside a bare echo server"
+	@echo "make lint | docs | sample | clean"
+
+$(INSTALLED): setup.cfg pyproject.toml tools/make-venv
+	@tools/make-venv "$(PYTHON)" "$(VENV)"
+	@touch $@
+
+system-rabbit:
+	@tools/system-packages
+
+system-test:
+	@tools/system-packages test
+
+run: $(INSTALLED) $(if $(filter rabbit,$(BUS)),system-rabbit)
+	@$(BIN)/placement-rpc --state-dir "$(STATE_DIR)" \
+	  $(if $(TRANSPORT_URL),--transport-url "$(TRANSPORT_URL)") \
+	  standalone --bus $(BUS) $(if $(DATABASE),--database "$(DATABASE)")
+
+demo: $(INSTALLED) $(if $(filter rabbit,$(BUS)),system-rabbit)
+	@$(BIN)/python examples/demo.py --bus $(BUS) $(if $(TRANSPORT_URL),--transport-url "$(TRANSPORT_URL)")
+
+test: $(INSTALLED) system-test lint
+	@$(BIN)/stestr run --slowest $(TESTS)
+
+lint: $(INSTALLED)
+	@$(BIN)/ruff check .
+
+sample: $(INSTALLED)
+	@$(BIN)/oslo-config-generator --config-file etc/placement-rpc/config-generator.conf
+
+docs: $(INSTALLED)
+	@$(BIN)/pip install --quiet --editable '.[docs]'
+	@$(BIN)/sphinx-build -W -q -b html docs/source docs/build/html
+	@echo "docs/build/html/index.html"
+
+bench: $(INSTALLED) system-test
+	@$(BIN)/python -m tests.benchmarks $(if $(QUICK),--quick)
+
+clean:
+	rm -rf "$(VENV)" build dist docs/build .stestr .ruff_cache .hypothesis *.egg-info

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc-conductor``: the worker processes that answer calls."""
+
+import sys
+
+from oslo_log import log
+
+from placement_rpc import conf as configuration
+from placement_rpc import exception, service
+from placement_rpc.db import api as db
+from placement_rpc.db import migration
+
+
+def main(args=None):
+    conf = configuration.new_config(
+        sys.argv[1:] if args is None else args, prog=service.BINARY)
+    log.setup(conf, configuration.PROJECT)
+    try:
+        # Once here, so that a mistake is one clear line and not one per worker.
+        database = db.Database(conf)
+        migration.check(database)
+        database.close()
+    except exception.PlacementException as error:
+        print(f"{service.BINARY}: {error}", file=sys.stderr)
+        return 1
+    service.run_conductor(conf)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

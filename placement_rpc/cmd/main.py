@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc``: run the service in one process, and look at a running one."""
+
+import argparse
+import sys
+import time
+
+import rich.progress
+
+import placement_rpc
+from placement_rpc import api, exception, manager
+from placement_rpc import conf as configuration
+from placement_rpc.cmd import output, standalone, state_file
+from placement_rpc.db import api as db
+from placement_rpc.objects import plain
+
+# Exit codes, beside argparse's 2.
+_FAILED, _UNREACHABLE = 1, 3
+
+
+def _ping(client, options):
+    began = time.monotonic()
+    answer = client.ping(None, timeout=options.timeout)
+    answer["milliseconds"] = round((time.monotonic() - began) * 1000, 1)
+    del answer["time"]
+    output.show([answer], ["host", "pid", "version", "rpc_version", "milliseconds"],
+                options.format)
+
+
+def _providers(client, options):
+    found = client.list_providers(
+        None, name=options.name, limit=options.limit, timeout=options.timeout)
+    output.show([plain.plain(each) for each in found.objects], ["uuid", "name", "generation"],
+                options.format)
+
+
+def _usages(client, options):
+    if options.provider:
+        providers = [client.get_provider(None, uuid, timeout=options.timeout)
+                     for uuid in options.provider]
+    else:
+        providers = client.list_providers(
+            None, limit=options.limit, timeout=options.timeout).objects
+    rows = []
+    for provider in rich.progress.track(
+            providers, "Reading usages", transient=True, disable=not sys.stderr.isatty(),
+            console=rich.console.Console(stderr=True)):
+        for usage in client.get_usages(None, provider.uuid, timeout=options.timeout).objects:
+            share = usage.used / usage.capacity if usage.capacity else 0
+            rows.append({"provider": provider.name, "uuid": provider.uuid,
+                         "resource_class": usage.resource_class, "used": usage.used,
+                         "capacity": usage.capacity, "percent": round(100 * share, 1)})
+    output.show(rows, ["provider", "resource_class", "used", "capacity", "percent"],
+                options.format)
+
+
+def _services(client, options):
+    found = client.get_versions(None, timeout=options.timeout)
+    output.show([plain.plain(each) for each in found.objects],
+                ["binary", "host", "worker", "version", "rpc_version", "last_seen_at", "alive"],
+                options.format)
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="placement-rpc", description="Resource accounting for clouds on the message bus.")
+    parser.add_argument("--version", action="version", version=placement_rpc.__version__)
+    parser.add_argument("--config-file", action="append", metavar="PATH",
+                        help="configuration file; may be given several times")
+    parser.add_argument("--transport-url", metavar="URL",
+                        help="the bus, as rabbit://user:password@host:port/ "
+                             "(default: of the service in the state directory, or as configured)")
+    parser.add_argument("--state-dir", metavar="PATH",
+                        help="state directory of a standalone service (default: ./state)")
+    parser.add_argument("--local", action="store_true",
+                        help="work on the service's store directly instead of calling it")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    text = "run the whole service in this process"
+    command = commands.add_parser("standalone", help=text, description=text.capitalize())
+    standalone.add_arguments(command)
+    for name, call, text in (
+            ("ping", _ping, "ask whether the service answers, and how fast"),
+            ("providers", _providers, "list resource providers"),
+            ("usages", _usages, "show what is used of what"),
+            ("services", _services, "list the processes of the service and their versions")):
+        command = commands.add_parser(name, help=text, description=text.capitalize())
+        command.set_defaults(call=call)
+        command.add_argument("--format", choices=("auto", "table", "json"), default="auto",
+                             help="auto is a table on a terminal and JSON elsewhere")
+        command.add_argument("--timeout", type=float, default=10, metavar="SECONDS",
+                             help="how long to wait in all (default: 10)")
+        if name in ("providers", "usages"):
+            command.add_argument("--limit", type=int, metavar="N", help="the first N providers")
+        if name == "providers":
+            command.add_argument("--name", help="only the provider of this name")
+        if name == "usages":
+            command.add_argument("provider", nargs="*", metavar="UUID",
+                                 help="of these providers (default: of all)")
+    return parser
+
+
+def _call(options, conf):
+    """Run a command against the service that the options name."""
+    running = state_file.read(conf.standalone.state_dir)
+    if options.local:
+        return _call_locally(options, conf, running)
+    url = options.transport_url or conf.transport_url
+    if url == "rabbit://":
+        if running is None:
+            raise exception.ServiceUnavailable(
+                reason="no service runs on the state directory "
+                       f"{conf.standalone.state_dir!r} and no transport_url is configured")
+        url = running["transport_url"]
+        if url.startswith("inprocess:"):
+            raise exception.ServiceUnavailable(
+                reason="its bus is inside its own process; start it with 'make run BUS=rabbit', "
+                       "or read its store with --local")
+    with api.PlacementAPI(conf=conf, transport_url=url) as client:
+        options.call(client, options)
+    return 0
+
+
+def _call_locally(options, conf, running):
+    if running and not conf.database.connection:
+        conf.set_override("connection", running["database"], group="database")
+    if not conf.database.connection:
+        raise exception.StoreUnavailable(reason="no database is configured")
+    database = db.Database(conf)
+    try:
+        with api.PlacementAPI("local", conf, manager=manager.Manager(conf, database)) as client:
+            options.call(client, options)
+    finally:
+        database.close()
+    return 0
+
+
+def main(args=None):
+    options = _parser().parse_args(args)
+    conf = configuration.new_config(config_files=options.config_file)
+    if options.state_dir:
+        conf.set_override("state_dir", options.state_dir, group="standalone")
+    if options.command == "standalone":
+        return standalone.run(options, conf)
+    try:
+        return _call(options, conf)
+    except (exception.ServiceUnavailable, exception.DeadlineExceeded,
+            exception.StoreUnavailable) as error:
+        print(f"placement-rpc: {error}", file=sys.stderr)
+        return _UNREACHABLE
+    except exception.PlacementException as error:
+        print(f"placement-rpc: {error}", file=sys.stderr)
+        return _FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

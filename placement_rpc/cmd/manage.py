@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc-manage``: what operators do to the store."""
+
+import argparse
+import sys
+
+from oslo_log import log
+
+from placement_rpc import conf as configuration
+from placement_rpc import exception
+from placement_rpc.db import api as db
+from placement_rpc.db import migration
+from placement_rpc.objects import class_names
+
+
+def _db_sync(database):
+    before = migration.current(database)
+    after = migration.sync(database, class_names.STANDARD_IDS)
+    print(f"The schema is at {after}" + (
+        "; it was there already" if before == after else f"; it was at {before or 'nothing'}"))
+    return 0
+
+
+def _db_version(database):
+    current, newest = migration.current(database), migration.newest()
+    print(current or "empty")
+    if current != newest:
+        print(f"this release needs {newest}: run 'placement-rpc-manage db sync'",
+              file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="placement-rpc-manage", description="Look after the store of placement_rpc.")
+    parser.add_argument("--config-file", action="append", metavar="PATH",
+                        help="configuration file; may be given several times "
+                             "(default: /etc/placement-rpc/placement-rpc.conf)")
+    parser.add_argument("--database", metavar="URL",
+                        help="SQLAlchemy URL, instead of [database] connection")
+    groups = parser.add_subparsers(dest="group", required=True, metavar="GROUP")
+    commands = groups.add_parser("db", help="the database schema").add_subparsers(
+        dest="command", required=True, metavar="COMMAND")
+    for name, run, text in (
+            ("sync", _db_sync, "bring the schema and the standard resource classes up to date"),
+            ("version", _db_version, "print the schema's version; exits 1 when it is not the "
+                                     "one that this release needs")):
+        commands.add_parser(name, help=text, description=text.capitalize()).set_defaults(run=run)
+    return parser
+
+
+def main(args=None):
+    options = _parser().parse_args(args)
+    conf = configuration.new_config(config_files=options.config_file)
+    if options.database:
+        conf.set_override("connection", options.database, group="database")
+    log.setup(conf, configuration.PROJECT)
+    if not conf.database.connection:
+        print("placement-rpc-manage: no database is configured: set [database] connection or "
+              "give --database", file=sys.stderr)
+        return 2
+    try:
+        database = db.Database(conf)
+        try:
+            return options.run(database)
+        finally:
+            database.close()
+    except exception.PlacementException as error:
+        print(f"placement-rpc-manage: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

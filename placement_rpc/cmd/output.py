@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables and colours for a terminal, JSON for a pipe."""
+
+import json
+import sys
+
+import rich.console
+import rich.markup
+import rich.table
+
+
+def show(rows, columns, style, stream=None):
+    """Print rows.
+
+    :param rows: list of dicts
+    :param columns: list of str, the keys to show and their order
+    :param style: str, ``table``, ``json``, or ``auto`` for what the output is
+    """
+    stream = stream or sys.stdout
+    if style == "auto":
+        style = "table" if stream.isatty() else "json"
+    if style == "json":
+        json.dump(rows, stream, indent=2)
+        print(file=stream)
+        return
+    table = rich.table.Table(*(column.replace("_", " ") for column in columns))
+    for row in rows:
+        table.add_row(*(_cell(row.get(column)) for column in columns))
+    rich.console.Console(file=stream).print(table)
+
+
+def _cell(value):
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "[green]yes[/green]" if value else "[red]no[/red]"
+    return rich.markup.escape(str(value))
+
+
+def bar(part, whole, width=20):
+    """A filled bar for a share, as text with rich's markup."""
+    share = min(1, part / whole) if whole else 0
+    filled = round(share * width)
+    colour = "red" if share > 0.95 else "yellow" if share > 0.8 else "green"
+    return f"[{colour}]{'█' * filled}[/{colour}]{'·' * (width - filled)} {share:4.0%}"

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc standalone``: the whole service in one process, in the foreground."""
+
+import contextlib
+import pathlib
+import signal
+import sys
+import threading
+
+import oslo_messaging
+from oslo_log import log
+
+import placement_rpc
+from placement_rpc import exception, service
+from placement_rpc import conf as configuration
+from placement_rpc.cmd import state_file
+
+IN_PROCESS = "inprocess://standalone/"
+
+
+def add_arguments(parser):
+    parser.add_argument(
+        "--bus", choices=("inprocess", "rabbit"), default="inprocess",
+        help="the bus inside this process, or a private RabbitMQ that is started for it")
+    parser.add_argument(
+        "--database", metavar="URL",
+        help="SQLAlchemy URL (default: an SQLite file in the state directory)")
+
+
+def run(options, conf):
+    """Run until SIGINT or SIGTERM.
+
+    :param options: the parsed arguments
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    :returns: int, the exit code
+    """
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    state_dir = pathlib.Path(conf.standalone.state_dir).absolute()
+    state_dir.mkdir(parents=True, exist_ok=True)
+    running = state_file.read(state_dir)
+    if running:
+        print(f"placement-rpc: process {running['pid']} runs on {state_dir} already",
+              file=sys.stderr)
+        return 1
+    if not (options.database or conf.database.connection):
+        conf.set_override("connection", f"sqlite:///{state_dir / 'placement.sqlite'}",
+                          group="database")
+    elif options.database:
+        conf.set_override("connection", options.database, group="database")
+    log.setup(conf, configuration.PROJECT)
+    with contextlib.ExitStack() as stack:
+        try:
+            url = _bus_url(options, conf, stack)
+            conf.set_override("transport_url", url)
+            service.prepare_store(conf)
+            conductor = service.Conductor(conf, binary="placement-rpc-standalone")
+            stack.callback(conductor.stop)
+            conductor.start()
+        except exception.PlacementException as error:
+            print(f"placement-rpc: {error}", file=sys.stderr)
+            return 1
+        state_file.write(state_dir, transport_url=url, database=conf.database.connection)
+        stack.callback(state_file.remove, state_dir)
+        _say_what_runs(conf, url, state_dir)
+        ended.wait()
+        print("\nStopping: what was taken in is finished first.", flush=True)
+    print("Stopped.", flush=True)
+    return 0
+
+
+def _bus_url(options, conf, stack):
+    if options.transport_url:
+        return options.transport_url
+    if options.bus == "rabbit":
+        print("Starting a private RabbitMQ, which takes some seconds ...", flush=True)
+        return stack.enter_context(private_broker()).url
+    return IN_PROCESS
+
+
+def private_broker():
+    """A RabbitMQ that belongs to this process alone.
+
+    :returns: a fixture with the attribute ``url``
+    :raises ServiceUnavailable: when what it takes is not installed
+    """
+    try:
+        from placement_rpc.testing import servers
+    except ImportError as error:
+        raise exception.ServiceUnavailable(
+            reason=f"a private broker needs the 'testing' extra: {error}") from None
+    missing = servers.missing("rabbitmq-server")
+    if missing:
+        raise exception.ServiceUnavailable(
+            reason=f"a private broker needs {', '.join(missing)} installed")
+    return servers.RabbitMQ()
+
+
+def _say_what_runs(conf, url, state_dir):
+    shown = oslo_messaging.TransportURL.parse(conf, url)
+    where = ", ".join(f"{host.hostname}:{host.port or 5672}" for host in shown.hosts)
+    in_process = url.startswith("inprocess:")
+    print(f"placement-rpc {placement_rpc.__version__} is running (Ctrl-C ends it)")
+    print(f"  bus    {'inside this process' if in_process else f'RabbitMQ at {where}'}")
+    print(f"  store  {_without_password(conf.database.connection)}")
+    if in_process:
+        print("Try next, in another terminal:\n"
+              f"  placement-rpc --state-dir {state_dir} --local providers   reads the store\n"
+              "  make demo               the main job on real compute nodes\n"
+              "  make run BUS=rabbit     the same on a bus that other processes can call")
+    else:
+        print("Try next, in another terminal:\n"
+              f"  placement-rpc --state-dir {state_dir} ping\n"
+              f"  placement-rpc --state-dir {state_dir} providers\n"
+              f"  placement-rpc --state-dir {state_dir} usages")
+    sys.stdout.flush()
+
+
+def _without_password(url):
+    from sqlalchemy.engine import make_url
+    return make_url(url).render_as_string(hide_password=True)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of the service: start, heartbeat, drain, reload."""
+
+import datetime
+import logging
+import os
+import socket
+import threading
+
+import cotyledon
+
+import placement_rpc
+from placement_rpc import bus, exception, manager
+from placement_rpc.db import api as db
+from placement_rpc.db import migration
+from placement_rpc.db.queries import bulk, requests, services
+from placement_rpc.objects import class_names
+
+LOG = logging.getLogger(__name__)
+
+BINARY = "placement-rpc-conductor"
+_PRUNE_EVERY = 60
+
+
+class Conductor:
+    """One process's worth of the service: the RPC server, its store, its heartbeat.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts` made by :mod:`placement_rpc.conf`
+    :param worker: int, its number among the workers of this machine
+    :param binary: str, the program's name in the services table
+    :param topic: str, where it listens
+    """
+
+    def __init__(self, conf, worker=0, binary=BINARY, topic=bus.TOPIC):
+        self.conf = conf
+        self.host = conf.conductor.host or socket.gethostname()
+        self._identity = {"binary": binary, "host": self.host, "worker": worker}
+        self._topic = topic
+        self._ended = threading.Event()
+        self._housekeeping = threading.Thread(
+            target=self._keep_house, name="housekeeping", daemon=True)
+        self.database = self.manager = None
+        self._transport = self._server = None
+
+    def start(self):
+        """Open the store, check its schema, and begin to answer calls.
+
+        :raises StoreUnavailable: :raises SchemaOutdated:
+        """
+        self.database = db.Database(self.conf)
+        migration.check(self.database)
+        self.manager = manager.Manager(self.conf, self.database)
+        self._transport = bus.get_transport(self.conf)
+        self._server = bus.get_server(
+            self.conf, self._transport, self.manager,
+            f"{self.host}.{self._identity['binary']}.{self._identity['worker']}", self._topic)
+        self._beat(started=True)
+        self._server.begin()
+        self._housekeeping.start()
+        LOG.info("Worker %s of %s answers calls", self._identity["worker"], self.host)
+
+    def stop(self):
+        """Take in nothing more, finish what was taken in, and close."""
+        if self._server is not None:
+            self._server.stop()
+            self._server.wait()
+        self._ended.set()
+        if self._housekeeping.is_alive():
+            self._housekeeping.join()
+        if self.database is not None:
+            self._say_goodbye()
+            self.database.close()
+        if self._transport is not None:
+            self._transport.cleanup()
+
+    def _beat(self, started=False):
+        versions = {"version": placement_rpc.__version__, "rpc_version": manager.RPC_VERSION}
+        self.database.write(
+            lambda tx: services.beat(tx, self._identity, versions, started), "heartbeat")
+
+    def _say_goodbye(self):
+        try:
+            self.database.write(lambda tx: services.remove(tx, self._identity), "goodbye")
+        except exception.PlacementException as error:
+            LOG.warning("The heartbeat row could not be removed: %s", error)
+
+    def _keep_house(self):
+        """Write heartbeats and prune outcomes of old requests, until told to end."""
+        since_pruned = 0
+        interval = self.conf.conductor.report_interval
+        while not self._ended.wait(interval):
+            since_pruned += interval
+            try:
+                self._beat()
+                if since_pruned >= _PRUNE_EVERY:
+                    since_pruned = 0
+                    self._prune()
+            except exception.PlacementException as error:
+                LOG.warning("Housekeeping is put off: %s", error)
+            except Exception:
+                LOG.exception("Housekeeping failed; it goes on at the next interval")
+
+    def _prune(self):
+        before = bulk.now() - datetime.timedelta(seconds=self.conf.claims.request_retention)
+        while not self._ended.is_set() and self.database.write(
+                lambda tx: requests.prune(tx, before), "prune"):
+            LOG.debug("Pruned outcomes of requests before %s", before)
+
+
+class ConductorWorker(cotyledon.Service):
+    """A worker process of ``placement-rpc-conductor``.
+
+    On SIGTERM it drains. On SIGHUP it drains too, and the parent starts it anew with the
+    configuration as it is then.
+    """
+
+    name = "worker"
+
+    def __init__(self, worker_id, conf):
+        super().__init__(worker_id)
+        self.graceful_shutdown_timeout = conf.conductor.drain_timeout
+        self._conductor = Conductor(conf, worker=worker_id)
+
+    def run(self):
+        self._conductor.start()
+
+    def terminate(self):
+        LOG.info("Worker %s drains", self.worker_id)
+        self._conductor.stop()
+
+
+def run_conductor(conf):
+    """Run the conductor's workers until a signal ends them."""
+    workers = cotyledon.ServiceManager(
+        graceful_shutdown_timeout=conf.conductor.drain_timeout)
+    service_id = workers.add(
+        ConductorWorker, workers=conf.conductor.workers or os.cpu_count(), args=(conf,))
+
+    def reload():
+        LOG.info("Reading the configuration again")
+        conf.reload_config_files()
+        workers.reconfigure(service_id, conf.conductor.workers or os.cpu_count())
+
+    workers.register_hooks(on_reload=reload)
+    workers.run()
+
+
+def prepare_store(conf):
+    """Make sure that the store is there and of this release; for the embedded default."""
+    database = db.Database(conf)
+    try:
+        return migration.sync(database, class_names.STANDARD_IDS)
+    finally:
+        database.close()

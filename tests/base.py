@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests have in common."""
+
+import uuid
+
+import fixtures
+import testscenarios
+import testtools
+
+from placement_rpc.objects.claim import Claim
+from placement_rpc.objects.inventory import Inventory
+from placement_rpc.objects.request import ResourceRequest
+from placement_rpc.testing import fixtures as placement_fixtures
+
+
+def new_uuid():
+    return str(uuid.uuid4())
+
+
+class TestCase(testtools.TestCase):
+    """A test with its own temporary directory, log and time limit."""
+
+    time_limit = 60
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.Timeout(self.time_limit, gentle=True))
+        self.useFixture(fixtures.NestedTempfile())
+        self.log = self.useFixture(fixtures.FakeLogger())
+
+
+class ContractTest(testscenarios.WithScenarios, TestCase):
+    """A test of the contract: the same on every transport and on every database."""
+
+    scenarios = [
+        ("local", {"transport": "local"}),
+        ("in-process bus", {"transport": "bus"}),
+    ]
+    options = {}
+
+    def service_arguments(self):
+        """What the running service is made with; a subclass puts it on real servers."""
+        return {"transport": self.transport}
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.useFixture(placement_fixtures.RunningService(
+            **self.service_arguments(), **self.options))
+        self.api = self.service.api
+
+    def provider(self, name=None, **inventories):
+        """A provider with inventories, each a total or a dict of values."""
+        provider = self.api.create_provider(None, name or f"provider {new_uuid()}")
+        if inventories:
+            self.api.set_inventory(None, provider.uuid, [
+                inventory(resource_class, values)
+                for resource_class, values in inventories.items()])
+        return provider.uuid
+
+    def claim(self, allocations, consumer=None, request_id=None, **values):
+        """Claim for a new consumer, or the one given; returns its uuid and the result."""
+        wanted = claim(allocations, consumer, **values)
+        return wanted.consumer_uuid, self.api.claim_allocations(
+            None, wanted, request_id=request_id)
+
+    def used(self, provider):
+        """What is used of a provider, by class."""
+        return {each.resource_class: each.used
+                for each in self.api.get_usages(None, provider).objects}
+
+    def held(self, consumer):
+        """What a consumer holds, by provider and class."""
+        return self.api.get_allocations(None, consumer).by_provider()
+
+    def find(self, resources, **values):
+        """The uuids of the providers with room."""
+        return [each.uuid for each in self.api.get_by_request(
+            None, ResourceRequest(resources=resources, **values)).objects]
+
+    def generation(self, provider):
+        return self.api.get_provider(None, provider).generation
+
+
+def inventory(resource_class, values):
+    """An inventory from a total or a dict of values."""
+    values = values if isinstance(values, dict) else {"total": values}
+    return Inventory(resource_class=resource_class, **values)
+
+
+def claim(allocations, consumer=None, **values):
+    """A claim of project and user that do not matter."""
+    return Claim(consumer_uuid=consumer or new_uuid(), allocations=allocations,
+                 **{"project_id": "project", "user_id": "user", **values})

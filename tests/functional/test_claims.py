@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims, releases and moves: what fits is taken, what does not changes nothing."""
+
+from placement_rpc import exception
+from placement_rpc.objects.request import ResourceRequest
+from tests import base
+
+
+class ClaimTest(base.ContractTest):
+
+    def test_a_claim_is_taken_from_all_its_providers(self):
+        node, pool = self.provider(VCPU=8, MEMORY_MB=4096), self.provider(DISK_GB=100)
+        consumer, done = self.claim({
+            node: {"VCPU": 2, "MEMORY_MB": 1024}, pool: {"DISK_GB": 10}})
+        self.assertEqual((1, {node: 2, pool: 2}, False),
+                         (done.consumer_generation, done.generations, done.replayed))
+        self.assertEqual({"VCPU": 2, "MEMORY_MB": 1024}, self.used(node))
+        self.assertEqual({"DISK_GB": 10}, self.used(pool))
+        self.assertEqual({node: {"VCPU": 2, "MEMORY_MB": 1024}, pool: {"DISK_GB": 10}},
+                         self.held(consumer))
+
+    def test_what_does_not_fit_changes_nothing_anywhere(self):
+        node, pool = self.provider(VCPU=8), self.provider(DISK_GB=100)
+        error = self.assertRaises(
+            exception.CapacityExceeded, self.claim, {node: {"VCPU": 2}, pool: {"DISK_GB": 101}})
+        self.assertEqual({"provider": pool, "resource_class": "DISK_GB", "requested": 101,
+                          "free": 100, "capacity": 100}, error.kwargs)
+        self.assertEqual(({"VCPU": 0}, {"DISK_GB": 0}), (self.used(node), self.used(pool)))
+        self.assertEqual((1, 1), (self.generation(node), self.generation(pool)))
+
+    def test_the_last_bit_fits_and_no_more(self):
+        uuid = self.provider(VCPU={"total": 4, "reserved": 1, "allocation_ratio": 1.5})
+        self.claim({uuid: {"VCPU": 4}})
+        error = self.assertRaises(
+            exception.CapacityExceeded, self.claim, {uuid: {"VCPU": 1}})
+        self.assertEqual((0, 4), (error.kwargs["free"], error.kwargs["capacity"]))
+
+    def test_a_claim_replaces_the_whole_set(self):
+        """Upstream bug 1707669: also on providers that are no longer named."""
+        old, new = self.provider(VCPU=8, MEMORY_MB=4096), self.provider(VCPU=8)
+        consumer, _ = self.claim({old: {"VCPU": 4, "MEMORY_MB": 512}})
+        _, done = self.claim({new: {"VCPU": 2}}, consumer)
+        self.assertEqual(({"VCPU": 0, "MEMORY_MB": 0}, {"VCPU": 2}),
+                         (self.used(old), self.used(new)))
+        self.assertEqual({old: 3, new: 2}, done.generations)
+        self.assertEqual(2, done.consumer_generation)
+
+    def test_a_replacing_claim_may_use_what_it_gives_back(self):
+        """CVE-2017-17051: a rebuild must not count double."""
+        uuid = self.provider(VCPU=8)
+        consumer, _ = self.claim({uuid: {"VCPU": 6}})
+        self.claim({uuid: {"VCPU": 8}}, consumer)
+        self.assertEqual({"VCPU": 8}, self.used(uuid))
+
+    def test_the_same_claim_again_changes_nothing(self):
+        uuid = self.provider(VCPU=8)
+        consumer, first = self.claim({uuid: {"VCPU": 2}})
+        _, second = self.claim({uuid: {"VCPU": 2}}, consumer)
+        self.assertEqual(first.generations, second.generations)
+        self.assertEqual(1, second.consumer_generation)
+
+    def test_giving_back_is_possible_where_too_much_is_used(self):
+        """Upstream bugs 2104040 and 1943191."""
+        uuid = self.provider(VCPU={"total": 8, "allocation_ratio": 2.0, "max_unit": 16})
+        consumer, _ = self.claim({uuid: {"VCPU": 12}})
+        with self.service.database.writer() as tx:
+            tx.exec_driver_sql("UPDATE inventories SET capacity = 4, max_unit = 4")
+        self.claim({uuid: {"VCPU": 10}}, consumer)
+        self.assertRaises(
+            exception.PlacementException, self.claim, {uuid: {"VCPU": 11}}, consumer)
+        self.assertEqual({"VCPU": 10}, self.used(uuid))
+        self.api.release_allocations(None, consumer)
+
+    def test_a_provider_without_the_class_has_nothing_free(self):
+        uuid = self.provider(VCPU=8)
+        error = self.assertRaises(
+            exception.CapacityExceeded, self.claim, {uuid: {"DISK_GB": 1}})
+        self.assertEqual((0, 0), (error.kwargs["free"], error.kwargs["capacity"]))
+
+    def test_units(self):
+        uuid = self.provider(DISK_GB={
+            "total": 100, "min_unit": 10, "max_unit": 50, "step_size": 5})
+        for amount, reason in ((5, "min_unit is 10"), (55, "max_unit is 50"),
+                               (12, "step_size is 5")):
+            error = self.assertRaises(
+                exception.ConstraintsViolated, self.claim, {uuid: {"DISK_GB": amount}})
+            self.assertEqual(reason, error.kwargs["reason"])
+        self.claim({uuid: {"DISK_GB": 15}})
+
+    def test_the_generation_of_a_consumer_is_held_to(self):
+        uuid = self.provider(VCPU=8)
+        consumer, _ = self.claim({uuid: {"VCPU": 1}}, consumer_generation=0)
+        error = self.assertRaises(
+            exception.ConsumerConflict, self.claim, {uuid: {"VCPU": 2}}, consumer,
+            consumer_generation=0)
+        self.assertEqual((1, 0), (error.kwargs["current"], error.kwargs["given"]))
+        self.claim({uuid: {"VCPU": 2}}, consumer, consumer_generation=1)
+        self.assertRaises(exception.ConsumerConflict, self.api.release_allocations, None,
+                          consumer, consumer_generation=1)
+        self.api.release_allocations(None, consumer, consumer_generation=2)
+
+    def test_allocations_carry_project_and_user(self):
+        uuid = self.provider(VCPU=8)
+        consumer, _ = self.claim({uuid: {"VCPU": 1}}, project_id="blue", user_id="ada")
+        owner = self.api.get_allocations(None, consumer).consumer
+        self.assertEqual(("blue", "ada", 1), (owner.project_id, owner.user_id,
+                                              owner.generation))
+        _, done = self.claim({uuid: {"VCPU": 1}}, consumer, project_id="red", user_id="ada")
+        self.assertEqual(2, done.consumer_generation)
+        self.assertEqual("red", self.api.get_allocations(None, consumer).consumer.project_id)
+
+    def test_the_allocations_of_a_provider(self):
+        uuid = self.provider(VCPU=8, MEMORY_MB=4096)
+        one, _ = self.claim({uuid: {"VCPU": 1, "MEMORY_MB": 512}})
+        two, _ = self.claim({uuid: {"VCPU": 2}})
+        listed = self.api.get_provider_allocations(None, uuid)
+        self.assertEqual(3, listed.generation)
+        self.assertEqual(
+            {(one, "VCPU", 1), (one, "MEMORY_MB", 512), (two, "VCPU", 2)},
+            {(each.consumer_uuid, each.resource_class, each.used) for each in listed.objects})
+
+    def test_a_consumer_that_is_not_known_holds_nothing(self):
+        listed = self.api.get_allocations(None, base.new_uuid())
+        self.assertEqual(([], None), (listed.objects, listed.consumer))
+
+
+class ReleaseTest(base.ContractTest):
+
+    def test_everything_is_given_back_and_the_consumer_forgotten(self):
+        uuid = self.provider(VCPU=8)
+        consumer, _ = self.claim({uuid: {"VCPU": 3}})
+        done = self.api.release_allocations(None, consumer)
+        self.assertEqual((0, {uuid: 3}), (done.consumer_generation, done.generations))
+        self.assertEqual({"VCPU": 0}, self.used(uuid))
+        self.assertEqual({}, self.held(consumer))
+        _, again = self.claim({uuid: {"VCPU": 3}}, consumer, consumer_generation=0)
+        self.assertEqual(1, again.consumer_generation)
+
+    def test_a_consumer_that_holds_nothing(self):
+        self.assertRaises(
+            exception.ConsumerNotFound, self.api.release_allocations, None, base.new_uuid())
+
+
+class MoveTest(base.ContractTest):
+
+    def test_everything_goes_to_the_other_consumer(self):
+        node, pool = self.provider(VCPU=8), self.provider(DISK_GB=100)
+        source, _ = self.claim({node: {"VCPU": 8}, pool: {"DISK_GB": 100}}, project_id="blue")
+        target = base.new_uuid()
+        done = self.api.move_allocations(None, source, target)
+        self.assertEqual((target, 1, {node: 3, pool: 3}), (
+            done.consumer_uuid, done.consumer_generation, done.generations))
+        self.assertEqual({}, self.held(source))
+        self.assertEqual({node: {"VCPU": 8}, pool: {"DISK_GB": 100}}, self.held(target))
+        self.assertEqual("blue", self.api.get_allocations(None, target).consumer.project_id)
+        self.assertEqual({"VCPU": 8}, self.used(node))
+
+    def test_a_move_that_would_lose_something_is_refused(self):
+        uuid = self.provider(VCPU=8)
+        source, _ = self.claim({uuid: {"VCPU": 1}})
+        target, _ = self.claim({uuid: {"VCPU": 2}})
+        for error, one, other in (
+                (exception.ConsumerConflict, source, target),
+                (exception.ConsumerConflict, source, source),
+                (exception.ConsumerNotFound, base.new_uuid(), base.new_uuid())):
+            self.assertRaises(error, self.api.move_allocations, None, one, other)
+        self.assertRaises(exception.ConsumerConflict, self.api.move_allocations, None, source,
+                          base.new_uuid(), consumer_generation=7)
+        self.assertEqual({"VCPU": 3}, self.used(uuid))
+
+    def test_amounts_that_could_not_be_claimed_any_more_can_be_moved(self):
+        uuid = self.provider(VCPU=8)
+        source, _ = self.claim({uuid: {"VCPU": 5}})
+        self.api.update_inventory(None, uuid, base.inventory(
+            "VCPU", {"total": 8, "max_unit": 2}))
+        self.api.move_allocations(None, source, base.new_uuid())
+
+
+class BatchTest(base.ContractTest):
+    options = {"claims__max_batch": 20, "claims__max_settled_together": 8}
+
+    def test_each_is_accepted_or_refused_on_its_own(self):
+        uuid = self.provider(VCPU=4)
+        results = self.api.claim_batch(None, [
+            base.claim({uuid: {"VCPU": amount}}) for amount in (2, 3, 2, 1)])
+        self.assertEqual(
+            [None, exception.CapacityExceeded, None, exception.CapacityExceeded],
+            [type(each) if isinstance(each, Exception) else None for each in results])
+        self.assertEqual([2, 3], [results[0].generations[uuid], results[2].generations[uuid]])
+        self.assertEqual({"VCPU": 4}, self.used(uuid))
+
+    def test_a_batch_larger_than_a_transaction(self):
+        uuid = self.provider(VCPU=100)
+        results = self.api.claim_batch(None, [
+            base.claim({uuid: {"VCPU": 1}}) for _ in range(20)])
+        self.assertEqual(list(range(2, 22)), [each.generations[uuid] for each in results])
+        self.assertEqual({"VCPU": 20}, self.used(uuid))
+
+    def test_one_consumer_several_times_in_one_batch(self):
+        one, two = self.provider(VCPU=4), self.provider(VCPU=4)
+        consumer = base.new_uuid()
+        results = self.api.claim_batch(None, [
+            base.claim({one: {"VCPU": 4}}, consumer), base.claim({one: {"VCPU": 4}}),
+            base.claim({two: {"VCPU": 3}}, consumer), base.claim({one: {"VCPU": 4}})])
+        self.assertIsInstance(results[1], exception.CapacityExceeded)
+        self.assertEqual({"VCPU": 4}, self.used(one))
+        self.assertEqual({"VCPU": 3}, self.used(two))
+        self.assertEqual({two: {"VCPU": 3}}, self.held(consumer))
+        self.assertEqual(2, self.api.get_allocations(None, consumer).consumer.generation)
+
+    def test_a_batch_again_is_answered_as_before(self):
+        uuid = self.provider(VCPU=2)
+        claims = [base.claim({uuid: {"VCPU": 2}}), base.claim({uuid: {"VCPU": 1}})]
+        first = self.api.claim_batch(None, claims, request_id="batch")
+        self.api.release_allocations(None, claims[0].consumer_uuid)
+        second = self.api.claim_batch(None, claims, request_id="batch")
+        self.assertEqual([False, True], [first[0].replayed, second[0].replayed])
+        self.assertEqual(first[0].generations, second[0].generations)
+        self.assertEqual(first[1].kwargs, second[1].kwargs)
+        self.assertEqual({"VCPU": 0}, self.used(uuid))
+
+    def test_too_many(self):
+        uuid = self.provider(VCPU=100)
+        error = self.assertRaises(exception.BatchTooLarge, self.api.claim_batch, None, [
+            base.claim({uuid: {"VCPU": 1}}) for _ in range(21)])
+        self.assertEqual((20, 21), (error.kwargs["limit"], error.kwargs["size"]))
+        self.assertEqual({"VCPU": 0}, self.used(uuid))
+
+
+class FindTest(base.ContractTest):
+
+    def test_all_amounts_must_fit(self):
+        small = self.provider(VCPU=2, MEMORY_MB=4096)
+        large = self.provider(VCPU=8, MEMORY_MB=1024)
+        self.provider(VCPU=8)
+        self.assertEqual([small, large], self.find({"VCPU": 2, "MEMORY_MB": 1024}))
+        self.assertEqual([large], self.find({"VCPU": 3, "MEMORY_MB": 1024}))
+        self.assertEqual([], self.find({"VCPU": 3, "MEMORY_MB": 2048}))
+
+    def test_ratio_reserve_use_and_units_count(self):
+        uuid = self.provider(VCPU={"total": 4, "reserved": 1, "allocation_ratio": 2.0,
+                                   "min_unit": 2, "max_unit": 4, "step_size": 2})
+        self.assertEqual([uuid], self.find({"VCPU": 4}))
+        for amount in (1, 3, 6):
+            self.assertEqual([], self.find({"VCPU": amount}))
+        self.claim({uuid: {"VCPU": 4}})
+        self.assertEqual([uuid], self.find({"VCPU": 2}))
+        self.assertEqual([], self.find({"VCPU": 4}))
+
+    def test_aggregates_and_limit(self):
+        aggregate, other = base.new_uuid(), base.new_uuid()
+        members = [self.provider(VCPU=8) for _ in range(3)]
+        self.provider(VCPU=8)
+        for uuid in members:
+            self.api.set_aggregates(None, uuid, [aggregate])
+        self.api.set_aggregates(None, members[1], [aggregate, other])
+        self.assertEqual(members, self.find({"VCPU": 1}, member_of=[[aggregate]]))
+        self.assertEqual(members[:2], self.find({"VCPU": 1}, member_of=[[aggregate]], limit=2))
+        self.assertEqual([members[1]],
+                         self.find({"VCPU": 1}, member_of=[[aggregate], [other]]))
+
+    def test_a_class_that_does_not_exist_is_an_error(self):
+        error = self.assertRaises(
+            exception.ResourceClassNotFound, self.find, {"CUSTOM_NOT_THERE": 1})
+        self.assertIn("CUSTOM_NOT_THERE", error.text)
+
+
+class PlacingTest(base.ContractTest):
+
+    def place(self, amount, **values):
+        wanted = base.claim(None)
+        del wanted.allocations
+        return self.api.claim_by_request(
+            None, ResourceRequest(resources={"VCPU": amount}), wanted, **values)
+
+    def test_a_provider_with_room_is_found_and_claimed(self):
+        self.provider(VCPU=1)
+        uuid = self.provider(VCPU=8)
+        done = self.place(2)
+        self.assertEqual({uuid: 2}, done.generations)
+        self.assertEqual({uuid: {"VCPU": 2}}, self.held(done.consumer_uuid))
+
+    def test_the_fleet_is_filled_to_the_last(self):
+        uuids = [self.provider(VCPU=2) for _ in range(4)]
+        for _ in range(8):
+            self.place(1)
+        self.assertEqual([{"VCPU": 2}] * 4, [self.used(uuid) for uuid in uuids])
+        error = self.assertRaises(exception.NoCandidates, self.place, 1)
+        self.assertIn("VCPU:1", error.text)
+
+    def test_again_it_is_answered_as_before_though_the_fleet_is_full_now(self):
+        uuid = self.provider(VCPU=2)
+        wanted = base.claim(None)
+        del wanted.allocations
+        request = ResourceRequest(resources={"VCPU": 2})
+        first = self.api.claim_by_request(None, request, wanted, request_id="placed")
+        second = self.api.claim_by_request(None, request, wanted, request_id="placed")
+        self.assertEqual((False, True), (first.replayed, second.replayed))
+        self.assertEqual({uuid: 2}, second.generations)
+
+    def test_refused_again_though_there_is_room_now(self):
+        self.assertRaises(exception.NoCandidates, self.place_named, "refused")
+        self.provider(VCPU=8)
+        self.assertRaises(exception.NoCandidates, self.place_named, "refused")
+
+    def place_named(self, request_id):
+        wanted = base.claim(None, "11111111-2222-3333-4444-555555555555")
+        del wanted.allocations
+        return self.api.claim_by_request(
+            None, ResourceRequest(resources={"VCPU": 2}), wanted, request_id=request_id)

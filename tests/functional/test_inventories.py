@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inventories: set, added, changed, deleted, and never below what is used."""
+
+from placement_rpc import exception
+from tests import base
+
+
+class InventoryTest(base.ContractTest):
+
+    def inventories(self, provider):
+        return {each.resource_class: each for each in (
+            self.api.get_inventory(None, provider).objects)}
+
+    def test_what_is_not_given_has_its_default(self):
+        uuid = self.provider(VCPU=8)
+        read = self.inventories(uuid)["VCPU"]
+        self.assertEqual(
+            (8, 0, 1, 2 ** 31 - 1, 1, 1.0, 0),
+            (read.total, read.reserved, read.min_unit, read.max_unit, read.step_size,
+             read.allocation_ratio, read.used))
+
+    def test_the_nfs_share_of_the_specification(self):
+        uuid = self.provider("/mnt/nfs/row1racks0610/", DISK_GB={
+            "total": 100000, "reserved": 1000, "min_unit": 50, "max_unit": 10000,
+            "step_size": 10, "allocation_ratio": 1.0})
+        self.assertEqual(99000, self.inventories(uuid)["DISK_GB"].capacity)
+        for amount, error in ((40, exception.ConstraintsViolated),
+                              (10010, exception.ConstraintsViolated),
+                              (55, exception.ConstraintsViolated)):
+            self.assertRaises(error, self.claim, {uuid: {"DISK_GB": amount}})
+        self.claim({uuid: {"DISK_GB": 10000}})
+
+    def test_setting_replaces_all_and_raises_the_generation(self):
+        uuid = self.provider(VCPU=8, DISK_GB=100)
+        done = self.api.set_inventory(None, uuid, [
+            base.inventory("VCPU", 16), base.inventory("MEMORY_MB", 4096)])
+        self.assertEqual(2, done.generation)
+        self.assertEqual({"VCPU": 16, "MEMORY_MB": 4096}, {
+            name: each.total for name, each in self.inventories(uuid).items()})
+
+    def test_equal_inventories_change_nothing(self):
+        uuid = self.provider(VCPU=8, MEMORY_MB=4096)
+        done = self.api.set_inventory(None, uuid, [
+            base.inventory("MEMORY_MB", 4096), base.inventory("VCPU", 8)])
+        self.assertEqual(1, done.generation)
+        self.assertEqual(1, self.generation(uuid))
+
+    def test_a_stale_generation_is_refused_for_every_change(self):
+        uuid = self.provider(VCPU=8)
+        for call, *arguments in (
+                (self.api.set_inventory, []), (self.api.delete_inventory, "VCPU"),
+                (self.api.add_inventory, base.inventory("DISK_GB", 5)),
+                (self.api.update_inventory, base.inventory("VCPU", 5))):
+            self.assertRaises(exception.ConcurrentUpdate, call, None, uuid, *arguments,
+                              generation=0)
+        self.assertEqual(8, self.inventories(uuid)["VCPU"].total)
+
+    def test_one_class_is_added_changed_and_deleted(self):
+        uuid = self.provider(VCPU=8)
+        self.api.add_inventory(None, uuid, base.inventory("DISK_GB", 100))
+        self.assertRaises(exception.InventoryExists, self.api.add_inventory, None, uuid,
+                          base.inventory("DISK_GB", 100))
+        self.api.update_inventory(None, uuid, base.inventory("DISK_GB", 200))
+        self.assertEqual(200, self.inventories(uuid)["DISK_GB"].total)
+        left = self.api.delete_inventory(None, uuid, "DISK_GB")
+        self.assertEqual(["VCPU"], [each.resource_class for each in left.objects])
+        self.assertEqual(4, left.generation)
+        for call, argument in ((self.api.delete_inventory, "DISK_GB"),
+                               (self.api.update_inventory, base.inventory("DISK_GB", 5))):
+            self.assertRaises(exception.InventoryNotFound, call, None, uuid, argument)
+
+    def test_an_inventory_with_allocations_is_not_removed(self):
+        uuid = self.provider(VCPU=8, DISK_GB=100)
+        self.claim({uuid: {"VCPU": 2}})
+        for call, *arguments in ((self.api.delete_inventory, "VCPU"),
+                                 (self.api.set_inventory, [base.inventory("DISK_GB", 5)])):
+            error = self.assertRaises(
+                exception.InventoryInUse, call, None, uuid, *arguments)
+            self.assertEqual(2, error.kwargs["used"])
+        self.assertEqual({"VCPU", "DISK_GB"}, set(self.inventories(uuid)))
+        self.assertEqual(100, self.inventories(uuid)["DISK_GB"].total)
+
+    def test_capacity_does_not_shrink_below_what_is_used(self):
+        uuid = self.provider(VCPU={"total": 8, "allocation_ratio": 2.0})
+        self.claim({uuid: {"VCPU": 10}})
+        for values in ({"total": 4, "allocation_ratio": 2.0}, {"total": 8},
+                       {"total": 8, "allocation_ratio": 2.0, "reserved": 4}):
+            error = self.assertRaises(
+                exception.CapacityConflict, self.api.update_inventory, None, uuid,
+                base.inventory("VCPU", values))
+            self.assertEqual(10, error.kwargs["used"])
+        self.api.update_inventory(None, uuid, base.inventory(
+            "VCPU", {"total": 5, "allocation_ratio": 2.0}))
+
+    def test_what_is_given_must_go_together(self):
+        uuid = self.provider()
+        for values, word in (
+                ({"total": 8, "reserved": 9}, "reserved"),
+                ({"total": 8, "min_unit": 5, "max_unit": 4}, "min_unit")):
+            error = self.assertRaises(
+                exception.InvalidInventory, self.api.set_inventory, None, uuid,
+                [base.inventory("VCPU", values)])
+            self.assertIn(word, error.text)
+        self.assertRaises(exception.InvalidInventory, self.api.set_inventory, None, uuid,
+                          [base.inventory("VCPU", 1), base.inventory("VCPU", 2)])
+        self.assertEqual(0, self.generation(uuid))
+
+    def test_a_class_that_does_not_exist_is_named(self):
+        uuid = self.provider()
+        error = self.assertRaises(
+            exception.ResourceClassNotFound, self.api.set_inventory, None, uuid,
+            [base.inventory("VCPU", 1), base.inventory("CUSTOM_NOT_THERE", 1)])
+        self.assertIn("CUSTOM_NOT_THERE", error.text)
+        self.assertEqual({}, self.inventories(uuid))
+
+    def test_the_names_of_the_specifications_are_taken(self):
+        uuid = self.provider(PCI_GENERIC=4, PCI_SRIOV_VF=8, PCI_SRIOV_PF=2, NUMA_SOCKETS=2,
+                             NUMA_CORES=8, NUMA_THREADS=16, NUMA_MEMORY=1024)
+        self.assertEqual(
+            {"PCI_DEVICE", "SRIOV_NET_VF", "CUSTOM_PCI_SRIOV_PF", "NUMA_SOCKET", "NUMA_CORE",
+             "NUMA_THREAD", "NUMA_MEMORY_MB"}, set(self.inventories(uuid)))
+        self.claim({uuid: {"PCI_GENERIC": 1, "NUMA_MEMORY": 512}})
+        self.assertEqual([uuid], self.find({"PCI_GENERIC": 3}))
+        self.assertEqual([], self.find({"PCI_GENERIC": 4}))
+        self.assertEqual("PCI_DEVICE", self.api.resource_class_get(None, "PCI_GENERIC").name)
+        self.api.delete_inventory(None, uuid, "PCI_SRIOV_PF")

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests are settled once, however often they arrive, and not after their deadline."""
+
+import json
+import time
+
+import sqlalchemy as sa
+
+from placement_rpc import exception
+from placement_rpc.context import RequestContext
+from placement_rpc.db import models
+from placement_rpc.db.queries import bulk, requests
+from placement_rpc.testing import fixtures as placement_fixtures
+from tests import base
+
+
+class OnceTest(base.ContractTest):
+
+    def test_a_claim_again_is_answered_with_the_first_outcome(self):
+        uuid = self.provider(VCPU=8)
+        consumer, first = self.claim({uuid: {"VCPU": 2}}, request_id="one")
+        self.api.release_allocations(None, consumer)
+        _, second = self.claim({uuid: {"VCPU": 2}}, consumer, request_id="one")
+        self.assertEqual((False, True), (first.replayed, second.replayed))
+        self.assertEqual(first.generations, second.generations)
+        self.assertEqual({"VCPU": 0}, self.used(uuid))
+
+    def test_a_refusal_again_is_a_refusal_though_there_is_room_now(self):
+        uuid = self.provider(VCPU=1)
+        consumer = base.new_uuid()
+        for total in (1, 8):
+            self.api.update_inventory(None, uuid, base.inventory("VCPU", total))
+            error = self.assertRaises(exception.CapacityExceeded, self.claim,
+                                      {uuid: {"VCPU": 2}}, consumer, request_id="one")
+            self.assertEqual(1, error.kwargs["free"])
+
+    def test_an_id_that_was_used_for_something_else_is_refused(self):
+        uuid = self.provider(VCPU=8)
+        self.claim({uuid: {"VCPU": 2}}, request_id="one")
+        for call in (
+                lambda: self.claim({uuid: {"VCPU": 3}}, request_id="one"),
+                lambda: self.api.create_provider(None, "name", request_id="one"),
+                lambda: self.api.release_allocations(None, base.new_uuid(), request_id="one")):
+            self.assertRaises(exception.RequestIdReused, call)
+        self.assertEqual({"VCPU": 2}, self.used(uuid))
+        self.assertEqual(1, len(self.api.list_providers(None).objects))
+
+    def test_every_change_is_made_once(self):
+        aggregate, uuid = base.new_uuid(), base.new_uuid()
+        calls = (
+            (self.api.create_provider, "name", uuid),
+            (self.api.update_provider, uuid, "new name"),
+            (self.api.set_inventory, uuid, [base.inventory("VCPU", 8)]),
+            (self.api.add_inventory, uuid, base.inventory("DISK_GB", 8)),
+            (self.api.update_inventory, uuid, base.inventory("VCPU", 4)),
+            (self.api.delete_inventory, uuid, "DISK_GB"),
+            (self.api.set_aggregates, uuid, [aggregate]),
+            (self.api.resource_class_create, "CUSTOM_GOLD"),
+            (self.api.resource_class_rename, "CUSTOM_GOLD", "CUSTOM_SILVER"),
+            (self.api.resource_class_delete, "CUSTOM_SILVER"),
+            (self.api.delete_provider, uuid),
+        )
+        for number, (call, *arguments) in enumerate(calls):
+            first = call(None, *arguments, request_id=f"change-{number}")
+            second = call(None, *arguments, request_id=f"change-{number}")
+            self.assertEqual(str(first), str(second), call.__name__)
+
+    def test_a_refused_change_again_is_refused_as_before(self):
+        uuid = base.new_uuid()
+        self.assertRaises(exception.ProviderNotFound, self.api.delete_provider, None, uuid,
+                          request_id="one")
+        self.api.create_provider(None, "name", uuid)
+        self.assertRaises(exception.ProviderNotFound, self.api.delete_provider, None, uuid,
+                          request_id="one")
+        self.api.get_provider(None, uuid)
+
+    def test_the_outcome_can_be_asked_for(self):
+        uuid = self.provider(VCPU=2)
+        consumer, done = self.claim({uuid: {"VCPU": 2}}, request_id="accepted")
+        self.assertRaises(exception.CapacityExceeded, self.claim, {uuid: {"VCPU": 1}},
+                          request_id="refused")
+        accepted = self.api.get_request_result(None, "accepted")
+        self.assertEqual("claim_allocations", accepted.method)
+        self.assertEqual((consumer, done.generations), (
+            accepted.result().consumer_uuid, accepted.result().generations))
+        self.assertRaises(exception.CapacityExceeded,
+                          self.api.get_request_result(None, "refused").result)
+        self.assertRaises(exception.RequestNotFound, self.api.get_request_result, None, "none")
+
+    def test_outcomes_are_kept_as_text_without_anything_secret(self):
+        uuid = self.provider(VCPU=2)
+        self.api.claim_allocations(
+            RequestContext(user_id="ada", project_id="blue", auth_token="secret-token"),  # noqa: S106
+            base.claim({uuid: {"VCPU": 2}}), request_id="one")
+        with self.service.database.reader() as tx:
+            rows = [dict(row._mapping) for row in tx.execute(sa.select(models.requests))]
+        self.assertNotIn("secret-token", json.dumps(rows, default=str))
+
+    def test_old_outcomes_are_pruned(self):
+        uuid = self.provider(VCPU=2)
+        self.claim({uuid: {"VCPU": 2}}, request_id="old")
+        between = bulk.now()
+        self.api.set_aggregates(None, uuid, [base.new_uuid()], request_id="young")
+        database = self.service.database
+        while database.write(lambda tx: requests.prune(tx, between)):
+            continue
+        self.assertRaises(exception.RequestNotFound, self.api.get_request_result, None, "old")
+        self.api.get_request_result(None, "young")
+
+
+class FaultTest(base.ContractTest):
+    """What a bus can do to a call, and what the client makes of it."""
+
+    def faulty(self, *faults):
+        return placement_fixtures.FaultyCaller(self.api, faults)
+
+    def test_lost_unanswered_and_doubled_calls_are_done_once(self):
+        uuid = self.provider(VCPU=8)
+        for number, faults in enumerate(
+                (["lost"], ["unanswered"], ["twice"], ["lost", "unanswered", "twice"])):
+            with self.faulty(*faults) as caller:
+                consumer, _ = self.claim({uuid: {"VCPU": 1}})
+            self.assertEqual({uuid: {"VCPU": 1}}, self.held(consumer))
+            self.assertEqual({"VCPU": number + 1}, self.used(uuid))
+            self.assertEqual(1, len(set(caller.attempts)),
+                             "an attempt was repeated under another id")
+
+    def test_a_call_that_is_never_answered_ends_at_its_deadline(self):
+        uuid = self.provider(VCPU=8)
+        with self.faulty(*["unanswered"] * 1000):
+            began = time.monotonic()
+            error = self.assertRaises(
+                exception.DeadlineExceeded, self.api.claim_allocations, None,
+                base.claim({uuid: {"VCPU": 1}}), request_id="one", timeout=1)
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertEqual("one", error.kwargs["request_id"])
+        self.assertEqual(
+            {uuid: 2}, self.api.get_request_result(None, "one").result().generations)
+
+    def test_a_call_that_is_reached_too_late_does_nothing(self):
+        uuid = self.provider(VCPU=8)
+        context = RequestContext(deadline=time.time() - 2)
+        for method, arguments in (
+                ("claim_allocations", {"claim": base.claim({uuid: {"VCPU": 1}})}),
+                ("delete_provider", {"provider_uuid": uuid}), ("ping", {})):
+            if method != "ping":
+                arguments["request_id"] = f"late-{method}"
+            error = self.assertRaises(exception.RequestExpired, self.api._caller.call, context,
+                                      method, arguments, 5)
+            self.assertGreaterEqual(error.kwargs["late"], 2)
+        self.assertEqual({"VCPU": 0}, self.used(uuid))
+        self.assertRaises(exception.RequestNotFound, self.api.get_request_result, None,
+                          "late-claim_allocations")
