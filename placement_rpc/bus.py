@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bus: transports, what is put on it, and a server that takes in no more than it can do."""
 
+import concurrent.futures
 import functools
 import inspect
 import logging
@@ -82,19 +83,21 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
     def dispatch(self, incoming):
         message = incoming.message
         try:
-            self._check(message.get("method"), message.get("version", "1.0"),
-                        message.get("namespace"))
+            self._check_version(message.get("version", "1.0"), message.get("namespace"))
+            self._check_method(message.get("method"))
             if incoming.client_timeout:
                 return super().dispatch(incoming)
             return self.invoke(message["method"], incoming.ctxt, message.get("args", {}))
         except exception.PlacementException as error:
             raise _Expected(error) from None
 
-    def _check(self, method, version, namespace):
+    def _check_version(self, version, namespace):
         if namespace is not None or not self._is_compatible(self._endpoint.target, version):
             raise exception.UnsupportedCall(
                 reason=f"Version {version} of the contract is not supported here; "
                        f"{self._endpoint.target.version} is the newest")
+
+    def _check_method(self, method):
         if not isinstance(method, str) or not self.access_policy.is_allowed(
                 self._endpoint, method):
             raise exception.UnsupportedCall(reason=f"There is no method {str(method)[:64]!r}")
@@ -112,6 +115,7 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
         :raises PlacementException: and nothing else
         """
         try:
+            self._check_method(method)
             context = self.serializer.deserialize_context(ctxt)
             arguments = {name: self.serializer.deserialize_entity(context, value)
                          for name, value in args.items()}
@@ -151,6 +155,8 @@ class BoundedServer(rpc_server.RPCServer):
 
     def __init__(self, transport, target, dispatcher, places):
         super().__init__(transport, target, dispatcher, executor="threading")
+        # The library's own pool polls its queue once a second, and ends no sooner.
+        self._executor_cls = concurrent.futures.ThreadPoolExecutor
         self._places = threading.Semaphore(places)
         self._size = places
 

@@ -8,6 +8,7 @@ outlives the process.
 """
 
 import collections
+import functools
 import queue
 import threading
 import time
@@ -106,7 +107,8 @@ class _Listener(base.PollStyleListener):
             while not self._stopped:
                 message = self._queues.take(self._keys)
                 if message is not None:
-                    return _Incoming(message, lambda: self._queues.put(self._keys[0], message))
+                    return _Incoming(
+                        message, functools.partial(self._queues.put, self._keys[0], message))
                 left = None if until is None else until - time.monotonic()
                 if left is not None and left <= 0:
                     return None
@@ -157,7 +159,8 @@ class InProcessDriver(base.BaseDriver):
             with self._queues.condition:
                 keys = [key for key in self._queues.queues
                         if key[0] == exchange and key[1].startswith(f"{topic}.")]
-            return any([self._queues.put(key, message) for key in keys])
+                sent = [self._queues.put(key, message) for key in keys]
+            return any(sent)
         return self._queues.put(self._key(target, target.server), message)
 
     def send_notification(self, target, ctxt, message, version, retry=None):

@@ -11,8 +11,8 @@ import oslo_messaging
 from oslo_log import log
 
 import placement_rpc
-from placement_rpc import exception, service
 from placement_rpc import conf as configuration
+from placement_rpc import exception, service
 from placement_rpc.cmd import state_file
 
 IN_PROCESS = "inprocess://standalone/"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All options in one place, for registration and for the sample file."""
 
+import copy
+
 from oslo_config import cfg
 from oslo_db import options as db_options
 from oslo_messaging import opts as messaging_opts
@@ -23,8 +25,9 @@ _CALL_GROUPS = {
 def register(conf):
     """Register every option on ``conf``."""
     for module in _MODULES:
-        conf.register_group(module.GROUP)
-        conf.register_opts(module.OPTS, group=module.GROUP)
+        # A group keeps the values of its options: each configuration has its own.
+        conf.register_group(copy.deepcopy(module.GROUP))
+        conf.register_opts(module.OPTS, group=module.GROUP.name)
     conf.register_opts(db_options.database_opts, group="database")
     for group, options in messaging_opts.list_opts():
         if group in (None, "oslo_messaging_rabbit"):

@@ -51,9 +51,9 @@ class Serializer(base.VersionedObjectSerializer):
         try:
             return super()._process_object(context, objprim)
         except ovo_exc.IncompatibleObjectVersion as error:
-            raise exception.IncompatibleObjectVersion(**{
-                "name": error.kwargs.get("objname"), "version": error.kwargs.get("objver"),
-                "supported": error.kwargs.get("supported")}) from None
+            raise exception.IncompatibleObjectVersion(
+                name=error.kwargs.get("objname"), version=error.kwargs.get("objver"),
+                supported=error.kwargs.get("supported")) from None
         except (ovo_exc.VersionedObjectsException, ValueError, TypeError, KeyError,
                 AttributeError) as error:
             raise exception.InvalidInput(

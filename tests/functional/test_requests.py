@@ -90,7 +90,7 @@ class OnceTest(base.ContractTest):
     def test_outcomes_are_kept_as_text_without_anything_secret(self):
         uuid = self.provider(VCPU=2)
         self.api.claim_allocations(
-            RequestContext(user_id="ada", project_id="blue", auth_token="secret-token"),  # noqa: S106
+            RequestContext(user_id="ada", project_id="blue", auth_token="secret-token"),
             base.claim({uuid: {"VCPU": 2}}), request_id="one")
         with self.service.database.reader() as tx:
             rows = [dict(row._mapping) for row in tx.execute(sa.select(models.requests))]

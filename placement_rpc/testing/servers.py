@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Private RabbitMQ, PostgreSQL and MariaDB servers, as fixtures.
+
+Each fixture owns its processes, ports and data, so any number of them, in any number of test
+processes, run side by side and beside the machine's own services.  Nothing outlives the fixture,
+not even when the test process is killed: see ``_SUPERVISED``.  The environment of the calling
+process is neither changed nor, ``PATH`` apart, passed on to the servers.
+"""
+
+import glob
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.parse
+import uuid
+
+from pifpaf import drivers
+from pifpaf.drivers import mysql, postgresql, rabbitmq
+
+START_TIMEOUT = 120
+
+# Below the range Linux picks from for outgoing connections: one of these could otherwise be given
+# the port of a server while that is stopped.
+_PORTS = range(15000, 32000)
+
+_PROGRAMS = {
+    "mariadb-server": ("mariadb", "mariadb-install-db", "mariadbd"),
+    "postgresql": ("createdb", "initdb", "postgres"),
+    "rabbitmq-server": ("epmd", "rabbitmq-server", "rabbitmqctl"),
+}
+
+# Becomes the server, leaving a watchdog beside it, which waits for the end of a pipe whose other
+# end only the test process has, so for the death of that; then it ends the server and removes its
+# directory.  PR_SET_PDEATHSIG would be lost where setpriv changes the user, and would strike when
+# the thread that started the server ends rather than the process.  A process forked without exec
+# (multiprocessing's "fork") shares the pipe, and so keeps the server alive too.
+_SUPERVISED = """
+signal=$1 directory=$2; shift 2
+exec 3<&0 </dev/null
+{
+    read -r _ <&3
+    # Again until it is gone: PostgreSQL takes a moment to end its own children.
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do kill -s "$signal" $$ || break; sleep 0.5; done
+    rm -rf "$directory"
+    kill -s KILL -- -$$
+} >/dev/null 2>&1 &
+exec "$@" 3<&-
+"""
+
+
+def missing(*packages):
+    """Say which Debian packages the fixtures need and the machine lacks.
+
+    :param packages: str, the packages to look for; all that are needed where none is named
+    :returns: list of str
+    """
+    path = _path()
+    return [
+        package
+        for package in packages or _PROGRAMS
+        if not all(shutil.which(program, path=path) for program in _PROGRAMS[package])
+    ]
+
+
+def _path():
+    newest_first = sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)
+    # RabbitMQ's before /usr/sbin, where Debian has wrappers which insist on the user rabbitmq.
+    path = ["/usr/lib/rabbitmq/bin", *newest_first, os.environ.get("PATH", os.defpath)]
+    return os.pathsep.join([*path, "/usr/sbin"])
+
+
+class _Server(drivers.Driver):
+    """What the three have in common: a server process which can crash and come back."""
+
+    # The server's command line, a regular expression for what it logs when it accepts
+    # connections, and the signal which ends it at once.
+    _command = ()
+    _ready = ""
+    _crash = signal.SIGKILL
+    _process = None
+
+    def _setUp(self):
+        # Not super()._setUp(): of pifpaf's own the directory is wanted, not the server.
+        drivers.Driver._setUp(self)
+
+    def putenv(self, key, value, raw=False):
+        """Do not, as pifpaf would, change the environment of the calling process."""
+
+    def start(self):
+        """Start the server, on the data it had before, and wait until it is usable."""
+        self._process = self._serve(self._command, self._ready)
+
+    def stop(self):
+        """Stop the server as a crash would, keeping its data; do nothing when it is stopped."""
+        if self._process:
+            self._kill(self._process)
+
+    def restart(self):
+        """Stop the server as a crash would, and start it again."""
+        self.stop()
+        self.start()
+
+    def _surroundings(self):
+        return {"cwd": self.tempdir, "env": {"PATH": _path(), "LANG": "C.UTF-8", **self.env}}
+
+    def _run(self, *command):
+        done = subprocess.run(
+            command, check=False, input="", capture_output=True, text=True, **self._surroundings()
+        )
+        if done.returncode:
+            raise RuntimeError(f"{command} failed:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def _serve(self, command, ready):
+        with open(f"{self.tempdir}/log", "a+b") as log:
+            start = log.tell()
+            process = subprocess.Popen(
+                ["sh", "-c", _SUPERVISED, "sh", self._crash.name[3:], self.tempdir, *command],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                **self._surroundings(),
+            )
+            self.addCleanup(self._kill, process)
+            deadline = time.monotonic() + START_TIMEOUT
+            while True:
+                log.seek(start)
+                text = log.read().decode(errors="replace")
+                if re.search(ready, text):
+                    return process
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"{command} did not start:\n{text}")
+                time.sleep(0.01)
+
+    def _kill(self, process):
+        if process.stdin.closed:
+            return
+        process.send_signal(self._crash)
+        process.wait()
+        # The watchdog is still in the group, so its number cannot be another's by now.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.stdin.close()
+
+    def _reserve_port(self):
+        # Not the generator which a test may have seeded, in every process alike.
+        port = random.SystemRandom().choice(_PORTS)
+        # A name in the abstract namespace is a lock between processes which the kernel drops.
+        lock = socket.socket(socket.AF_UNIX)
+        self.addCleanup(lock.close)
+        try:
+            lock.bind(f"\0reserved-port-{port}")
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            return self._reserve_port()
+        return port
+
+
+class RabbitMQ(_Server, rabbitmq.RabbitMQDriver):
+    """A RabbitMQ node of its own, with its own epmd, on 127.0.0.1.
+
+    ``plugins`` are enabled from the start.  The management plugin listens on ``management_port``;
+    others with listeners of their own use the ports which are the default for them.
+    """
+
+    _command = ("rabbitmq-server",)
+    _ready = "Server startup complete"
+
+    def __init__(self, plugins=()):
+        super().__init__()
+        self.plugins = plugins
+
+    def _setUp(self):
+        super()._setUp()
+        self.port, self.management_port, epmd_port, distribution_port = (
+            self._reserve_port() for _ in range(4)
+        )
+        self.url = f"rabbit://{self.username}:{self.password}@127.0.0.1:{self.port}/"
+        self.env = {
+            "ERL_EPMD_PORT": str(epmd_port),
+            # Nobody is to start an epmd as a daemon: it would stay.
+            "ERL_FLAGS": "-start_epmd false",
+            # The place of the Erlang cookie.
+            "HOME": self.tempdir,
+            "RABBITMQ_ADVANCED_CONFIG_FILE": f"{self.tempdir}/none",
+            "RABBITMQ_CONFIG_FILE": f"{self.tempdir}/rabbitmq.conf",
+            "RABBITMQ_CONF_ENV_FILE": f"{self.tempdir}/none",
+            "RABBITMQ_CTL_ERL_ARGS": "-dist_listen false",
+            "RABBITMQ_DIST_PORT": str(distribution_port),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": f"{self.tempdir}/enabled_plugins",
+            "RABBITMQ_LOGS": "-",
+            "RABBITMQ_LOG_BASE": self.tempdir,
+            "RABBITMQ_MNESIA_BASE": self.tempdir,
+            "RABBITMQ_NODENAME": f"rabbit-{self.port}@localhost",
+            # Several nodes bound to the same processors would get in each other's way.
+            "RABBITMQ_SCHEDULER_BIND_TYPE": "u",
+            # With RabbitMQ's "none", loading its modules, and so the start, takes twice as long.
+            "RABBITMQ_SCHEDULER_BUSY_WAIT_THRESHOLD": "short",
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
+            # Has the script become the node, rather than wait for it.
+            "RUNNING_UNDER_SYSTEMD": "true",
+        }
+        with open(self.env["RABBITMQ_CONFIG_FILE"], "w") as config:
+            print(f"listeners.tcp.default = 127.0.0.1:{self.port}", file=config)
+            print(f"default_user = {self.username}\ndefault_pass = {self.password}", file=config)
+            print(f"management.tcp.port = {self.management_port}", file=config)
+            print("management.tcp.ip = 127.0.0.1", file=config)
+        with open(self.env["RABBITMQ_ENABLED_PLUGINS_FILE"], "w") as enabled:
+            print(f"[{','.join(self.plugins)}].", file=enabled)
+        # Debugging has epmd tell when it is ready.
+        epmd = ("epmd", "-d", "-d", "-address", "127.0.0.1")
+        self._serve(epmd, "entering the main select")
+        self.start()
+
+    def stop(self):
+        """Kill the node, keeping its data; do nothing when it is stopped."""
+        if self._process and self._process.poll() is None:
+            # RabbitMQ writes the names of new quorum queues late (rabbitmq/ra pull request 443),
+            # and a queue killed before that, with its confirmed messages, never works again.
+            self.rabbitmqctl("eval", "[dets:sync(Table) || Table <- dets:all()].")
+        super().stop()
+
+    def rabbitmqctl(self, *args):
+        """Run rabbitmqctl on the node and return what it prints."""
+        return self._run("rabbitmqctl", *args)
+
+
+class PostgreSQL(_Server, postgresql.PostgreSQLDriver):
+    """A PostgreSQL server of its own, on a Unix socket.
+
+    Unless ``durable``, it is fast, and stop() may lose what was committed just before.
+    """
+
+    _ready = "database system is ready to accept connections"
+    _crash = signal.SIGQUIT
+
+    def __init__(self, durable=False):
+        super().__init__(sync=durable)
+
+    def _setUp(self):
+        super()._setUp()
+        user = ()
+        if os.geteuid() == 0:
+            # The server refuses to run as root.
+            user = ("setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups")
+            shutil.chown(self.tempdir, "postgres")
+        data = f"{self.tempdir}/data"
+        self._run(*user, "initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync")
+        self._command = (*user, "postgres", "-D", data, "-p", str(self.port))
+        self._command += ("-k", self.tempdir, "-h", "", "-N", "200")
+        # In the data directory: what a crash leaves in /dev/shm would stay there.
+        self._command += ("--dynamic_shared_memory_type=mmap",)
+        if not self.sync:
+            self._command += ("--fsync=off", "--synchronous_commit=off", "--full_page_writes=off")
+        self.start()
+
+    def create_database(self):
+        """Create an empty database and return its URL."""
+        name = f"test_{uuid.uuid4().hex}"
+        self._run("createdb", "-h", self.tempdir, "-p", str(self.port), "-U", "postgres", name)
+        query = urllib.parse.urlencode({"host": self.tempdir, "port": self.port})
+        return f"postgresql+psycopg://postgres@/{name}?{query}"
+
+
+class MariaDB(_Server, mysql.MySQLDriver):
+    """A MariaDB server of its own, on a Unix socket.
+
+    Unless ``durable``, it is fast, and stop() may lose what was committed just before.
+    """
+
+    _ready = "ready for connections"
+
+    def __init__(self, durable=False):
+        super().__init__()
+        self.durable = durable
+
+    def _setUp(self):
+        super()._setUp()
+        self.socket = f"{self.tempdir}/socket"
+        data = f"--datadir={self.tempdir}/data"
+        options = ["--no-defaults", data, f"--tmpdir={self.tempdir}", "--innodb-log-file-size=32M"]
+        if os.geteuid() == 0:
+            options.append("--user=root")
+        if not self.durable:
+            options += ["--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync"]
+        install = ("mariadb-install-db", *options, "--skip-test-db")
+        self._run(*install, "--auth-root-authentication-method=normal")
+        self._command = ("mariadbd", *options, f"--socket={self.socket}", "--skip-networking")
+        self._command += ("--character-set-server=utf8mb4", "--max-connections=300")
+        self.start()
+
+    def create_database(self):
+        """Create an empty database and return its URL."""
+        name = f"test_{uuid.uuid4().hex}"
+        client = ("mariadb", "--no-defaults", f"--socket={self.socket}", "--user=root")
+        self._run(*client, f"--execute=CREATE DATABASE {name}")
+        query = urllib.parse.urlencode({"unix_socket": self.socket, "charset": "utf8mb4"})
+        return f"mysql+pymysql://root@localhost/{name}?{query}"

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input: a clear error with a stable code that names what was wrong, and nothing written."""
+
+import sqlalchemy as sa
+
+from placement_rpc import exception
+from placement_rpc.context import RequestContext
+from placement_rpc.db import models
+from placement_rpc.objects.claim import Claim
+from placement_rpc.objects.request import ResourceRequest
+from tests import base
+
+
+class RawTest(base.ContractTest):
+    """Calls as a program without this library's client could make them."""
+
+    def setUp(self):
+        super().setUp()
+        self.uuid = self.provider(VCPU=8)
+        self.before = self.rows()
+
+    def rows(self):
+        with self.service.database.reader() as tx:
+            return {table.name: tx.execute(
+                sa.select(sa.func.count()).select_from(table)).scalar()
+                for table in models.metadata.sorted_tables if table.name != "services"}
+
+    def refused(self, code, method, **arguments):
+        arguments.setdefault("request_id", f"raw-{base.new_uuid()}")
+        if arguments["request_id"] is ...:
+            del arguments["request_id"]
+        error = self.assertRaises(
+            exception.PlacementException, self.api._caller.call, RequestContext(), method,
+            arguments, 10)
+        self.assertEqual(code, error.code, error.text)
+        self.assertEqual(self.before, self.rows(), "something was written")
+        return error.text
+
+    def claim_primitive(self, version="1.0", **data):
+        data = {"consumer_uuid": base.new_uuid(), "project_id": "project", "user_id": "user",
+                "allocations": {self.uuid: {"VCPU": 1}}, **data}
+        return {"placement_object.name": "Claim", "placement_object.namespace": "placement",
+                "placement_object.version": version, "placement_object.data": data,
+                "placement_object.changes": sorted(data)}
+
+    def test_amounts(self):
+        for amount in (0, -1, 2 ** 31, 10 ** 30, 1.5, "1", True, None, [1], {}):
+            text = self.refused(
+                "placement.input.invalid", "claim_allocations",
+                claim=self.claim_primitive(allocations={self.uuid: {"VCPU": amount}}))
+            self.assertIn("VCPU", text)
+
+    def test_shapes_of_allocations(self):
+        for allocations in ({}, [], "text", {self.uuid: {}}, {self.uuid: 5},
+                            {"not-a-uuid": {"VCPU": 1}}, {self.uuid: {"vcpu": 1}},
+                            {self.uuid: {"PCI_GENERIC": 1, "PCI_DEVICE": 1}},
+                            {self.uuid: {"VCPU": 1}, self.uuid.upper(): {"VCPU": 1}}):
+            text = self.refused("placement.input.invalid", "claim_allocations",
+                                claim=self.claim_primitive(allocations=allocations))
+            self.assertIn("allocations", text)
+
+    def test_uuids(self):
+        for value in ("", "nonsense", 5, None, self.uuid + "0", "../" + self.uuid):
+            self.assertIn("consumer_uuid", self.refused(
+                "placement.input.invalid", "claim_allocations",
+                claim=self.claim_primitive(consumer_uuid=value)))
+            for method in ("get_provider", "get_inventory", "get_usages", "get_aggregates"):
+                self.assertIn("provider_uuid", self.refused(
+                    "placement.input.invalid", method, provider_uuid=value, request_id=...))
+
+    def test_projects_and_users(self):
+        for value in ("", "x" * 256, "line\nbreak", 5, None):
+            self.assertIn("project_id", self.refused(
+                "placement.input.invalid", "claim_allocations",
+                claim=self.claim_primitive(project_id=value)))
+
+    def test_what_is_missing_is_named(self):
+        for name in ("consumer_uuid", "project_id", "allocations"):
+            primitive = self.claim_primitive()
+            del primitive["placement_object.data"][name]
+            self.assertIn(name, self.refused(
+                "placement.input.invalid", "claim_allocations", claim=primitive))
+
+    def test_a_class_or_a_provider_that_does_not_exist(self):
+        consumer = self.claim_primitive
+        for code, allocations in (
+                ("placement.resource_class.not_found", {self.uuid: {"CUSTOM_NOT_THERE": 1}}),
+                ("placement.resource_provider.not_found", {base.new_uuid(): {"VCPU": 1}})):
+            error = self.assertRaises(
+                exception.PlacementException, self.api._caller.call, RequestContext(),
+                "claim_allocations",
+                {"claim": consumer(allocations=allocations), "request_id": base.new_uuid()}, 10)
+            self.assertEqual(code, error.code)
+        # Their outcomes are kept, and nothing else is.
+        self.assertEqual({**self.before, "requests": self.before["requests"] + 2}, self.rows())
+
+    def test_objects_that_are_none_or_others(self):
+        for value in (None, 5, "Claim", [], {}, {"placement_object.name": "Claim"},
+                      self.claim_primitive() | {"placement_object.name": "NoSuchObject"},
+                      self.claim_primitive() | {"placement_object.namespace": "nova"},
+                      self.claim_primitive() | {"placement_object.data": 5},
+                      {"placement_object.name": "ResourceClass",
+                       "placement_object.namespace": "placement",
+                       "placement_object.version": "1.0",
+                       "placement_object.data": {"name": "VCPU"}}):
+            self.refused("placement.input.invalid", "claim_allocations", claim=value)
+
+    def test_an_object_of_a_newer_version(self):
+        for version in ("1.99", "2.0"):
+            text = self.refused("placement.object.incompatible_version", "claim_allocations",
+                                claim=self.claim_primitive(version=version))
+            self.assertIn(version, text)
+            self.assertIn("Claim", text)
+
+    def test_request_ids(self):
+        for value in ("", "x" * 51, "with space", "new\nline", 5, None):
+            self.assertIn("request_id", self.refused(
+                "placement.input.invalid", "claim_allocations", claim=self.claim_primitive(),
+                request_id=value))
+
+    def test_generations_limits_and_names(self):
+        for value in (-1, 1.5, "1", True):
+            self.assertIn("generation", self.refused(
+                "placement.input.invalid", "delete_provider", provider_uuid=self.uuid,
+                generation=value))
+            self.assertIn("limit", self.refused(
+                "placement.input.invalid", "list_providers", limit=value, request_id=...))
+        for value in ("vcpu", "", 5, "A" * 256, "VCPU; DROP TABLE consumers"):
+            self.refused("placement.input.invalid", "delete_inventory",
+                         provider_uuid=self.uuid, name=value)
+
+    def test_inventories(self):
+        for data, word in (
+                ({"total": 0}, "total"), ({"total": -1}, "total"), ({"total": 2 ** 31}, "total"),
+                ({}, "total"), ({"total": 8, "step_size": 0}, "step_size"),
+                ({"total": 8, "allocation_ratio": 0}, "allocation_ratio"),
+                ({"total": 8, "allocation_ratio": "2"}, "allocation_ratio"),
+                ({"total": 8, "allocation_ratio": 1e300}, "allocation_ratio"),
+                ({"total": 8, "reserved": 9}, "reserved")):
+            primitive = {
+                "placement_object.name": "Inventory", "placement_object.namespace": "placement",
+                "placement_object.version": "1.0",
+                "placement_object.data": {"resource_class": "DISK_GB", **data}}
+            error = self.assertRaises(
+                exception.InvalidInput, self.api._caller.call, RequestContext(),
+                "add_inventory", {"provider_uuid": self.uuid, "given": primitive,
+                                  "request_id": base.new_uuid()}, 10)
+            self.assertIn(word, error.text)
+        self.assertEqual(1, len(self.api.get_inventory(None, self.uuid).objects))
+
+    def test_methods_and_arguments_that_there_are_not(self):
+        for method in ("no_such_method", "_settle", "__init__", "database", "target", ""):
+            self.refused("placement.rpc.unsupported", method)
+        self.assertIn("colour", self.refused(
+            "placement.rpc.unsupported", "get_provider", provider_uuid=self.uuid, colour="red",
+            request_id=...))
+        self.assertIn("provider_uuid", self.refused(
+            "placement.rpc.unsupported", "get_provider", request_id=...))
+
+
+class ClientTest(base.ContractTest):
+    """The client's own objects refuse it at once."""
+
+    def test_objects_refuse_what_their_fields_are_not(self):
+        for values in ({"consumer_uuid": "nonsense"}, {"allocations": {}, "project_id": 5},
+                       {"allocations": {base.new_uuid(): {"VCPU": 0}}}):
+            self.assertRaises(exception.InvalidInput, Claim, **values)
+        self.assertRaises(exception.InvalidInput, ResourceRequest, resources={})
+        self.assertRaises(exception.InvalidInput, ResourceRequest, resources={"VCPU": 1},
+                          limit=0)
+
+    def test_a_claim_without_an_owner(self):
+        uuid = self.provider(VCPU=8)
+        nobodys = Claim(consumer_uuid=base.new_uuid(), allocations={uuid: {"VCPU": 1}})
+        self.assertRaises(
+            exception.InvalidInput, self.api.claim_allocations, None, nobodys)
+        self.api.claim_allocations(
+            RequestContext(user_id="ada", project_id="blue"), nobodys)
+        owner = self.api.get_allocations(None, nobodys.consumer_uuid).consumer
+        self.assertEqual(("blue", "ada"), (owner.project_id, owner.user_id))
+
+    def test_a_context_that_is_none(self):
+        self.assertRaises(exception.InvalidInput, self.api.ping, {"user": "ada"})
+
+    def test_a_claim_of_too_many_amounts(self):
+        allocations = {base.new_uuid(): {"VCPU": 1} for _ in range(501)}
+        error = self.assertRaises(
+            exception.BatchTooLarge, self.api.claim_allocations, None, base.claim(allocations))
+        self.assertEqual((500, 501), (error.kwargs["limit"], error.kwargs["size"]))

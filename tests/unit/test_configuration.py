@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration: safe defaults, and a sample file that is what the code says."""
+
+import pathlib
+
+import fixtures
+from oslo_config import generator
+
+from placement_rpc import conf as configuration
+from tests import base
+
+_ETC = pathlib.Path(__file__).parents[2] / "etc/placement-rpc"
+
+
+class SampleTest(base.TestCase):
+
+    def test_the_sample_file_is_what_the_code_says(self):
+        """Run ``make sample`` where it is not."""
+        written = self.useFixture(fixtures.TempDir()).join("sample")
+        generator.main(["--config-file", str(_ETC / "config-generator.conf"),
+                        "--output-file", written])
+        self.assertEqual((_ETC / "placement-rpc.conf.sample").read_text(),
+                         pathlib.Path(written).read_text())
+
+    def test_the_sample_file_has_our_groups(self):
+        text = (_ETC / "placement-rpc.conf.sample").read_text()
+        for group in ("conductor", "claims", "placement_client", "standalone", "database",
+                      "oslo_messaging_rabbit"):
+            self.assertIn(f"\n[{group}]\n", text)
+        self.assertIn("#rabbit_quorum_queue = true", text)
+
+
+class DefaultsTest(base.TestCase):
+
+    def test_queues_outlive_their_broker(self):
+        rabbit = configuration.new_config(config_files=[]).oslo_messaging_rabbit
+        self.assertTrue(rabbit.rabbit_quorum_queue)
+        self.assertTrue(rabbit.amqp_durable_queues)
+        self.assertGreater(rabbit.rabbit_qos_prefetch_count, 0)
+
+    def test_a_file_has_the_last_word(self):
+        path = self.useFixture(fixtures.TempDir()).join("placement-rpc.conf")
+        pathlib.Path(path).write_text(
+            "[oslo_messaging_rabbit]\nrabbit_quorum_queue = false\n[conductor]\nthreads = 7\n")
+        conf = configuration.new_config(config_files=[path])
+        self.assertFalse(conf.oslo_messaging_rabbit.rabbit_quorum_queue)
+        self.assertEqual(7, conf.conductor.threads)
+
+    def test_two_configurations_do_not_touch_each_other(self):
+        one = configuration.new_config(config_files=[], conductor__threads=1)
+        two = configuration.new_config(config_files=[])
+        self.assertEqual((1, 32), (one.conductor.threads, two.conductor.threads))

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Imports point one way (DESIGN section 1)."""
+
+import ast
+import pathlib
+
+import placement_rpc
+from tests import base
+
+_ROOT = pathlib.Path(placement_rpc.__file__).parent
+
+# What a part may import of the project, beside itself.
+_MAY_IMPORT = {
+    "exception": set(),
+    "context": {"exception"},
+    "conf": set(),
+    "db": {"exception"},
+    "objects": {"exception", "db"},
+    "manager": {"exception", "objects"},
+    "inprocess": set(),
+    "call_threads": {"exception"},
+    "bus": {"exception", "context", "objects"},
+    "callers": {"exception", "bus", "call_threads"},
+    "api": {"exception", "context", "conf", "bus", "callers", "objects"},
+    "service": {"exception", "bus", "manager", "db", "objects"},
+    "notifications": {"exception", "db", "objects", "bus"},
+    "cmd": {"exception", "conf", "service", "api", "db", "objects", "manager", "testing"},
+    "testing": {"exception", "conf", "service", "api", "db", "manager"},
+}
+
+
+def _imports(path):
+    """The parts of the project that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("placement_rpc"):
+            parts = node.module.split(".")
+            yield from ([parts[1]] if len(parts) > 1 else (alias.name for alias in node.names))
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                parts = alias.name.split(".")
+                if parts[0] == "placement_rpc" and len(parts) > 1:
+                    yield parts[1]
+
+
+class ImportGraphTest(base.TestCase):
+
+    def test_nothing_points_back_up(self):
+        wrong = []
+        for path in _ROOT.rglob("*.py"):
+            part = path.relative_to(_ROOT).parts[0].removesuffix(".py")
+            if part == "__init__":
+                continue
+            allowed = _MAY_IMPORT[part] | {part, "__version__"}
+            wrong += [f"{path.relative_to(_ROOT)} imports {name}"
+                      for name in _imports(path) if name not in allowed]
+        self.assertEqual([], wrong)
+
+    def test_sql_is_written_in_db_alone(self):
+        wrong = [str(path.relative_to(_ROOT)) for path in _ROOT.rglob("*.py")
+                 if "sqlalchemy" in path.read_text()
+                 and path.relative_to(_ROOT).parts[0] not in ("db", "cmd", "testing")]
+        self.assertEqual([], wrong)

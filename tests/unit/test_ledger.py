@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of claims, against a model that is too simple to be wrong."""
+
+import math
+from fractions import Fraction
+
+import hypothesis
+from hypothesis import strategies as st
+
+from placement_rpc import exception
+from placement_rpc.objects.inventory import Inventory, capacity_of
+from placement_rpc.objects.ledger import (
+    ConsumerEntry,
+    Holding,
+    InventoryEntry,
+    Ledger,
+    ProviderEntry,
+)
+from tests import base
+
+PROVIDERS = ("provider a", "provider b")
+CLASSES = {"VCPU": 0, "DISK_GB": 2}
+CONSUMERS = ("one", "two", "three")
+
+_inventories = st.fixed_dictionaries({
+    (provider, name): st.fixed_dictionaries({
+        "capacity": st.integers(0, 30), "min_unit": st.integers(1, 4),
+        "max_unit": st.integers(1, 30), "step_size": st.sampled_from([1, 1, 2, 3])})
+    for provider in PROVIDERS for name in CLASSES})
+_allocations = st.dictionaries(
+    st.sampled_from(PROVIDERS),
+    st.dictionaries(st.sampled_from(list(CLASSES)), st.integers(1, 20), min_size=1),
+    max_size=2)
+_changes = st.lists(st.tuples(st.sampled_from(CONSUMERS), _allocations), max_size=25)
+
+
+def _ledger(inventories):
+    ids = {uuid: number for number, uuid in enumerate(PROVIDERS, 1)}
+    return Ledger(
+        {uuid: ConsumerEntry(uuid) for uuid in CONSUMERS},
+        [ProviderEntry(id_, uuid, 0, 0) for uuid, id_ in ids.items()],
+        {(ids[uuid], CLASSES[name]): InventoryEntry(
+            100 * ids[uuid] + CLASSES[name], rules["capacity"], 0, rules["min_unit"],
+            rules["max_unit"], rules["step_size"])
+         for (uuid, name), rules in inventories.items()},
+        CLASSES)
+
+
+class _Model:
+    """What everybody holds, and nothing else: all is worked out anew each time."""
+
+    def __init__(self, inventories):
+        self.inventories = inventories
+        self.held = {uuid: {} for uuid in CONSUMERS}
+
+    def used(self, key):
+        return sum(held.get(key, 0) for held in self.held.values())
+
+    def accepts(self, consumer, wanted):
+        before = self.held[consumer]
+        for key, amount in wanted.items():
+            rules = self.inventories[key]
+            if amount == before.get(key):
+                continue
+            if amount < rules["min_unit"] or amount % rules["step_size"]:
+                return False
+            if amount > before.get(key, 0) and (
+                    amount > rules["max_unit"]
+                    or self.used(key) - before.get(key, 0) + amount > rules["capacity"]):
+                return False
+        return True
+
+
+class LedgerPropertyTest(base.TestCase):
+
+    @hypothesis.settings(max_examples=300, deadline=None)
+    @hypothesis.given(_inventories, _changes)
+    def test_it_decides_as_the_model_and_is_never_over_capacity(self, inventories, changes):
+        ledger, model = _ledger(inventories), _Model(inventories)
+        ids = {entry.uuid: entry.id for entry in ledger.providers.values()}
+        for consumer, allocations in changes:
+            wanted = {(provider, name): amount for provider, resources in allocations.items()
+                      for name, amount in resources.items()}
+            generations = {id_: entry.generation for id_, entry in ledger.providers.items()}
+            accepted = model.accepts(consumer, wanted)
+            try:
+                ledger.apply([Holding(consumer, allocations, "project", "user")])
+                self.assertTrue(accepted, f"{consumer} got {wanted}")
+            except exception.ClaimRefused:
+                self.assertFalse(accepted, f"{consumer} was refused {wanted}")
+                self.assertEqual(generations, {
+                    id_: entry.generation for id_, entry in ledger.providers.items()})
+            if accepted:
+                before = model.held[consumer]
+                touched = {key[0] for key, _ in before.items() ^ wanted.items()}
+                model.held[consumer] = wanted
+                for uuid, id_ in ids.items():
+                    self.assertEqual(generations[id_] + (uuid in touched),
+                                     ledger.providers[id_].generation)
+            for (uuid, name), rules in inventories.items():
+                entry = ledger.inventories[ids[uuid], CLASSES[name]]
+                self.assertEqual(model.used((uuid, name)), entry.used)
+                self.assertLessEqual(entry.used, rules["capacity"])
+
+    @hypothesis.settings(max_examples=200, deadline=None)
+    @hypothesis.given(st.integers(1, 2 ** 31 - 1), st.data(),
+                      st.decimals(min_value="0.01", max_value="1000", places=2))
+    def test_capacity_is_the_formula_of_the_specification_rounded_down(self, total, data, ratio):
+        reserved = data.draw(st.integers(0, total))
+        exact = (total - reserved) * Fraction(str(ratio))
+        self.assertEqual(math.floor(exact), capacity_of(total, reserved, float(ratio)))
+
+
+class CapacityTest(base.TestCase):
+
+    def test_fractions_that_binary_numbers_do_not_have(self):
+        self.assertEqual(29, capacity_of(100, 0, 0.29))
+        self.assertEqual(11, capacity_of(10, 0, 1.1))
+
+    def test_a_capacity_that_no_column_would_hold_is_cut(self):
+        self.assertEqual(2 ** 62, capacity_of(2 ** 31 - 1, 0, 1e18))
+
+    def test_the_example_of_the_specification(self):
+        nfs = Inventory(resource_class="DISK_GB", total=100000, reserved=1000)
+        self.assertEqual(99000, nfs.capacity)
+
+
+class LedgerTest(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        rules = {"capacity": 10, "min_unit": 1, "max_unit": 10, "step_size": 1}
+        self.ledger = _ledger({(uuid, name): rules for uuid in PROVIDERS for name in CLASSES})
+
+    def hold(self, *holdings):
+        return self.ledger.apply([
+            Holding(consumer, allocations, "project", "user", **values)
+            for consumer, allocations, values in holdings])
+
+    def test_all_of_several_or_none(self):
+        self.assertRaises(
+            exception.CapacityExceeded, self.hold,
+            ("one", {"provider a": {"VCPU": 6}}, {}), ("two", {"provider a": {"VCPU": 5}}, {}))
+        self.assertEqual({}, self.ledger.consumers["one"].held)
+        self.hold(("one", {"provider a": {"VCPU": 5}}, {}),
+                  ("two", {"provider a": {"VCPU": 5}}, {}))
+
+    def test_what_one_gives_back_the_other_can_take(self):
+        self.hold(("one", {"provider a": {"VCPU": 8}}, {}))
+        self.hold(("one", {}, {}), ("two", {"provider a": {"VCPU": 9}}, {}))
+        self.assertEqual(9, self.ledger.inventories[1, 0].used)
+
+    def test_the_error_says_what_was_free_for_the_one_who_asked(self):
+        self.hold(("one", {"provider a": {"VCPU": 4}}, {}))
+        self.hold(("two", {"provider a": {"VCPU": 5}}, {}))
+        error = self.assertRaises(
+            exception.CapacityExceeded, self.hold, ("one", {"provider a": {"VCPU": 6}}, {}))
+        self.assertEqual({"provider": "provider a", "resource_class": "VCPU", "requested": 6,
+                          "free": 5, "capacity": 10}, error.kwargs)
+
+    def test_a_refused_generation_changes_nothing(self):
+        self.assertRaises(
+            exception.ConsumerConflict, self.hold,
+            ("one", {"provider a": {"VCPU": 4}}, {"generation": 3}))
+        self.assertEqual(0, self.ledger.inventories[1, 0].used)

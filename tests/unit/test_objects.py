@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects as they travel: a changed object needs a new version."""
+
+from oslo_versionedobjects import base as ovo_base
+from oslo_versionedobjects import fixture
+
+from placement_rpc import exception, objects
+from placement_rpc.objects import base as objects_base
+from placement_rpc.objects import fields
+from placement_rpc.objects.claim import Claim
+from placement_rpc.objects.inventory import Inventory
+from tests import base
+
+# Change a fingerprint together with the object's VERSION and the history above it, never alone.
+FINGERPRINTS = {
+    "Allocation": "1.0-c6a131c0dde5aa52ec2b0238788ab62b",
+    "AllocationList": "1.0-40e8d934d73ed3ac6d4bd8baf3ef3534",
+    "Claim": "1.0-69fa3344a20323ec5446414b846035d2",
+    "ClaimList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
+    "ClaimResult": "1.0-3899cae5128285865cbcbc5601b59fe2",
+    "ClaimResultList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
+    "Consumer": "1.0-6d685ec58d2438127b506b9ba760f1e5",
+    "Inventory": "1.0-c42637ff0dd9abdfc36f0c14d4c093b2",
+    "InventoryList": "1.0-0fa3485f83b067afcac438457aafb902",
+    "ProviderAggregates": "1.0-af72e512b537a198afdd3b6950d60311",
+    "RequestResult": "1.0-ff1303240a51ff47b39e93cd619405e8",
+    "ResourceClass": "1.0-cb9584bbbffb148a3e449b251a69a04b",
+    "ResourceClassList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
+    "ResourceProvider": "1.0-dfc209cefe9809e0e9ee418464fb66e7",
+    "ResourceProviderList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
+    "ResourceRequest": "1.0-1fe4fc350aa06bfce31648c06a73cb7d",
+    "Service": "1.0-569c90a58852717534b11cb9ff1812f1",
+    "ServiceList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
+    "Usage": "1.0-b4d5b8f104e655ccfda7c7f3006fe007",
+    "UsageList": "1.0-0fa3485f83b067afcac438457aafb902",
+}
+
+
+class VersionTest(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+        self.classes = {
+            name: classes
+            for name, classes in ovo_base.VersionedObjectRegistry.obj_classes().items()
+            if issubclass(classes[0], objects_base.PlacementObject)}
+
+    def test_fingerprints(self):
+        checker = fixture.ObjectVersionChecker(self.classes)
+        expected, actual = checker.test_hashes(FINGERPRINTS)
+        self.assertEqual(expected, actual)
+
+    def test_older_versions_can_be_made(self):
+        checker = fixture.ObjectVersionChecker(self.classes)
+        checker.test_compatibility_routines()
+
+
+class TravelTest(base.TestCase):
+
+    def test_an_object_of_an_older_sender_is_of_this_release_from_then_on(self):
+        primitive = Inventory(resource_class="VCPU", total=8).obj_to_primitive()
+        received = Inventory.obj_from_primitive(primitive)
+        self.assertNotIn("VERSION", vars(received).get("__dict__", {}))
+        self.assertEqual(Inventory.VERSION, received.VERSION)
+
+    def test_what_travels_names_its_type_and_version(self):
+        primitive = Claim(consumer_uuid=base.new_uuid()).obj_to_primitive()
+        self.assertEqual("placement", primitive["placement_object.namespace"])
+        self.assertEqual("1.0", primitive["placement_object.version"])
+
+
+class FieldTest(base.TestCase):
+
+    def refused(self, field_type, *values):
+        for value in values:
+            error = self.assertRaises(
+                exception.InvalidInput, field_type.coerce, None, "the_field", value)
+            self.assertIn("the_field", error.text)
+
+    def test_whole_numbers(self):
+        number = fields.WholeNumber(minimum=1, maximum=9)
+        self.assertEqual(9, number.coerce(None, "n", 9))
+        self.refused(number, 0, 10, "5", 5.0, True, None)
+
+    def test_ratios(self):
+        self.assertEqual(16.0, fields.Ratio().coerce(None, "r", 16))
+        self.refused(fields.Ratio(), 0, -1, "1", float("nan"), float("inf"), True, 1e10)
+
+    def test_uuids_are_kept_in_one_spelling(self):
+        canonical = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
+        for spelling in (canonical.upper(), canonical.replace("-", ""), f"{{{canonical}}}"):
+            self.assertEqual(canonical, fields.Uuid().coerce(None, "u", spelling))
+        self.refused(fields.Uuid(), "", "nonsense", 5, None)
+
+    def test_class_names(self):
+        name = fields.ClassName()
+        self.assertEqual("IPV4_ADDRESS", name.coerce(None, "c", "IPV4_ADDRESS"))
+        self.assertEqual("NUMA_MEMORY_MB", name.coerce(None, "c", "NUMA_MEMORY"))
+        self.refused(name, "vcpu", "", "A" * 256, 5, "VCPU\n")
+
+    def test_text(self):
+        self.refused(fields.Text(5), "", "123456", 5, "a\nb", "\x00")
+
+    def test_a_long_value_is_shown_in_part(self):
+        error = self.assertRaises(
+            exception.InvalidInput, fields.Text(5).coerce, None, "n", "x" * 10000)
+        self.assertLess(len(error.text), 200)
+
+    def test_schemas(self):
+        for cls in (Claim, Inventory):
+            self.assertIn("properties", cls.to_json_schema())
