@@ -18,14 +18,13 @@ def new_uuid():
 
 
 class TestCase(testtools.TestCase):
-    """A test with its own temporary directory, log and time limit."""
+    """A test with its own log and time limit."""
 
     time_limit = 60
 
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.Timeout(self.time_limit, gentle=True))
-        self.useFixture(fixtures.NestedTempfile())
         self.log = self.useFixture(fixtures.FakeLogger())
 
 

@@ -50,15 +50,16 @@ class Database:
         pool = {} if self._sqlite else {
             "max_pool_size": options.max_pool_size, "max_overflow": options.max_overflow,
             "pool_timeout": options.pool_timeout}
-        with _translated():
+        try:
             self.engine = engines.create_engine(
                 options.connection, sqlite_fk=True,
                 mysql_sql_mode=options.mysql_sql_mode,
                 connection_recycle_time=options.connection_recycle_time,
                 max_retries=options.max_retries, retry_interval=options.retry_interval,
                 thread_checkin=False, sqlite_synchronous=options.sqlite_synchronous,
-                connection_debug=options.connection_debug, **pool,
-            )
+                connection_debug=options.connection_debug, **pool)
+        except (db_exc.DBError, db_exc.CantStartEngineError, sa.exc.SQLAlchemyError) as error:
+            raise _unavailable(error) from error
         sa.event.listen(self.engine, "connect", _CONNECT.get(self.engine.dialect.name, _nothing))
         # The test connection was made before the listener stood.
         self.engine.dispose()
@@ -75,7 +76,7 @@ class Database:
         :returns: a context manager giving a :class:`sqlalchemy.Connection`
         :raises StoreUnavailable: when the database can not be reached
         """
-        with _translated(), self.engine.connect() as connection, connection.begin():
+        with self._connect() as connection, connection.begin():
             yield connection
 
     @contextlib.contextmanager
@@ -88,7 +89,7 @@ class Database:
         :returns: a context manager giving a :class:`sqlalchemy.Connection`
         :raises StoreUnavailable: when the database can not be reached
         """
-        with _translated(), self.engine.connect() as connection:
+        with self._connect() as connection:
             if self._sqlite:
                 # oslo.db's listener begins a transaction unless it is told there is one.
                 connection.info["in_transaction"] = True
@@ -96,6 +97,23 @@ class Database:
                 if self._sqlite:
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
                 yield connection
+
+    @contextlib.contextmanager
+    def _connect(self):
+        """A connection of the pool; the loss of it is the error that says to try again."""
+        try:
+            connection = self.engine.connect()
+        except (db_exc.DBError, sa.exc.SQLAlchemyError) as error:
+            raise _unavailable(error) from error
+        with connection:
+            try:
+                yield connection
+            except db_exc.DBConnectionError as error:
+                raise _unavailable(error) from error
+            except db_exc.DBError as error:
+                if connection.closed or connection.invalidated or _says_lost(error):
+                    raise _unavailable(error) from error
+                raise
 
     def write(self, change, method="change"):
         """Run ``change`` in a writer transaction, again when concurrent writers collide.
@@ -122,23 +140,10 @@ class Database:
         self.engine.dispose()
 
 
-@contextlib.contextmanager
-def _translated():
-    """Turn the loss of the database into the error that tells a client to try again."""
-    try:
-        yield
-    except (db_exc.DBConnectionError, db_exc.CantStartEngineError, sa.exc.TimeoutError,
-            sa.exc.DisconnectionError) as error:
-        LOG.warning("The database can not be reached: %s", error)
-        # The driver's own words may name hosts and users; the log has them.
-        raise exception.StoreUnavailable(reason=type(error).__name__) from error
-    except sa.exc.InterfaceError as error:
-        raise exception.StoreUnavailable(reason=type(error).__name__) from error
-    except db_exc.DBError as error:
-        if _lost_connection(error):
-            LOG.warning("The database went away: %s", error)
-            raise exception.StoreUnavailable(reason=type(error).__name__) from error
-        raise
+def _unavailable(error):
+    # The driver's own words may name hosts and users: they go to the log, not to the caller.
+    LOG.warning("The database can not be reached: %s", error)
+    return exception.StoreUnavailable(reason=type(error).__name__)
 
 
 # Words with which servers end a session that oslo.db 18 does not class as a disconnect.
@@ -147,7 +152,7 @@ _LOST = ("terminating connection", "server closed the connection", "is starting 
          "lost connection", "gone away", "connection refused")
 
 
-def _lost_connection(error):
+def _says_lost(error):
     return any(words in str(error).lower() for words in _LOST)
 
 

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client process under load: ``python -m tests.integration.claimer`` with JSON on its input.
+
+It claims, claims anew and gives back at random from several threads, and prints what it was
+told: what each of its consumers must hold in the end, and how its requests came out.
+"""
+
+import json
+import random
+import sys
+import threading
+import time
+
+from placement_rpc import api, exception, manager
+from placement_rpc import conf as configuration
+from placement_rpc.db import api as db
+from tests import base
+
+
+class Claimer:
+    """One thread's share of the load."""
+
+    def __init__(self, client, order, number):
+        self.client = client
+        self.order = order
+        self.random = random.Random(f"{order['seed']} {number}")
+        self.held = {}
+        self.outcomes = {"accepted": 0, "refused": 0, "changes": {}}
+        self.failures = []
+        self.sent = 0
+
+    def run(self):
+        ends = time.monotonic() + self.order.get("seconds", 3600)
+        while self.sent < self.order["requests"] and time.monotonic() < ends:
+            act = self._choose()
+            if act is None:
+                continue
+            self.sent += 1
+            try:
+                act()
+                self.outcomes["accepted"] += 1
+            except exception.ClaimRefused:
+                self.outcomes["refused"] += 1
+            except Exception as error:
+                self.failures.append(f"{type(error).__name__}: {error}")
+
+    def _choose(self):
+        """What to do next; None where it would ask for what it has."""
+        dice = self.random.random()
+        if self.held and dice < 0.1:
+            consumer = self.random.choice(list(self.held))
+            return lambda: self._release(consumer)
+        consumer = self.random.choice(list(self.held)) if self.held and dice < 0.25 else (
+            base.new_uuid())
+        providers = self.random.sample(self.order["providers"], self.random.choice([1, 1, 2]))
+        allocations = {provider: {"VCPU": self.random.randint(1, 4),
+                                  "MEMORY_MB": 512 * self.random.randint(1, 4)}
+                       for provider in providers}
+        held = self.held.get(consumer, {})
+        if any(held.get(provider) == resources for provider, resources in allocations.items()):
+            # What stays as it is makes no generation, and could not be told from a lost change.
+            return None
+        return lambda: self._claim(consumer, allocations)
+
+    def _release(self, consumer):
+        self._changed(self.client.release_allocations(None, consumer))
+        del self.held[consumer]
+
+    def _claim(self, consumer, allocations):
+        self._changed(self.client.claim_allocations(None, base.claim(allocations, consumer)))
+        self.held[consumer] = allocations
+
+    def _changed(self, result):
+        """Remember which generation of which provider this change made."""
+        for provider, generation in result.generations.items():
+            self.outcomes["changes"].setdefault(provider, []).append(generation)
+
+
+def _client(order):
+    conf = configuration.new_config(
+        config_files=[], database__connection=order.get("database"),
+        placement_client__deadline=order.get("deadline", 60),
+        placement_client__attempt_timeout=order.get("attempt_timeout", 5))
+    if "transport_url" in order:
+        return api.PlacementAPI(conf=conf, transport_url=order["transport_url"])
+    return api.PlacementAPI("local", conf, manager=manager.Manager(conf, db.Database(conf)))
+
+
+def main():
+    order = json.load(sys.stdin)
+    client = _client(order)
+    claimers = [Claimer(client, order, number) for number in range(order["threads"])]
+    threads = [threading.Thread(target=each.run) for each in claimers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    json.dump([{"held": each.held, "sent": each.sent, "failures": each.failures,
+                **each.outcomes} for each in claimers], sys.stdout)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

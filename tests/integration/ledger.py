@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a store is what its clients were told."""
+
+import collections
+
+import sqlalchemy as sa
+
+from placement_rpc.db import models
+
+
+def check(test, database, reports):
+    """Compare a store with what clients report.
+
+    No inventory is over its capacity; ``used`` is the sum of the allocations; every consumer
+    holds what its client was last told, and nobody else holds anything; every generation of
+    every provider was made by one change, and every change was told to one client.
+    """
+    test.assertEqual([], [failure for report in reports for failure in report["failures"]])
+    test.assertEqual(sum(report["sent"] for report in reports), sum(
+        report["accepted"] + report["refused"] for report in reports))
+    with database.reader() as tx:
+        _check_inventories(test, tx)
+        _check_holdings(test, tx, reports)
+        _check_generations(test, tx, reports)
+
+
+def _check_inventories(test, tx):
+    inventories, allocations = models.inventories, models.allocations
+    sums = {(row[0], row[1]): int(row[2]) for row in tx.execute(sa.select(
+        allocations.c.resource_provider_id, allocations.c.resource_class_id,
+        sa.func.sum(allocations.c.used)).group_by(
+            allocations.c.resource_provider_id, allocations.c.resource_class_id))}
+    for row in tx.execute(sa.select(inventories)):
+        key = row.resource_provider_id, row.resource_class_id
+        test.assertLessEqual(row.used, row.capacity)
+        test.assertEqual(sums.get(key, 0), row.used)
+
+
+def _check_holdings(test, tx, reports):
+    expected = {consumer: held for report in reports
+                for consumer, held in report["held"].items()}
+    actual = collections.defaultdict(lambda: collections.defaultdict(dict))
+    for row in tx.execute(sa.select(
+            models.consumers.c.uuid.label("consumer"),
+            models.resource_providers.c.uuid.label("provider"),
+            models.resource_classes.c.name, models.allocations.c.used,
+    ).select_from(models.allocations).join(models.consumers).join(
+        models.resource_providers,
+        models.resource_providers.c.id == models.allocations.c.resource_provider_id,
+    ).join(models.resource_classes,
+           models.resource_classes.c.id == models.allocations.c.resource_class_id)):
+        actual[row.consumer][row.provider][row.name] = row.used
+    test.assertEqual(expected, {uuid: dict(held) for uuid, held in actual.items()})
+    count = tx.execute(sa.select(sa.func.count()).select_from(models.consumers)).scalar()
+    test.assertEqual(len(expected), count, "a consumer that holds nothing is remembered")
+
+
+def _check_generations(test, tx, reports):
+    made = collections.defaultdict(list)
+    for report in reports:
+        for provider, generations in report["changes"].items():
+            made[provider] += generations
+    for row in tx.execute(sa.select(models.resource_providers)):
+        # Generation 1 is that of the inventories.
+        test.assertEqual(list(range(2, row.generation + 1)), sorted(made[row.uuid]),
+                         f"changes of {row.name} were lost or doubled")

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conductors and clients as processes of their own."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import fixtures
+
+_ROOT = pathlib.Path(__file__).parents[2]
+
+
+class Conductor(fixtures.Fixture):
+    """``placement-rpc-conductor`` on real servers.
+
+    :param options: dict of group to dict of options
+    """
+
+    def __init__(self, options):
+        super().__init__()
+        self.options = options
+        self.process = None
+
+    def _setUp(self):
+        directory = self.useFixture(fixtures.TempDir()).path
+        self.path = pathlib.Path(directory, "placement-rpc.conf")
+        self.log = pathlib.Path(directory, "log")
+        self.write()
+        self.addCleanup(self.kill)
+        self.start()
+
+    def write(self):
+        """Write the configuration file anew from ``options``."""
+        self.path.write_text("".join(
+            f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in options.items())
+            for group, options in self.options.items()))
+
+    def start(self):
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.conductor",
+                 "--config-file", str(self.path)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=_ROOT,
+                start_new_session=True)
+
+    def kill(self):
+        """Kill it and all its workers at once, as a power cut would."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def said(self):
+        return self.log.read_text(errors="replace")
+
+
+class Claimers:
+    """Client processes under load.
+
+    :param orders: list of dicts, see :mod:`tests.integration.claimer`
+    """
+
+    def __init__(self, orders):
+        self.processes = []
+        for order in orders:
+            process = subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-m", "tests.integration.claimer"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=_ROOT)
+            process.stdin.write(json.dumps(order).encode())
+            process.stdin.close()
+            process.stdin = None
+            self.processes.append(process)
+
+    def results(self):
+        """Wait for them; returns what their threads report."""
+        reports = []
+        for process in self.processes:
+            out, err = process.communicate()
+            if process.returncode:
+                raise RuntimeError(err.decode(errors="replace"))
+            reports += json.loads(out)
+        return reports
+
+    def running(self):
+        return any(process.poll() is None for process in self.processes)
