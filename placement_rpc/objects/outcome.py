@@ -52,9 +52,8 @@ class Request:
             raise exception.RequestIdReused(request_id=self.request_id, method=row.method)
 
     def row(self, outcome):
-        """:returns: dict of the columns under which the outcome is stored"""
-        return {"request_id": self.request_id, "method": self.method,
-                "fingerprint": self.fingerprint, "outcome": json.dumps(outcome)}
+        """:returns: tuple, the row by which the outcome is stored"""
+        return self.request_id, self.method, self.fingerprint, json.dumps(outcome)
 
 
 def of_result(result):

@@ -152,11 +152,10 @@ def _read(tx, settlements):
     for row in queries.lock_consumers(tx, consumers):
         consumers[row.uuid] = ConsumerEntry(
             row.uuid, row.id, row.generation, row.project_id, row.user_id)
-    held_providers = _read_held(tx, [entry for entry in consumers.values() if entry.id])
-    providers = [
-        ProviderEntry(row.id, row.uuid, row.generation, row.generation)
-        for row in queries.lock_providers(
-            tx, {uuid for each in settlements for uuid in each.allocations}, held_providers)]
+    uuids = _read_held(tx, [entry for entry in consumers.values() if entry.id])
+    uuids.update(uuid for each in settlements for uuid in each.allocations)
+    providers = [ProviderEntry(row.id, row.uuid, row.generation, row.generation)
+                 for row in queries.lock_providers(tx, uuids)]
     inventories = {
         (row.resource_provider_id, row.resource_class_id): InventoryEntry(
             row.id, row.capacity, row.used, row.min_unit, row.max_unit, row.step_size)
@@ -166,13 +165,13 @@ def _read(tx, settlements):
 
 
 def _read_held(tx, entries):
-    """Fill in what the consumers hold; :returns: set of the providers' ids"""
+    """Fill in what the consumers hold; :returns: set of the providers' uuids"""
     by_id = {entry.id: entry for entry in entries}
     providers = set()
     for row in queries.held(tx, list(by_id)):
         key = row.resource_provider_id, row.resource_class_id
         by_id[row.consumer_id].held[key] = row.used
-        providers.add(row.resource_provider_id)
+        providers.add(row.provider_uuid)
     for entry in entries:
         entry.read_held = dict(entry.held)
     return providers
@@ -209,8 +208,7 @@ def _write_consumers(tx, entries):
            for entry in entries if entry.id is not None}
     if new:
         ids = queries.insert_consumers(tx, [
-            {"uuid": entry.uuid, "project_id": entry.project_id, "user_id": entry.user_id,
-             "generation": entry.generation} for entry in new])
+            (entry.uuid, entry.project_id, entry.user_id, entry.generation) for entry in new])
         for entry in new:
             entry.id = ids[entry.uuid]
     if old:

@@ -7,27 +7,26 @@ from placement_rpc.db import models
 from placement_rpc.db.queries import bulk
 
 _requests = models.requests
-_FIND = sa.select(
+_FIND = bulk.OverLists(lambda among: sa.select(
     _requests.c.request_id, _requests.c.method, _requests.c.fingerprint, _requests.c.outcome,
-).where(_requests.c.request_id.in_(bulk.named("request_ids")))
-_INSERT = sa.insert(_requests)
+).where(among(_requests.c.request_id, "request_ids")))
+_INSERT = bulk.Insert(_requests, "request_id", "method", "fingerprint", "outcome")
 _PRUNE_AT_ONCE = 5000
 
 
 def find(tx, request_ids):
     """:returns: dict of request id to row of request_id, method, fingerprint, outcome"""
-    rows = tx.execute(_FIND, {"request_ids": list(request_ids)}).all()
+    rows = _FIND.execute(tx, {"request_ids": list(request_ids)}).all()
     return {row.request_id: row for row in rows}
 
 
 def insert(tx, rows):
     """Keep outcomes.
 
-    :param rows: list of dicts of request_id, method, fingerprint, outcome
+    :param rows: list of tuples of request_id, method, fingerprint, outcome
     :raises oslo_db.exception.DBDuplicateEntry: when one was settled by another writer
     """
-    at = bulk.now()
-    tx.execute(_INSERT, [{**row, "created_at": at} for row in rows])
+    _INSERT.execute(tx, rows)
 
 
 def prune(tx, before):

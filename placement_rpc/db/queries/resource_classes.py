@@ -7,13 +7,13 @@ from placement_rpc.db import models
 from placement_rpc.db.queries import bulk
 
 _classes = models.resource_classes
-_BY_NAME = sa.select(_classes.c.name, _classes.c.id).where(
-    _classes.c.name.in_(bulk.named("names")))
+_BY_NAME = bulk.OverLists(lambda among: sa.select(_classes.c.name, _classes.c.id).where(
+    among(_classes.c.name, "names")))
 
 
 def ids(tx, names):
     """:returns: dict of name to id of those that exist"""
-    return dict(tx.execute(_BY_NAME, {"names": sorted(names)}).all())
+    return dict(tuple(row) for row in _BY_NAME.execute(tx, {"names": sorted(names)}))
 
 
 def lock(tx, name):

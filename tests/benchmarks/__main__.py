@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``make bench``: the service beside a bare echo server, in one run, on private servers.
+
+Numbers out, never a limit: machines are shared and noisy. What counts is the ratio of two
+things that were measured in turns in the same run.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+import psutil
+import rich.console
+import rich.table
+
+from placement_rpc.db.queries import candidates
+from placement_rpc.objects import class_names
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing import servers
+from tests.benchmarks import fleet
+from tests.integration import processes
+
+_CLIENTS = 2
+_THREADS = 8
+_ROOT = pathlib.Path(__file__).parents[2]
+
+
+class Bench:
+    """The servers, the clients, and what they measured."""
+
+    def __init__(self, stack, quick):
+        self.seconds, self.rounds = (2, 2) if quick else (5, 4)
+        self.console = rich.console.Console()
+        self.stack = stack
+        self.results = []
+        self._say("Starting RabbitMQ and PostgreSQL ...")
+        self.broker = stack.enter_context(servers.RabbitMQ())
+        self.postgresql = stack.enter_context(servers.PostgreSQL(durable=True))
+        self.store = stack.enter_context(placement_fixtures.Store(
+            self.postgresql.create_database(), transport_url=self.broker.url))
+        self.conductor = stack.enter_context(processes.Conductor({
+            "DEFAULT": {"transport_url": self.broker.url},
+            "database": {"connection": self.store.conf.database.connection},
+            "conductor": {"workers": os.environ.get("BENCH_WORKERS", 2)}}))
+        self.echoes = [self._spawn("echo_server", self.broker.url, f"echo{number}")
+                       for number in range(2)]
+        self.clients = []
+
+    def _say(self, text):
+        self.console.print(text, style="dim")
+
+    def _spawn(self, module, *arguments):
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", f"tests.benchmarks.{module}", *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=_ROOT,
+            text=True)
+        self.stack.callback(process.wait)
+        self.stack.callback(process.terminate)
+        return process
+
+    def connect(self, providers):
+        """Start client processes that work on these providers, in place of earlier ones."""
+        for client in self.clients:
+            client.stdin.close()
+            client.wait()
+        self.clients = [self._spawn("client") for _ in range(_CLIENTS)]
+        for client in self.clients:
+            self._tell(client, {"transport_url": self.broker.url, "providers": providers,
+                                "threads": _THREADS})
+        self.measure("ping", 1)
+        self.measure("echo", 1)
+
+    @staticmethod
+    def _tell(client, order):
+        client.stdin.write(json.dumps(order) + "\n")
+        client.stdin.flush()
+
+    def measure(self, work, seconds=None, clients=_CLIENTS, threads=_THREADS):
+        """Let clients do one kind of work; returns done per second and the calls' times."""
+        before = self._processor_times()
+        for client in self.clients[:clients]:
+            self._tell(client, {"work": work, "seconds": seconds or self.seconds,
+                                "threads": threads})
+        answers = [json.loads(client.stdout.readline()) for client in self.clients[:clients]]
+        spent = {name: value - before[name] for name, value in self._processor_times().items()}
+        done = sum(each["done"] for each in answers)
+        return {"rate": done / max(each["seconds"] for each in answers),
+                "took": sorted(took for each in answers for took in each["took"]),
+                "ms": {name: 1000 * value / done for name, value in spent.items()}}
+
+    def in_turns(self, *works, **how):
+        """Measure several kinds of work in turns; returns a list of rounds for each."""
+        rounds = {work: [] for work in works}
+        for _ in range(self.rounds):
+            for work in works:
+                rounds[work].append(self.measure(work, **how))
+        return rounds
+
+    def _processor_times(self):
+        parts = {
+            "clients": [psutil.Process(each.pid) for each in self.clients],
+            "servers": [psutil.Process(each.pid) for each in self.echoes] + _tree(
+                self.conductor.process.pid),
+            "broker": _tree(self.broker._process.pid),
+            "database": _tree(self.postgresql._process.pid)}
+        return {name: sum(_spent(each) for each in group) for name, group in parts.items()}
+
+    def keep(self, name, value, unit, note=""):
+        """Remember a figure for the report."""
+        self.results.append({"name": name, "value": value, "unit": unit, "note": note})
+
+
+def _tree(pid):
+    process = psutil.Process(pid)
+    return [process, *process.children(recursive=True)]
+
+
+def _spent(process):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        times = process.cpu_times()
+        return times.user + times.system
+    return 0
+
+
+def _median(rounds, key="rate"):
+    return statistics.median(each[key] for each in rounds)
+
+
+def _percentile(took, share):
+    return 1000 * took[min(len(took) - 1, int(share * len(took)))]
+
+
+def _spread(rounds):
+    rates = [each["rate"] for each in rounds]
+    return f"{min(rates):.0f} to {max(rates):.0f}"
+
+
+def bench_claims(bench):
+    """Claims per second, beside the echo of the same payload, 16 clients at once."""
+    bench._say("Claims beside a bare echo, in turns ...")
+    rounds = bench.in_turns("echo", "claim", "claim_batch")
+    echo, single, batch = (rounds[name] for name in ("echo", "claim", "claim_batch"))
+    bench.keep("bare echo, 16 clients", _median(echo), "calls/s", _spread(echo))
+    bench.keep("claim_allocations, 16 clients", _median(single), "claims/s", _spread(single))
+    ratios = [ours["rate"] / theirs["rate"] for ours, theirs in zip(single, echo, strict=True)]
+    bench.keep("claim_allocations to echo", statistics.median(ratios), "ratio",
+               f"{min(ratios):.2f} to {max(ratios):.2f}")
+    bench.keep("claim_batch of 100, 16 clients", _median(batch), "claims/s", _spread(batch))
+    bench.keep("claim_batch of 100 to single calls", _median(batch) / _median(single), "ratio")
+    for name, each in (("echo", echo), ("claim", single), ("claim in a batch", batch)):
+        for part in ("clients", "servers", "broker", "database"):
+            bench.keep(f"processor time of a {name}: {part}",
+                       statistics.median(one["ms"][part] for one in each), "ms")
+    for share in (0.5, 0.99):
+        bench.keep(f"claim_allocations, 16 clients, p{share * 100:.0f}", _percentile(
+            sorted(took for each in single for took in each["took"]), share), "ms")
+    rounds = bench.in_turns("echo", "claim", clients=1, threads=1)
+    for name in ("echo", "claim"):
+        took = sorted(took for each in rounds[name] for took in each["took"])
+        for share in (0.5, 0.99):
+            bench.keep(f"a lone {name}, p{share * 100:.0f}", _percentile(took, share), "ms")
+
+
+def bench_find(bench, size):
+    """get_by_request with a limit of 100, and what of it is SQL."""
+    bench._say(f"Finding among {size} providers ...")
+    bench.connect(fleet.grow(bench.store.database, size)[:1000])
+    took = bench.measure("find", clients=1, threads=1)["took"]
+    amounts = {class_names.STANDARD_IDS[name]: amount for name, amount in (
+        ("VCPU", 2), ("MEMORY_MB", 1024), ("DISK_GB", 10))}
+    sql, ends = [], time.monotonic() + bench.seconds
+    while time.monotonic() < ends:
+        began = time.perf_counter()
+        with bench.store.database.reader() as tx:
+            candidates.with_room(tx, amounts, limit=100)
+        sql.append(time.perf_counter() - began)
+    for share in (0.5, 0.99):
+        name = f"get_by_request, limit 100, {size} providers, p{share * 100:.0f}"
+        bench.keep(name, _percentile(took, share), "ms",
+                   f"of it SQL {_percentile(sorted(sql), share):.1f} ms")
+
+
+def report(bench, directory):
+    """Print the table and write the JSON."""
+    table = rich.table.Table("what", "figure", "unit", "spread or note")
+    for row in bench.results:
+        table.add_row(row["name"], f"{row['value']:.2f}" if row["value"] < 100 else (
+            f"{row['value']:.0f}"), row["unit"], row["note"])
+    bench.console.print(table)
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "bench.json"
+    path.write_text(json.dumps({
+        "machine": {"processors": os.cpu_count(), "python": platform.python_version(),
+                    "memory_gib": round(psutil.virtual_memory().total / 2 ** 30)},
+        "results": bench.results}, indent=2))
+    bench.console.print(f"Written to {path}", style="dim")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Measure the service beside a bare echo.")
+    parser.add_argument("--quick", action="store_true", help="about a minute")
+    parser.add_argument("--only", choices=("claims", "find"), help="a part of it")
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("bench-results"))
+    options = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        bench = Bench(stack, options.quick)
+        bench.connect(fleet.grow(bench.store.database, 1000))
+        if options.only != "find":
+            bench_claims(bench)
+        if options.only != "claims":
+            for size in (1000, 10_000):
+                bench_find(bench, size)
+        report(bench, options.output)
+
+
+if __name__ == "__main__":
+    main()

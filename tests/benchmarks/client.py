@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client process of the benchmark: ``python -m tests.benchmarks.client`` with JSON lines.
+
+The first line says where; each further one is a piece of work, answered with one line.
+"""
+
+import json
+import random
+import sys
+import threading
+import time
+
+import oslo_messaging
+
+from placement_rpc import api, bus
+from placement_rpc import conf as configuration
+from placement_rpc.context import RequestContext
+from placement_rpc.objects import base as objects_base
+from placement_rpc.objects.request import ResourceRequest
+from tests import base
+
+
+class Client:
+    """The work that can be asked for.
+
+    :param where: dict of transport_url, providers (list of uuids), threads
+    """
+
+    def __init__(self, where):
+        self.conf = configuration.new_config(config_files=[], transport_url=where["transport_url"])
+        self.providers = where["providers"]
+        self.threads = where["threads"]
+        self.api = api.PlacementAPI(conf=self.conf)
+        transport = oslo_messaging.get_rpc_transport(self.conf)
+        self.bare = oslo_messaging.get_rpc_client(transport, oslo_messaging.Target(
+            exchange=bus.EXCHANGE, topic="echo", version="1.0")).prepare(timeout=30)
+        self.serializer = objects_base.Serializer()
+
+    def _claim(self):
+        return base.claim({random.choice(self.providers): {
+            "VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 5}})
+
+    def echo(self):
+        """The payload of a claim, there and back, with the library alone."""
+        payload = self.serializer.serialize_entity(None, self._claim())
+        self.bare.call(RequestContext().to_dict(), "echo", claim=payload,
+                       request_id=api.new_request_id())
+        return 1
+
+    def claim(self):
+        self.api.claim_allocations(None, self._claim())
+        return 1
+
+    def claim_batch(self):
+        results = self.api.claim_batch(None, [self._claim() for _ in range(100)])
+        return sum(not isinstance(each, Exception) for each in results)
+
+    def ping(self):
+        self.api.ping(None)
+        return 1
+
+    def find(self):
+        return len(self.api.get_by_request(None, ResourceRequest(
+            resources={"VCPU": 2, "MEMORY_MB": 1024, "DISK_GB": 10}, limit=100)).objects)
+
+    def work(self, name, seconds, threads):
+        """Do one kind of work for a time; returns how much, and how long each call took."""
+        call, done, took = getattr(self, name), [0] * threads, [[] for _ in range(threads)]
+        ends = time.monotonic() + seconds
+
+        def run(number):
+            while (began := time.perf_counter()) and time.monotonic() < ends:
+                done[number] += call()
+                took[number].append(time.perf_counter() - began)
+
+        began = time.monotonic()
+        workers = [threading.Thread(target=run, args=(number,)) for number in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return {"done": sum(done), "seconds": time.monotonic() - began,
+                "took": [each for times in took for each in times]}
+
+
+def main():
+    client = Client(json.loads(sys.stdin.readline()))
+    for line in sys.stdin:
+        order = json.loads(line)
+        print(json.dumps(client.work(
+            order["work"], order["seconds"], order.get("threads", client.threads))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
