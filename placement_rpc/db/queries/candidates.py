@@ -13,8 +13,10 @@ _COLUMNS = (_providers.c.id, _providers.c.uuid, _providers.c.name, _providers.c.
 def with_room(tx, amounts, member_of=(), limit=None):
     """Providers that have room for every amount, in the order of their ids.
 
-    One join per class rather than grouping all inventories: with a limit the database stops
-    at the first providers that fit, and every join is answered from an index.
+    Providers are walked in order, and for each its inventories are looked up in turn until one
+    has no room: with a limit the walk ends at the first providers that fit. As joins it would
+    be left to the planner, and PostgreSQL, which takes the four conditions for unrelated, goes
+    through all inventories of a class first (25 ms instead of 1 at 10,000 providers).
 
     :param amounts: dict of class id to amount
     :param member_of: list of lists of aggregate uuids: in one of each list
@@ -26,14 +28,20 @@ def with_room(tx, amounts, member_of=(), limit=None):
 
 def statement(amounts, member_of=(), limit=None):
     """The query of :func:`with_room`, for running and for explaining."""
-    query = sa.select(*_COLUMNS).select_from(_providers)
-    for position, (class_id, amount) in enumerate(sorted(amounts.items())):
-        inventory = models.inventories.alias(f"i{position}")
-        query = query.join(inventory, inventory.c.resource_provider_id == _providers.c.id).where(
-            inventory.c.resource_class_id == class_id,
-            inventory.c.capacity - inventory.c.used >= amount,
-            inventory.c.min_unit <= amount, inventory.c.max_unit >= amount,
-            sa.literal(amount) % inventory.c.step_size == 0)
+    query = sa.select(*_COLUMNS)
+    for class_id, amount in sorted(amounts.items()):
+        query = query.where(_room(class_id, amount) == 1)
     query = query.where(
         *(providers.in_aggregates(_providers.c.id, uuids) for uuids in member_of))
     return query.order_by(_providers.c.id).limit(limit)
+
+
+def _room(class_id, amount):
+    """1 where the provider of the outer query has so much of the class free."""
+    inventory = models.inventories
+    return sa.select(sa.literal_column("1")).where(
+        inventory.c.resource_provider_id == _providers.c.id,
+        inventory.c.resource_class_id == class_id,
+        inventory.c.capacity - inventory.c.used >= amount,
+        inventory.c.min_unit <= amount, inventory.c.max_unit >= amount,
+        sa.literal(amount) % inventory.c.step_size == 0).scalar_subquery()
