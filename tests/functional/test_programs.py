@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs as a person meets them."""
+
+import json
+import pathlib
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import fixtures
+import testtools
+
+from placement_rpc.cmd import output, state_file
+from tests import base
+
+_ROOT = pathlib.Path(__file__).parents[2]
+
+
+def run(*arguments, **how):
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.main", *arguments],
+        check=False, capture_output=True, text=True, cwd=_ROOT, **how)
+
+
+class StandaloneTest(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.state_dir = self.useFixture(fixtures.TempDir()).join("state")
+
+    def start(self, *arguments):
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.main",
+             "--state-dir", self.state_dir, *arguments, "standalone"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=_ROOT)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        lines = []
+        while "Try next" not in "".join(lines):
+            line = process.stdout.readline()
+            self.assertTrue(line, process.stderr.read() if not line else "")
+            lines.append(line)
+        return process, "".join(lines)
+
+    def test_it_says_what_runs_and_ends_cleanly(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process, said = self.start()
+            for words in ("is running", "inside this process", "placement.sqlite", "make demo"):
+                self.assertIn(words, said)
+            mode = pathlib.Path(self.state_dir, state_file.NAME).stat().st_mode
+            self.assertEqual(0o600, stat.S_IMODE(mode))
+            process.send_signal(number)
+            out, err = process.communicate(timeout=30)
+            self.assertEqual((0, "Stopped."), (process.returncode, out.splitlines()[-1]), err)
+            self.assertNotIn("Traceback", err)
+            self.assertIsNone(state_file.read(self.state_dir))
+
+    def test_its_store_can_be_read_and_its_bus_can_not(self):
+        self.start()
+        here = ("--state-dir", self.state_dir)
+        listed = run(*here, "--local", "providers")
+        self.assertEqual((0, []), (listed.returncode, json.loads(listed.stdout)))
+        called = run(*here, "ping")
+        self.assertEqual(3, called.returncode)
+        self.assertIn("make run BUS=rabbit", called.stderr)
+
+    def test_a_second_one_on_the_same_state_is_refused(self):
+        self.start()
+        second = run("--state-dir", self.state_dir, "standalone")
+        self.assertEqual(1, second.returncode)
+        self.assertIn("runs on", second.stderr)
+
+    def test_what_was_stored_is_there_the_next_time(self):
+        first, _ = self.start()
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        self.start()
+
+
+class CommandTest(base.TestCase):
+
+    def test_help(self):
+        for arguments in (["--help"], ["standalone", "--help"], ["usages", "--help"]):
+            shown = run(*arguments)
+            self.assertEqual(0, shown.returncode)
+            self.assertIn("usage: placement-rpc", shown.stdout)
+
+    def test_where_nothing_runs_it_says_so(self):
+        directory = self.useFixture(fixtures.TempDir()).path
+        began = time.monotonic()
+        called = run("--state-dir", directory, "ping")
+        self.assertEqual(3, called.returncode)
+        self.assertIn("no service runs", called.stderr)
+        self.assertLess(time.monotonic() - began, 10)
+
+    def test_a_broker_that_is_not_there(self):
+        called = run("--transport-url", "rabbit://127.0.0.1:1/", "ping", "--timeout", "1")
+        self.assertEqual(3, called.returncode)
+        self.assertIn("ping", called.stderr)
+        self.assertNotIn("Traceback", called.stderr)
+
+
+class OutputTest(testtools.TestCase):
+
+    rows = [{"name": "[red]pool", "alive": True, "used": 5}]
+
+    def shown(self, style, **how):
+        stream = fixtures.StringStream("out")
+        self.useFixture(stream)
+        output.show(self.rows, ["name", "alive", "used"], style, stream.stream)
+        stream.stream.seek(0)
+        return stream.stream.read()
+
+    def test_json_in_a_pipe(self):
+        for style in ("auto", "json"):
+            self.assertEqual(self.rows, json.loads(self.shown(style)))
+
+    def test_a_table_shows_what_is_there_and_no_more(self):
+        shown = self.shown("table")
+        for text in ("[red]pool", "yes", "5"):
+            self.assertIn(text, shown)
