@@ -49,6 +49,7 @@ def run(options, conf):
                           group="database")
     elif options.database:
         conf.set_override("connection", options.database, group="database")
+    conf.set_default("log_file", str(state_dir / "placement-rpc.log"))
     log.setup(conf, configuration.PROJECT)
     with contextlib.ExitStack() as stack:
         try:
@@ -104,6 +105,7 @@ def _say_what_runs(conf, url, state_dir):
     print(f"placement-rpc {placement_rpc.__version__} is running (Ctrl-C ends it)")
     print(f"  bus    {'inside this process' if in_process else f'RabbitMQ at {where}'}")
     print(f"  store  {_without_password(conf.database.connection)}")
+    print(f"  log    {conf.log_file}")
     if in_process:
         print("Try next, in another terminal:\n"
               f"  placement-rpc --state-dir {state_dir} --local providers   reads the store\n"

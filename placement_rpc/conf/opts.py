@@ -5,6 +5,7 @@ import copy
 
 from oslo_config import cfg
 from oslo_db import options as db_options
+from oslo_log import _options as log_options
 from oslo_messaging import opts as messaging_opts
 from oslo_messaging._drivers import amqp, impl_rabbit
 from oslo_messaging._metrics import client as metrics
@@ -48,11 +49,12 @@ def set_library_defaults(conf=None):
     if conf is None:
         cfg.set_defaults(impl_rabbit.rabbit_opts + amqp.amqp_opts, **_RABBIT_DEFAULTS)
         cfg.set_defaults(db_options.database_opts, **_DATABASE_DEFAULTS)
+        cfg.set_defaults([*log_options.generic_log_opts, *log_options.log_opts], **_LOG_DEFAULTS)
         return
-    for name, value in _RABBIT_DEFAULTS.items():
-        conf.set_default(name, value, group="oslo_messaging_rabbit")
-    for name, value in _DATABASE_DEFAULTS.items():
-        conf.set_default(name, value, group="database")
+    for group, defaults in (("oslo_messaging_rabbit", _RABBIT_DEFAULTS),
+                            ("database", _DATABASE_DEFAULTS), (None, _LOG_DEFAULTS)):
+        for name, value in defaults.items():
+            conf.set_default(name, value, group=group)
 
 
 _RABBIT_DEFAULTS = {
@@ -72,6 +74,12 @@ _DATABASE_DEFAULTS = {
     # A call is retried by its client, with the same request id; a thread that waits minutes
     # for a database that is away would only hold the intake.
     "max_retries": 1,
+}
+
+_LOG_DEFAULTS = {
+    # Standard output is for answers.
+    "use_stderr": True,
+    "default_log_levels": [*log_options.DEFAULT_LOG_LEVELS, "alembic=WARN"],
 }
 
 

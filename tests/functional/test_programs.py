@@ -38,7 +38,7 @@ class StandaloneTest(base.TestCase):
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         lines = []
-        while "Try next" not in "".join(lines):
+        while "BUS=rabbit" not in "".join(lines):
             line = process.stdout.readline()
             self.assertTrue(line, process.stderr.read() if not line else "")
             lines.append(line)
