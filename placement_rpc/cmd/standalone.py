@@ -49,7 +49,9 @@ def run(options, conf):
                           group="database")
     elif options.database:
         conf.set_override("connection", options.database, group="database")
+    # The terminal is for the few lines below; what went on is in the file.
     conf.set_default("log_file", str(state_dir / "placement-rpc.log"))
+    conf.set_default("use_stderr", False)
     log.setup(conf, configuration.PROJECT)
     with contextlib.ExitStack() as stack:
         try:

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main job on real input: ``make demo``, or ``make demo BUS=rabbit``.
+
+120 compute nodes, as nova itself serialised them, become providers; the NFS share of the
+specification's first scenario joins them; a few thousand consumers are placed by several
+clients at once; and in the end the books are compared with what was handed out.
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+
+import rich.console
+import rich.progress
+import rich.table
+
+# First of the project: it chooses the threading backend for the libraries.
+from placement_rpc.cmd import output, state_file  # isort: skip
+from placement_rpc import conf as configuration
+from placement_rpc import exception, service
+from placement_rpc.api import PlacementAPI
+from placement_rpc.objects.claim import Claim
+from placement_rpc.objects.inventory import Inventory
+from placement_rpc.objects.request import ResourceRequest
+
+NODES = pathlib.Path(__file__).with_name("nova_compute_nodes.jsonl")
+CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
+# What nova takes where a node has no ratio of its own, or 0.0.
+DEFAULT_RATIOS = {"VCPU": 16.0, "MEMORY_MB": 1.5, "DISK_GB": 1.0}
+# vCPUs, MB of memory, GB of disk
+FLAVORS = ((1, 2048, 50), (2, 4096, 60), (4, 8192, 80), (8, 16384, 160), (16, 65536, 320))
+
+console = rich.console.Console()
+
+
+class Fleet:
+    """The providers of the demo.
+
+    :param api: :class:`PlacementAPI`
+    """
+
+    def __init__(self, api):
+        self.api = api
+        self.names = {}
+        self.aggregate = str(uuid.uuid4())
+        self.pool = None
+        self.sharing = set()
+
+    def register(self):
+        """Register every node, and the NFS share that the nodes of row 1 use."""
+        nodes = [json.loads(line)["nova_object.data"] for line in NODES.open()]
+        for node in _progress(nodes, "Registering compute nodes"):
+            provider = self.api.create_provider(
+                None, node["hypervisor_hostname"], node.get("uuid"))
+            self.api.set_inventory(None, provider.uuid, list(_inventories(node)))
+            self.names[provider.uuid] = provider.name
+            if ".row1." in provider.name:
+                self.api.set_aggregates(None, provider.uuid, [self.aggregate])
+                self.sharing.add(provider.uuid)
+        pool = self.api.create_provider(None, "/mnt/nfs/row1racks0610/")
+        self.api.set_aggregates(None, pool.uuid, [self.aggregate])
+        self.api.set_inventory(None, pool.uuid, [Inventory(
+            resource_class="DISK_GB", total=100000, reserved=1000, min_unit=50, max_unit=10000,
+            step_size=10, allocation_ratio=1.0)])
+        self.pool = pool.uuid
+        self.names[pool.uuid] = pool.name
+
+
+def _inventories(node):
+    """The inventories of a node, as nova wrote it down."""
+    totals = dict(zip(CLASSES, (node["vcpus"], node["memory_mb"], node["local_gb"]),
+                      strict=True))
+    ratios = dict(zip(CLASSES, (
+        node.get("cpu_allocation_ratio"), node.get("ram_allocation_ratio"),
+        node.get("disk_allocation_ratio")), strict=True))
+    for name, total in totals.items():
+        if total:
+            yield Inventory(resource_class=name, total=total, max_unit=total,
+                            allocation_ratio=ratios[name] or DEFAULT_RATIOS[name])
+
+
+class Scheduler(threading.Thread):
+    """One of the clients that place consumers at the same time."""
+
+    def __init__(self, fleet, number, consumers, tick):
+        super().__init__(daemon=True)
+        self.fleet, self.consumers, self.tick = fleet, consumers, tick
+        self.random = random.Random(number)
+        self.held, self.error = {}, None
+        self.finds, self.claims, self.refused, self.homeless = [], [], 0, 0
+
+    def run(self):
+        try:
+            for _ in range(self.consumers):
+                self._place()
+                self.tick()
+        except Exception as error:
+            self.error = error
+
+    def _place(self):
+        vcpus, memory, disk = self.random.choice(FLAVORS)
+        began = time.perf_counter()
+        found = self.fleet.api.get_by_request(None, ResourceRequest(
+            resources={"VCPU": vcpus, "MEMORY_MB": memory, "DISK_GB": disk})).objects
+        self.finds.append(time.perf_counter() - began)
+        self.random.shuffle(found)
+        for candidate in found:
+            allocations = self._allocations(candidate.uuid, vcpus, memory, disk)
+            try:
+                self._claim(allocations)
+                return
+            except exception.ClaimRefused:
+                # Another scheduler was faster, or the share is full; the next one may do.
+                self.refused += 1
+        self.homeless += 1
+
+    def _allocations(self, node, vcpus, memory, disk):
+        """A node of row 1 takes its disk from the share."""
+        if node in self.fleet.sharing:
+            return {node: {"VCPU": vcpus, "MEMORY_MB": memory},
+                    self.fleet.pool: {"DISK_GB": disk}}
+        return {node: {"VCPU": vcpus, "MEMORY_MB": memory, "DISK_GB": disk}}
+
+    def _claim(self, allocations):
+        consumer = str(uuid.uuid4())
+        began = time.perf_counter()
+        self.fleet.api.claim_allocations(None, Claim(
+            consumer_uuid=consumer, project_id=f"project-{self.random.randint(1, 5)}",
+            user_id="demo", allocations=allocations))
+        self.claims.append(time.perf_counter() - began)
+        self.held[consumer] = allocations
+
+
+def _progress(items, text):
+    return rich.progress.track(items, text, console=console, transient=True,
+                               disable=not console.is_terminal)
+
+
+def place(fleet, consumers, clients):
+    """Place consumers by several clients at once.
+
+    :returns: list of :class:`Scheduler`, and the seconds it took
+    """
+    with rich.progress.Progress(console=console, transient=True,
+                                disable=not console.is_terminal) as progress:
+        task = progress.add_task(f"Placing {consumers} consumers", total=consumers)
+        schedulers = [Scheduler(fleet, number, consumers // clients,
+                                lambda: progress.advance(task)) for number in range(clients)]
+        began = time.monotonic()
+        for each in schedulers:
+            each.start()
+        for each in schedulers:
+            each.join()
+    for each in schedulers:
+        if each.error:
+            raise each.error
+    return schedulers, time.monotonic() - began
+
+
+def show_refusals(fleet):
+    """What does not fit, and how the service says so."""
+    node = next(iter(fleet.names))
+    console.print("\n[bold]What does not fit is refused, and says why[/bold]")
+    for allocations in ({node: {"VCPU": 100_000}}, {fleet.pool: {"DISK_GB": 10_010}},
+                        {fleet.pool: {"DISK_GB": 55}}, {node: {"CUSTOM_UNICORN": 1}}):
+        try:
+            fleet.api.claim_allocations(None, Claim(
+                consumer_uuid=str(uuid.uuid4()), project_id="demo", user_id="demo",
+                allocations=allocations))
+        except exception.PlacementException as error:
+            console.print(f"  [red]{error.code}[/red] {error}", highlight=False)
+        else:
+            raise RuntimeError(f"{allocations} was granted")
+
+
+def give_back(schedulers, fleet):
+    """Some consumers end, and some go to another (a resize, a migration)."""
+    released = moved = 0
+    for each in schedulers:
+        for consumer in list(each.held)[:len(each.held) // 10]:
+            fleet.api.release_allocations(None, consumer)
+            del each.held[consumer]
+            released += 1
+        for consumer in list(each.held)[:5]:
+            target = str(uuid.uuid4())
+            fleet.api.move_allocations(None, consumer, target)
+            each.held[target] = each.held.pop(consumer)
+            moved += 1
+    return released, moved
+
+
+def summarise(fleet, schedulers):
+    """Print usages against capacity.
+
+    :returns: bool, whether the service's books are what was handed out
+    """
+    totals, shares, actual = {}, [], {}
+    for provider in fleet.names:
+        for usage in fleet.api.get_usages(None, provider).objects:
+            part, whole = totals.get(usage.resource_class, (0, 0))
+            totals[usage.resource_class] = part + usage.used, whole + usage.capacity
+            shares.append((usage.used / usage.capacity, provider, usage))
+            if usage.used:
+                actual[provider, usage.resource_class] = usage.used
+    table = rich.table.Table(title="Usages against capacity")
+    for column, width, justify in (("provider", None, "left"), ("class", 9, "left"),
+                                   ("used", 10, "right"), ("capacity", 11, "right"),
+                                   ("", 11, "left")):
+        table.add_column(column, no_wrap=True, min_width=width, justify=justify)
+    for name, (part, whole) in totals.items():
+        table.add_row("all", name, f"{part:,}", f"{whole:,}", output.bar(part, whole, 6))
+    table.add_section()
+    fullest = sorted(shares, key=lambda share: -share[0])[:5]
+    for _, provider, usage in [*fullest, *(
+            share for share in shares if share[1] == fleet.pool and share not in fullest)]:
+        table.add_row(fleet.names[provider], usage.resource_class, f"{usage.used:,}",
+                      f"{usage.capacity:,}", output.bar(usage.used, usage.capacity, 6))
+    console.print(table)
+    return actual == _handed_out(schedulers)
+
+
+def _handed_out(schedulers):
+    """:returns: dict of provider and class to the amount that consumers were granted"""
+    total = collections.Counter()
+    for each in schedulers:
+        for allocations in each.held.values():
+            for provider, resources in allocations.items():
+                total.update({(provider, name): amount for name, amount in resources.items()})
+    return dict(total)
+
+
+@contextlib.contextmanager
+def running_service(options, directory):
+    """A service to work with; gives a configuration by which its bus is reached."""
+    if options.transport_url:
+        yield configuration.new_config(config_files=[], transport_url=options.transport_url)
+    elif options.bus == "rabbit":
+        with _own_process(directory) as url:
+            yield configuration.new_config(config_files=[], transport_url=url)
+    else:
+        conf = configuration.new_config(
+            config_files=[], transport_url="inprocess://demo/",
+            database__connection=f"sqlite:///{directory}/placement.sqlite")
+        service.prepare_store(conf)
+        conductor = service.Conductor(conf, binary="demo")
+        conductor.start()
+        try:
+            yield conf
+        finally:
+            conductor.stop()
+
+
+@contextlib.contextmanager
+def _own_process(directory):
+    """``placement-rpc standalone`` on a private RabbitMQ; gives the bus's address."""
+    with console.status("Starting the service and a private RabbitMQ"):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "placement_rpc.cmd.main", "--state-dir", directory,
+             "standalone", "--bus", "rabbit"], stdout=subprocess.DEVNULL)
+        try:
+            while (running := state_file.read(directory)) is None:
+                if process.poll() is not None:
+                    raise RuntimeError("the service did not start; its words are above")
+                time.sleep(0.1)
+        except BaseException:
+            process.terminate()
+            raise
+    try:
+        yield running["transport_url"]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def demonstrate(options, conf):
+    """The story from the first node to the balance; returns the exit code."""
+    bus = "inside this process" if conf.transport_url.startswith("inprocess") else "RabbitMQ"
+    console.print(f"[bold]placement_rpc[/bold]: the bus is {bus}, "
+                  f"{options.clients} clients work at once")
+    with PlacementAPI(conf=conf) as api:
+        fleet = Fleet(api)
+        began = time.monotonic()
+        fleet.register()
+        console.print(f"Registered {len(fleet.names) - 1} compute nodes and an NFS share that "
+                      f"{len(fleet.sharing)} of them use, in {time.monotonic() - began:.1f} s")
+        schedulers, seconds = place(fleet, options.consumers, options.clients)
+        placed = sum(len(each.held) for each in schedulers)
+        console.print(
+            f"Placed {placed:,} consumers in {seconds:.1f} s; "
+            f"{sum(each.homeless for each in schedulers):,} found no room, "
+            f"{sum(each.refused for each in schedulers):,} claims were refused and went to the "
+            "next candidate")
+        released, moved = give_back(schedulers, fleet)
+        console.print(f"Gave back {released:,} and moved {moved:,} to other consumers")
+        show_refusals(fleet)
+        console.print()
+        equal = summarise(fleet, schedulers)
+        for name, took in (("get_by_request", sorted(t for s in schedulers for t in s.finds)),
+                           ("claim_allocations", sorted(t for s in schedulers for t in s.claims))):
+            console.print(f"{name}: {len(took):,} calls, {len(took) / seconds:,.0f} a second, "
+                          f"p50 {1000 * took[len(took) // 2]:.1f} ms, "
+                          f"p99 {1000 * took[int(len(took) * 0.99)]:.1f} ms")
+    if not equal:
+        console.print("[red]The books differ from what was handed out.[/red]")
+        return 1
+    console.print("[green]The books are exactly what was handed out.[/green]")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description="The main job on real compute nodes.")
+    parser.add_argument("--bus", choices=("inprocess", "rabbit"), default="inprocess")
+    parser.add_argument("--transport-url", help="the bus of a service that runs already")
+    parser.add_argument("--consumers", type=int, default=3000)
+    parser.add_argument("--clients", type=int, default=8)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            with running_service(options, os.path.join(directory, "")) as conf:
+                return demonstrate(options, conf)
+        except exception.PlacementException as error:
+            print(f"demo: {error}", file=sys.stderr)
+            return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
