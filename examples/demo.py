@@ -21,6 +21,7 @@ import threading
 import time
 import uuid
 
+import rich.box
 import rich.console
 import rich.progress
 import rich.table
@@ -213,7 +214,7 @@ def summarise(fleet, schedulers):
             shares.append((usage.used / usage.capacity, provider, usage))
             if usage.used:
                 actual[provider, usage.resource_class] = usage.used
-    table = rich.table.Table(title="Usages against capacity")
+    table = rich.table.Table(title="Usages against capacity", box=rich.box.SIMPLE_HEAD)
     for column, width, justify in (("provider", None, "left"), ("class", 9, "left"),
                                    ("used", 10, "right"), ("capacity", 11, "right"),
                                    ("", 11, "left")):
