@@ -2,7 +2,7 @@
 """Sphinx configuration."""
 
 import placement_rpc
-import placement_rpc.cmd  # noqa: F401  (chooses the threading backend for the libraries)
+import placement_rpc.cmd
 
 project = "placement_rpc"
 copyright = "placement_rpc contributors"

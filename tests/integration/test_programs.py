@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs on a real bus, and the demo on both."""
+
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+
+import fixtures
+
+from tests import base
+from tests.functional import test_programs
+
+_ROOT = pathlib.Path(__file__).parents[2]
+
+
+class StandaloneOnRabbitTest(base.TestCase):
+
+    time_limit = 120
+
+    def test_other_processes_reach_it_as_any_client_would(self):
+        state_dir = self.useFixture(fixtures.TempDir()).join("state")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "placement_rpc.cmd.main", "--state-dir", state_dir,
+             "standalone", "--bus", "rabbit"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=_ROOT)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        said = ""
+        while "usages" not in said:
+            line = process.stdout.readline()
+            self.assertTrue(line, process.stderr.read() if not line else "")
+            said += line
+        self.assertNotIn("secret", said, "a password was printed")
+        here = ("--state-dir", state_dir)
+        ping = json.loads(test_programs.run(*here, "ping").stdout)
+        self.assertEqual(process.pid, ping[0]["pid"])
+        demo = self.demo("--transport-url", json.loads(
+            pathlib.Path(state_dir, "service.json").read_text())["transport_url"])
+        self.assertEqual(0, demo.returncode, demo.stderr)
+        providers = json.loads(test_programs.run(*here, "providers").stdout)
+        self.assertEqual(121, len(providers))
+        usages = json.loads(test_programs.run(*here, "usages", "--limit", "3").stdout)
+        self.assertEqual({"provider", "uuid", "resource_class", "used", "capacity", "percent"},
+                         set(usages[0]))
+        services = json.loads(test_programs.run(*here, "services").stdout)
+        self.assertEqual([True], [each["alive"] for each in services])
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual((0, ""), (process.returncode, err))
+
+    def demo(self, *arguments):
+        return subprocess.run(
+            [sys.executable, "examples/demo.py", "--consumers", "200", "--clients", "4",
+             *arguments], check=False, capture_output=True, text=True, cwd=_ROOT)
+
+    def test_the_demo_balances_its_books_on_both_buses(self):
+        for bus in ("inprocess", "rabbit"):
+            demo = self.demo("--bus", bus)
+            self.assertEqual((0, ""), (demo.returncode, demo.stderr))
+            for words in ("Registered 120 compute nodes",
+                          "constraints_violated", "The books are exactly what was handed out"):
+                self.assertIn(words, demo.stdout)
