@@ -167,3 +167,37 @@ services = sa.Table(
     sa.UniqueConstraint("binary", "host", "worker"),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
+
+events = sa.Table(
+    "events", metadata,
+    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    sa.Column("event_id", _Uuid, nullable=False),
+    sa.Column("event_type", sa.String(64), nullable=False),
+    sa.Column("occurred_at", _Time, nullable=False),
+    # JSON: the versioned payload, without its position.
+    sa.Column("payload", _Text, nullable=False),
+    # Its place in the stream, without gaps; given by the relay, since ids commit out of order.
+    sa.Column("position", sa.BigInteger, nullable=True),
+    sa.UniqueConstraint("position"),
+    sa.Index("ix_events_occurred_at", "occurred_at"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+# Who may do what only one process may do at a time.
+leases = sa.Table(
+    "leases", metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("holder", sa.String(128), nullable=False),
+    sa.Column("expires_at", _Time, nullable=False),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+# One row: which position was given last, and up to which one the broker has confirmed.
+relay_state = sa.Table(
+    "relay_state", metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("last_position", sa.BigInteger, nullable=False),
+    sa.Column("published_position", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", _Time, nullable=False),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The outbox: events written with their changes, and how far the relay has come with them.
+
+Ids commit out of the order in which they are given, so nothing pages by them: the relay gives
+every event it can see a position, and positions have no gap.
+"""
+
+import datetime
+
+import sqlalchemy as sa
+
+from placement_rpc.db import models
+from placement_rpc.db.queries import bulk
+
+_events = models.events
+_leases = models.leases
+_state = models.relay_state
+_STATE_ID = 1
+
+_INSERT = bulk.Insert(_events, "event_id", "event_type", "occurred_at", "payload")
+_COLUMNS = (_events.c.id, _events.c.event_id, _events.c.event_type, _events.c.occurred_at,
+            _events.c.payload, _events.c.position)
+_WAITING = sa.select(_events.c.id).where(_events.c.position.is_(None)).order_by(
+    _events.c.id).limit(sa.bindparam("limit"))
+_AFTER = sa.select(*_COLUMNS).where(_events.c.position > sa.bindparam("after")).order_by(
+    _events.c.position).limit(sa.bindparam("limit"))
+
+
+def insert(tx, rows):
+    """Write events, in the order in which they happened to each provider.
+
+    :param rows: list of tuples of event_id, event_type, occurred_at, payload
+    """
+    _INSERT.execute(tx, rows)
+
+
+def acquire(tx, name, holder, seconds):
+    """Take a lease, or renew it, for some seconds.
+
+    :param name: str, what it is for
+    :param holder: str, who asks
+    :returns: bool, whether the holder has it
+    :raises oslo_db.exception.DBDuplicateEntry: when two ask for the first time at once
+    """
+    now = bulk.now()
+    until = now + datetime.timedelta(seconds=seconds)
+    row = tx.execute(sa.select(_leases).where(
+        _leases.c.name == name).with_for_update()).one_or_none()
+    if row is None:
+        tx.execute(sa.insert(_leases), {"name": name, "holder": holder, "expires_at": until})
+        return True
+    if row.holder != holder and row.expires_at > now:
+        return False
+    tx.execute(sa.update(_leases).where(_leases.c.name == name).values(
+        holder=holder, expires_at=until))
+    return True
+
+
+def release(tx, name, holder):
+    """Give a lease back, where the holder still has it."""
+    tx.execute(sa.delete(_leases).where(_leases.c.name == name, _leases.c.holder == holder))
+
+
+def holds(tx, name, holder):
+    """Whether the holder still has the lease; while the transaction runs nobody takes it."""
+    row = tx.execute(sa.select(_leases).where(
+        _leases.c.name == name).with_for_update()).one_or_none()
+    return row is not None and row.holder == holder and row.expires_at > bulk.now()
+
+
+def state(tx, lock=False):
+    """How far the relay has come.
+
+    :returns: row of last_position, published_position
+    """
+    query = sa.select(_state.c.last_position, _state.c.published_position).where(
+        _state.c.id == _STATE_ID)
+    row = tx.execute(query.with_for_update() if lock else query).one_or_none()
+    if row is None and lock:
+        tx.execute(sa.insert(_state), {"id": _STATE_ID, "last_position": 0,
+                                       "published_position": 0, "updated_at": bulk.now()})
+        row = tx.execute(query).one()
+    return row
+
+
+def give_positions(tx, limit):
+    """Give the next positions to events that have none yet.
+
+    :returns: int, how many got one
+    """
+    ids = tx.execute(_WAITING, {"limit": limit}).scalars().all()
+    if not ids:
+        return 0
+    last = state(tx, lock=True).last_position
+    bulk.set_numbers(tx, _events, "position", {
+        id_: position for position, id_ in enumerate(ids, last + 1)})
+    tx.execute(sa.update(_state).where(_state.c.id == _STATE_ID).values(
+        last_position=last + len(ids), updated_at=bulk.now()))
+    return len(ids)
+
+
+def after(tx, position, limit):
+    """:returns: list of rows of events after a position, in order"""
+    return tx.execute(_AFTER, {"after": position, "limit": limit}).all()
+
+
+def mark_published(tx, position):
+    """Remember up to which position everything is confirmed; never backwards."""
+    tx.execute(sa.update(_state).where(
+        _state.c.id == _STATE_ID, _state.c.published_position < position).values(
+            published_position=position, updated_at=bulk.now()))
+
+
+def rewind(tx, position):
+    """Let the relay publish again what comes after a position."""
+    tx.execute(sa.update(_state).where(_state.c.id == _STATE_ID).values(
+        published_position=position, updated_at=bulk.now()))
+
+
+def status(tx):
+    """:returns: dict of unpositioned, last_position, published_position, oldest_kept (a
+    position), oldest_unsent (a datetime), events"""
+    row = state(tx)
+    published = row.published_position if row else 0
+    waiting = tx.execute(sa.select(sa.func.count(), sa.func.min(_events.c.occurred_at)).where(
+        _events.c.position.is_(None))).one()
+    unsent = tx.execute(sa.select(sa.func.min(_events.c.occurred_at)).where(
+        _events.c.position > published)).scalar()
+    return {
+        "unpositioned": waiting[0],
+        "last_position": row.last_position if row else 0,
+        "published_position": published,
+        "oldest_kept": tx.execute(sa.select(sa.func.min(_events.c.position))).scalar(),
+        "oldest_unsent": min(filter(None, (unsent, waiting[1])), default=None),
+        "events": tx.execute(sa.select(sa.func.count()).select_from(_events)).scalar(),
+    }
+
+
+def position_at(tx, time):
+    """:returns: int, the position before the first event that happened at or after a time"""
+    found = tx.execute(sa.select(sa.func.min(_events.c.position)).where(
+        _events.c.occurred_at >= time, _events.c.position.is_not(None))).scalar()
+    return found - 1 if found is not None else (state(tx) or [0])[0]
+
+
+def prune(tx, before, limit=5000):
+    """Delete some of the published events from before a time.
+
+    :returns: int, how many were deleted
+    """
+    row = state(tx)
+    if row is None:
+        return 0
+    ids = tx.execute(sa.select(_events.c.id).where(
+        _events.c.occurred_at < before, _events.c.position <= row.published_position,
+    ).order_by(_events.c.position).limit(limit)).scalars().all()
+    if ids:
+        tx.execute(sa.delete(_events).where(_events.c.id.in_(ids)))
+    return len(ids)
