@@ -23,12 +23,16 @@ from placement_rpc import bus, callers, exception
 from placement_rpc import conf as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.objects.aggregate import ProviderAggregates
-from placement_rpc.objects.claim import ClaimList
-from placement_rpc.objects.inventory import InventoryList
+from placement_rpc.objects.claim import Claim, ClaimList
+from placement_rpc.objects.fields import WholeNumber
+from placement_rpc.objects.inventory import Inventory, InventoryList
 from placement_rpc.objects.resource_class import ResourceClass
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 
 RPC_VERSION = "1.0"
+
+# The name space of the uuids of providers that were created without one.
+_NEW_PROVIDERS = uuid.UUID("6e7d1f0c-3d3c-5b0b-9f5e-0d6b7a0c9a11")
 
 # The wait before an attempt is repeated: doubled each time up to the cap, with jitter.
 _FIRST_PAUSE = 0.05
@@ -101,12 +105,16 @@ class PlacementAPI:
     def create_provider(self, context, name, provider_uuid=None, request_id=None, timeout=None):
         """Create a resource provider.
 
-        :param name: str, 1 to 200 characters
+        :param name: str, 1 to 200 characters, without blanks at its ends
         :param provider_uuid: str; None for a new one
         :returns: :class:`ResourceProvider` at generation 0
         :raises NameInUse: :raises ProviderExists:
         """
-        provider = ResourceProvider(uuid=provider_uuid or str(uuid.uuid4()), name=name)
+        request_id = request_id or new_request_id()
+        if provider_uuid is None:
+            # Of the request, so that the same request again asks for the same provider.
+            provider_uuid = str(uuid.uuid5(_NEW_PROVIDERS, str(request_id)))
+        provider = ResourceProvider(uuid=provider_uuid, name=name)
         return self._change(context, "create_provider", request_id, timeout, provider=provider)
 
     def update_provider(self, context, provider_uuid, name, generation=None, request_id=None,
@@ -145,11 +153,14 @@ class PlacementAPI:
         :returns: :class:`ResourceProviderList`
         :raises ProviderNotFound: when the marker is none
         """
-        found = []
+        found, ends = [], time.monotonic() + self._seconds(timeout)
+        if limit is not None:
+            limit = WholeNumber(minimum=1).coerce(None, "limit", limit)
         while limit is None or len(found) < limit:
             left = None if limit is None else limit - len(found)
-            page = self._call(context, "list_providers", timeout, name=name,
-                              member_of=member_of, marker=marker, limit=left).objects
+            page = self._call(
+                context, "list_providers", max(0, ends - time.monotonic()), name=name,
+                member_of=member_of, marker=marker, limit=left).objects
             found += page
             if not page or name is not None:
                 break
@@ -170,7 +181,8 @@ class PlacementAPI:
         """
         return self._change(
             context, "set_inventory", request_id, timeout, provider_uuid=provider_uuid,
-            inventories=InventoryList(objects=list(inventories)), generation=generation)
+            inventories=InventoryList(objects=_listed(Inventory, "inventories", inventories)),
+            generation=generation)
 
     def add_inventory(self, context, provider_uuid, inventory, generation=None,
                       request_id=None, timeout=None):
@@ -235,7 +247,8 @@ class PlacementAPI:
         context = _context(context)
         answer = self._change(
             context, "claim_batch", request_id, timeout,
-            claims=ClaimList(objects=[_owned(context, claim) for claim in claims]))
+            claims=ClaimList(objects=[
+                _owned(context, claim) for claim in _listed(Claim, "claims", claims)]))
         return [each.exception() or each for each in answer.objects]
 
     def claim_by_request(self, context, wanted, claim, request_id=None, timeout=None):
@@ -315,7 +328,11 @@ class PlacementAPI:
         :returns: :class:`ProviderAggregates`
         :raises ProviderNotFound: :raises ConcurrentUpdate:
         """
+        if not isinstance(aggregates, (list, tuple, set, frozenset)):
+            raise exception.InvalidInput(what="aggregates", reason="they are not a list")
         wanted = ProviderAggregates(provider_uuid=provider_uuid, aggregates=list(aggregates))
+        # In one order, so that the same request again says the same.
+        wanted.aggregates = sorted(wanted.aggregates)
         if generation is not None:
             wanted.generation = generation
         return self._change(context, "set_aggregates", request_id, timeout, aggregates=wanted)
@@ -367,7 +384,8 @@ class PlacementAPI:
     def get_request_result(self, context, request_id, timeout=None):
         """What became of a request; its ``result()`` returns or raises the outcome.
 
-        :param request_id: str; of an entry of a batch, the batch's with ``:`` and its place
+        :param request_id: str; of an entry of a batch, the batch's for the first and, with
+            ``#`` and its place, as ``ID#1``, for each further one
         :returns: :class:`placement_rpc.objects.outcome.RequestResult`
         :raises RequestNotFound: when nothing is known of it
         """
@@ -383,21 +401,34 @@ class PlacementAPI:
 
     # -- how ----------------------------------------------------------------------------
 
+    def _seconds(self, timeout):
+        if timeout is None:
+            return self._deadline
+        if type(timeout) not in (int, float) or not timeout >= 0:
+            raise exception.InvalidInput(
+                what="timeout", reason="it is not a number of seconds")
+        return timeout
+
     def _change(self, context, method, request_id, timeout, **arguments):
         return self._call(context, method, timeout,
                           request_id=request_id or new_request_id(), **arguments)
 
     def _call(self, context, method, timeout, **arguments):
         """Make attempts until one is answered or the time is over."""
-        seconds = self._deadline if timeout is None else timeout
+        seconds = self._seconds(timeout)
         context = _context(context)
         context.deadline = time.time() + seconds
         ends = time.monotonic() + seconds
-        pause, last = _FIRST_PAUSE, "no attempt was made"
+        pause, last = _FIRST_PAUSE, None
         while (left := ends - time.monotonic()) > 0:
             try:
                 return self._caller.call(
                     context, method, arguments, min(self._attempt_timeout, left))
+            except exception.RequestExpired:
+                if last is None:
+                    raise
+                # An earlier attempt may have been in time.
+                break
             except exception.PlacementException as error:
                 if not error.retryable:
                     raise
@@ -406,7 +437,7 @@ class PlacementAPI:
             time.sleep(max(0, min(wait, ends - time.monotonic())))
             pause = min(pause * 2, _LONGEST_PAUSE)
         raise exception.DeadlineExceeded(
-            method=method, seconds=seconds, reason=last,
+            method=method, seconds=round(seconds, 3), reason=last or "no attempt was made",
             request_id=arguments.get("request_id"))
 
 
@@ -423,8 +454,21 @@ def _context(context):
         request_id=context.request_id, global_request_id=context.global_request_id)
 
 
+def _listed(cls, name, values):
+    """:returns: list of objects of the class; :raises InvalidInput: for anything else"""
+    if not isinstance(values, (list, tuple)):
+        raise exception.InvalidInput(what=name, reason="it is not a list")
+    for number, value in enumerate(values):
+        if not isinstance(value, cls):
+            raise exception.InvalidInput(
+                what=f"{name}[{number}]",
+                reason=f"a {cls.__name__} was expected, not a {type(value).__name__}")
+    return list(values)
+
+
 def _owned(context, claim):
     """A claim with project and user: its own, or the context's."""
+    _listed(Claim, "claim", [claim])
     for name in ("project_id", "user_id"):
         if not claim.obj_attr_is_set(name) and getattr(context, name):
             claim = claim.obj_clone()

@@ -5,6 +5,7 @@ import concurrent.futures
 import functools
 import inspect
 import logging
+import re
 import threading
 import uuid
 
@@ -17,6 +18,8 @@ from placement_rpc.context import RequestContext
 from placement_rpc.objects import base
 
 LOG = logging.getLogger(__name__)
+
+_VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}", re.ASCII)
 
 EXCHANGE = "placement"
 TOPIC = "placement"
@@ -37,6 +40,14 @@ def get_transport(conf, url=None):
     """
     return oslo_messaging.get_rpc_transport(
         conf, url=url, allowed_remote_exmods=ALLOWED_REMOTE_MODULES)
+
+
+def check_transport(conf):
+    """:raises oslo_messaging.DriverLoadFailure: for a kind of bus that there is not
+
+    :raises oslo_messaging.InvalidTransportURL: for an address that is none
+    """
+    get_transport(conf).cleanup()
 
 
 class Serializer(oslo_messaging.Serializer):
@@ -83,6 +94,8 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
     def dispatch(self, incoming):
         message = incoming.message
         try:
+            if not isinstance(message, dict):
+                raise exception.UnsupportedCall(reason="The message is not a mapping")
             self._check_version(message.get("version", "1.0"), message.get("namespace"))
             self._check_method(message.get("method"))
             if incoming.client_timeout:
@@ -92,9 +105,10 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
             raise _Expected(error) from None
 
     def _check_version(self, version, namespace):
-        if namespace is not None or not self._is_compatible(self._endpoint.target, version):
+        if namespace is not None or not _VERSION.fullmatch(str(version)) or (
+                not self._is_compatible(self._endpoint.target, str(version))):
             raise exception.UnsupportedCall(
-                reason=f"Version {version} of the contract is not supported here; "
+                reason=f"Version {str(version)[:16]} of the contract is not supported here; "
                        f"{self._endpoint.target.version} is the newest")
 
     def _check_method(self, method):
@@ -117,6 +131,8 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
         try:
             self._check_method(method)
             context = self.serializer.deserialize_context(ctxt)
+            if not isinstance(args, dict):
+                raise exception.InvalidInput(what="args", reason="they are not a mapping")
             arguments = {name: self.serializer.deserialize_entity(context, value)
                          for name, value in args.items()}
             function = getattr(self._endpoint, method)
@@ -125,6 +141,9 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
             return self.serializer.serialize_entity(context, result)
         except exception.PlacementException:
             raise
+        except RecursionError:
+            raise exception.InvalidInput(
+                what="args", reason="they are nested too deeply") from None
         except Exception as error:
             incident = str(uuid.uuid4())
             LOG.exception("Incident %s: %s failed", incident, method)

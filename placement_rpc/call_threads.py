@@ -29,8 +29,6 @@ class _Task:
             self.result = self.call()
         except BaseException as error:
             self.error = error
-        finally:
-            self.done.release()
 
 
 class CallThreads:
@@ -80,6 +78,7 @@ class CallThreads:
             task.run()
             with self._mutex:
                 self._idle += 1
+            task.done.release()
 
     def close(self):
         """Let idle threads end."""

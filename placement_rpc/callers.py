@@ -51,6 +51,9 @@ class RemoteCaller:
                 reason=f"{error.exc_type}: {error.value}") from None
         except oslo_messaging.MessagingException as error:
             raise exception.ServiceUnavailable(reason=type(error).__name__) from error
+        except ValueError as error:
+            # What can not be written down as JSON.
+            raise exception.InvalidInput(what=method, reason=_first_line(error)) from None
 
     def close(self):
         """Let the threads end; the transport is its owner's."""

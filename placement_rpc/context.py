@@ -35,6 +35,11 @@ class RequestContext(oslo_context.RequestContext):
     @classmethod
     def from_dict(cls, values, **kwargs):
         """Rebuild the context of a message; what this release does not know is dropped."""
+        if not isinstance(values, dict):
+            raise exception.InvalidInput(what="context", reason="it is not a mapping")
+        deadline = values.get("deadline")
+        if deadline is not None and type(deadline) not in (int, float):
+            raise exception.InvalidInput(what="deadline", reason="it is not a number")
         known = {name: values[name] for name in _WIRE_FIELDS if name in values}
         return cls(**known, **kwargs)
 

@@ -53,7 +53,9 @@ def exposed(method):
     """Make a method callable from outside, with the store and the caller's deadline in place."""
     @functools.wraps(method)
     def call(self, context, **arguments):
-        context.check_deadline()
+        if "request_id" not in arguments:
+            # A change looks for its outcome first: see objects.outcome.
+            context.check_deadline()
         context.database = self.database
         return method(self, context, **arguments)
 
@@ -125,8 +127,8 @@ class Manager:
     def delete_provider(self, context, provider_uuid, request_id, generation=None):
         uuid, generation = _uuid("provider_uuid", provider_uuid), _generation(generation)
         asked = Request.of(request_id, "delete_provider", {"uuid": uuid, "at": generation})
-        return outcome.once(context, asked, lambda tx: (
-            resource_provider.ResourceProvider.delete(tx, uuid, generation)))
+        return outcome.once(context, asked, lambda tx, journal: (
+            resource_provider.ResourceProvider.delete(tx, journal, uuid, generation)))
 
     @exposed
     def get_provider(self, context, provider_uuid):
@@ -137,9 +139,8 @@ class Manager:
     def list_providers(self, context, name=None, member_of=None, marker=None, limit=None):
         return resource_provider.ResourceProviderList.page(
             context,
-            name=fields.Text(200).coerce(None, "name", name) if name is not None else None,
-            member_of=fields.Several(fields.Several(fields.Uuid())).coerce(
-                None, "member_of", member_of or []),
+            name=fields.Name().coerce(None, "name", name) if name is not None else None,
+            member_of=request.MEMBER_OF.coerce(None, "member_of", member_of or []),
             marker=_uuid("marker", marker) if marker is not None else None,
             limit=_limit(limit))
 
@@ -155,8 +156,8 @@ class Manager:
                 size=len(given.objects))
         asked = Request.of(request_id, "set_inventory", {
             "uuid": uuid, "inventories": given.objects, "at": generation})
-        return outcome.once(context, asked, lambda tx: inventory.replace_all(
-            tx, uuid, given.objects, generation))
+        return outcome.once(context, asked, lambda tx, journal: inventory.replace_all(
+            tx, journal, uuid, given.objects, generation))
 
     @exposed
     def add_inventory(self, context, provider_uuid, given, request_id, generation=None):
@@ -176,7 +177,8 @@ class Manager:
         _an(inventory.Inventory, "given", given)
         asked = Request.of(request_id, method, {
             "uuid": uuid, "inventory": given, "at": generation})
-        return outcome.once(context, asked, lambda tx: change(tx, uuid, given, generation))
+        return outcome.once(context, asked, lambda tx, journal: change(
+            tx, journal, uuid, given, generation))
 
     @exposed
     def delete_inventory(self, context, provider_uuid, name, request_id, generation=None):
@@ -184,8 +186,8 @@ class Manager:
         name = resource_class.canonical(name)
         asked = Request.of(request_id, "delete_inventory", {
             "uuid": uuid, "class": name, "at": generation})
-        return outcome.once(context, asked, lambda tx: inventory.delete(
-            tx, uuid, name, generation))
+        return outcome.once(context, asked, lambda tx, journal: inventory.delete(
+            tx, journal, uuid, name, generation))
 
     @exposed
     def get_inventory(self, context, provider_uuid):
@@ -205,9 +207,13 @@ class Manager:
         limit = self.conf.claims.max_batch
         if len(claims) > limit:
             raise exception.BatchTooLarge(what="batch", limit=limit, size=len(claims))
-        for claim in claims:
-            claim.check(self.conf.claims.max_resources)
-        asked = Request.of(request_id, "claim_batch", {})
+        for number, claim in enumerate(claims):
+            try:
+                claim.check(self.conf.claims.max_resources)
+            except exception.InvalidInput as error:
+                raise exception.InvalidInput(
+                    what=f"claims[{number}]", reason=error.text) from None
+        asked = Request.of(request_id, "claim_batch", {"claims": claims})
         return ClaimResultList(objects=[_batch_result(settled) for settled in (
             self.group_commit.settle([
                 ClaimSettlement(asked.part(number, {"claim": claim}), claim, context.deadline)
@@ -302,21 +308,22 @@ class Manager:
         _having(_an(resource_class.ResourceClass, "given", given), "name")
         name = resource_class.canonical(name)
         asked = Request.of(request_id, "resource_class_rename", {"class": given, "of": name})
-        return outcome.once(context, asked, lambda tx: given.rename(tx, name))
+        return outcome.once(context, asked, lambda tx, journal: given.rename(
+            tx, journal, name))
 
     @exposed
     def resource_class_delete(self, context, name, request_id):
         name = resource_class.canonical(name)
         asked = Request.of(request_id, "resource_class_delete", {"name": name})
-        return outcome.once(context, asked, lambda tx: (
-            resource_class.ResourceClass.delete(tx, name)))
+        return outcome.once(context, asked, lambda tx, journal: (
+            resource_class.ResourceClass.delete(tx, journal, name)))
 
     # -- the service itself -------------------------------------------------------------
 
     @exposed
     def get_request_result(self, context, settled_id):
         return outcome.RequestResult.get(
-            context, fields.Text(64).coerce(None, "settled_id", settled_id))
+            context, fields.RequestId(part=True).coerce(None, "settled_id", settled_id))
 
     @exposed
     def ping(self, context):
@@ -331,10 +338,11 @@ class Manager:
 
 
 def _batch_result(settled):
-    if settled.error is None:
-        return ClaimResult.of_settled(settled)
     error = settled.error
-    if not isinstance(error, exception.PlacementException):
-        error = exception.RemoteFailure(method="claim_batch", incident="the request id")
+    if error is None:
+        return ClaimResult.of_settled(settled)
+    if not isinstance(error, exception.PlacementException) or error.retryable:
+        # Nothing is known of this one: the whole call is to be made again, under the same id.
+        raise error
     return ClaimResult(replayed=settled.replayed, error={
         "code": error.code, "kwargs": error.kwargs})

@@ -2,10 +2,12 @@
 """The processes of the service: start, heartbeat, drain, reload."""
 
 import datetime
+import functools
 import logging
 import os
 import socket
 import threading
+import uuid
 
 import cotyledon
 
@@ -13,7 +15,9 @@ import placement_rpc
 from placement_rpc import bus, exception, manager
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
-from placement_rpc.db.queries import bulk, requests, services
+from placement_rpc.db.queries import bulk, events, requests, services
+from placement_rpc.notifications.publishers import get_publisher
+from placement_rpc.notifications.relay import Relay
 from placement_rpc.objects import class_names
 
 LOG = logging.getLogger(__name__)
@@ -40,7 +44,7 @@ class Conductor:
         self._housekeeping = threading.Thread(
             target=self._keep_house, name="housekeeping", daemon=True)
         self.database = self.manager = None
-        self._transport = self._server = None
+        self._transport = self._server = self.relay = None
 
     def start(self):
         """Open the store, check its schema, and begin to answer calls.
@@ -54,8 +58,14 @@ class Conductor:
         self._server = bus.get_server(
             self.conf, self._transport, self.manager,
             f"{self.host}.{self._identity['binary']}.{self._identity['worker']}", self._topic)
+        self.relay = Relay(
+            self.conf, self.database,
+            get_publisher(self.conf, self._transport, bus.EXCHANGE),
+            f"{self.host}.{os.getpid()}.{uuid.uuid4().hex[:8]}")
+        self.database.after_commit(self.relay.wake)
         self._beat(started=True)
         self._server.begin()
+        self.relay.start()
         self._housekeeping.start()
         LOG.info("Worker %s of %s answers calls", self._identity["worker"], self.host)
 
@@ -64,6 +74,8 @@ class Conductor:
         if self._server is not None:
             self._server.stop()
             self._server.wait()
+        if self.relay is not None:
+            self.relay.stop()
         self._ended.set()
         if self._housekeeping.is_alive():
             self._housekeeping.join()
@@ -101,10 +113,13 @@ class Conductor:
                 LOG.exception("Housekeeping failed; it goes on at the next interval")
 
     def _prune(self):
-        before = bulk.now() - datetime.timedelta(seconds=self.conf.claims.request_retention)
-        while not self._ended.is_set() and self.database.write(
-                lambda tx: requests.prune(tx, before), "prune"):
-            LOG.debug("Pruned outcomes of requests before %s", before)
+        for prune, retention in (
+                (requests.prune, self.conf.claims.request_retention),
+                (events.prune, self.conf.notifications.retention)):
+            before = bulk.now() - datetime.timedelta(seconds=retention)
+            while not self._ended.is_set() and self.database.write(
+                    functools.partial(prune, before=before), "prune"):
+                LOG.debug("Pruned what is older than %s", before)
 
 
 class ConductorWorker(cotyledon.Service):

@@ -5,24 +5,23 @@ import sys
 
 from oslo_log import log
 
+from placement_rpc import bus, service
 from placement_rpc import conf as configuration
-from placement_rpc import exception, service
+from placement_rpc.cmd import mistakes
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
 
 
+@mistakes.told(service.BINARY)
 def main(args=None):
     conf = configuration.new_config(
         sys.argv[1:] if args is None else args, prog=service.BINARY)
     log.setup(conf, configuration.PROJECT)
-    try:
-        # Once here, so that a mistake is one clear line and not one per worker.
-        database = db.Database(conf)
-        migration.check(database)
-        database.close()
-    except exception.PlacementException as error:
-        print(f"{service.BINARY}: {error}", file=sys.stderr)
-        return 1
+    # Once here, so that a mistake is one clear line and not one per worker.
+    database = db.Database(conf)
+    migration.check(database)
+    database.close()
+    bus.check_transport(conf)
     service.run_conductor(conf)
     return 0
 

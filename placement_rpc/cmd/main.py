@@ -10,12 +10,12 @@ import rich.progress
 import placement_rpc
 from placement_rpc import api, exception, manager
 from placement_rpc import conf as configuration
-from placement_rpc.cmd import output, standalone, state_file
+from placement_rpc.cmd import mistakes, output, standalone, state_file
 from placement_rpc.db import api as db
 from placement_rpc.objects import plain
 
-# Exit codes, beside argparse's 2.
-_FAILED, _UNREACHABLE = 1, 3
+# The exit code where nobody answers; 1 is any other mistake, and argparse's is 2.
+_UNREACHABLE = 3
 
 
 def _ping(client, options):
@@ -134,6 +134,7 @@ def _call_locally(options, conf, running):
     return 0
 
 
+@mistakes.told("placement-rpc")
 def main(args=None):
     options = _parser().parse_args(args)
     conf = configuration.new_config(config_files=options.config_file)
@@ -147,9 +148,6 @@ def main(args=None):
             exception.StoreUnavailable) as error:
         print(f"placement-rpc: {error}", file=sys.stderr)
         return _UNREACHABLE
-    except exception.PlacementException as error:
-        print(f"placement-rpc: {error}", file=sys.stderr)
-        return _FAILED
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import sys
 from oslo_log import log
 
 from placement_rpc import conf as configuration
-from placement_rpc import exception
+from placement_rpc.cmd import mistakes
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.objects import class_names
@@ -50,6 +50,7 @@ def _parser():
     return parser
 
 
+@mistakes.told("placement-rpc-manage")
 def main(args=None):
     options = _parser().parse_args(args)
     conf = configuration.new_config(config_files=options.config_file)
@@ -60,15 +61,11 @@ def main(args=None):
         print("placement-rpc-manage: no database is configured: set [database] connection or "
               "give --database", file=sys.stderr)
         return 2
+    database = db.Database(conf)
     try:
-        database = db.Database(conf)
-        try:
-            return options.run(database)
-        finally:
-            database.close()
-    except exception.PlacementException as error:
-        print(f"placement-rpc-manage: {error}", file=sys.stderr)
-        return 1
+        return options.run(database)
+    finally:
+        database.close()
 
 
 if __name__ == "__main__":

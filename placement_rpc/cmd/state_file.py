@@ -2,6 +2,7 @@
 """How the command line finds a service that runs here: a file in its state directory."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -10,13 +11,17 @@ NAME = "service.json"
 
 
 def write(directory, **facts):
-    """Say what runs. The bus's address holds a password, so only the owner may read it."""
+    """Say what runs, for as long as this process does.
+
+    The bus's address holds a password, so only the owner may read it. The file is locked while
+    the process runs: a number in it alone could be another process's by now.
+    """
     path = pathlib.Path(directory, NAME)
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump({"pid": os.getpid(), **facts}, file)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    os.write(descriptor, json.dumps({"pid": os.getpid(), **facts}).encode())
 
 
 def remove(directory):
@@ -28,9 +33,12 @@ def remove(directory):
 def read(directory):
     """:returns: dict of what was written by a process that still runs; None without one"""
     try:
-        facts = json.loads(pathlib.Path(directory, NAME).read_text())
-        os.kill(facts["pid"], 0)
-    except (OSError, ValueError, KeyError):
-        # No file, somebody else's, half written, or of a process that was killed.
+        with pathlib.Path(directory, NAME).open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return json.load(file)
+    except (OSError, ValueError):
+        # No file, somebody else's, or half written.
         return None
-    return facts
+    return None

@@ -45,7 +45,8 @@ class Database:
     def __init__(self, conf):
         options = conf.database
         self.max_attempts = conf.claims.max_attempts
-        self._sqlite = make_url(options.connection).get_backend_name() == "sqlite"
+        self._after_commit = []
+        self._sqlite = _is_sqlite(options.connection)
         # SQLite's connections are files; oslo.db keeps no pool of them.
         pool = {} if self._sqlite else {
             "max_pool_size": options.max_pool_size, "max_overflow": options.max_overflow,
@@ -58,7 +59,8 @@ class Database:
                 max_retries=options.max_retries, retry_interval=options.retry_interval,
                 thread_checkin=False, sqlite_synchronous=options.sqlite_synchronous,
                 connection_debug=options.connection_debug, **pool)
-        except (db_exc.DBError, db_exc.CantStartEngineError, sa.exc.SQLAlchemyError) as error:
+        except (db_exc.DBError, db_exc.CantStartEngineError, sa.exc.SQLAlchemyError,
+                ImportError) as error:
             raise _unavailable(error) from error
         sa.event.listen(self.engine, "connect", _CONNECT.get(self.engine.dialect.name, _nothing))
         # The test connection was made before the listener stood.
@@ -114,6 +116,16 @@ class Database:
                 if connection.closed or connection.invalidated or _says_lost(error):
                     raise _unavailable(error) from error
                 raise
+            except sa.exc.OperationalError as error:
+                if connection.closed or connection.invalidated or _says_lost(error):
+                    raise _unavailable(error) from error
+                # Locked for too long, or cancelled: undone, and worth another try.
+                LOG.warning("The database gave up a transaction: %s", error)
+                raise exception.StoreBusy(method="a transaction", attempts=1) from error
+
+    def after_commit(self, call):
+        """Have something called, without arguments, after each transaction of :meth:`write`."""
+        self._after_commit.append(call)
 
     def write(self, change, method="change"):
         """Run ``change`` in a writer transaction, again when concurrent writers collide.
@@ -126,7 +138,10 @@ class Database:
         for attempt in range(self.max_attempts):
             try:
                 with self.writer() as connection:
-                    return change(connection)
+                    result = change(connection)
+                for call in self._after_commit:
+                    call()
+                return result
             except (*_COLLISIONS, Stale) as error:
                 LOG.debug("Attempt %d of %s collided: %s", attempt + 1, method, error)
                 if isinstance(error, db_exc.DBReferenceError) and attempt > 1:
@@ -138,6 +153,15 @@ class Database:
     def close(self):
         """Close the connections of the pool."""
         self.engine.dispose()
+
+
+def _is_sqlite(url):
+    """:raises StoreUnavailable: when the text is no address of a database"""
+    try:
+        return make_url(url).get_backend_name() == "sqlite"
+    except sa.exc.ArgumentError as error:
+        raise exception.StoreUnavailable(
+            reason="[database] connection is not set or is no SQLAlchemy URL") from error
 
 
 def _unavailable(error):

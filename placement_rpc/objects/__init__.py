@@ -3,8 +3,8 @@
 
 import importlib
 
-_MODULES = ("aggregate", "allocation", "claim", "consumer", "inventory", "outcome", "request",
-            "resource_class", "resource_provider", "service", "usage")
+_MODULES = ("aggregate", "allocation", "claim", "consumer", "inventory", "outcome", "payloads",
+            "request", "resource_class", "resource_provider", "service", "usage")
 
 
 def register_all():

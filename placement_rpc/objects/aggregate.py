@@ -3,6 +3,7 @@
 
 from placement_rpc.db.queries import aggregates as queries
 from placement_rpc.objects import base, fields
+from placement_rpc.objects.payloads import ProviderAggregatesPayload
 from placement_rpc.objects.resource_provider import known, locked, raise_generation
 
 
@@ -27,7 +28,7 @@ class ProviderAggregates(base.PlacementObject):
             return cls(provider_uuid=row.uuid, generation=row.generation,
                        aggregates=list(queries.of_provider(tx, row.id)))
 
-    def replace(self, tx):
+    def replace(self, tx, journal):
         """Put the provider into these aggregates and no others; the same ones change nothing.
 
         :raises ProviderNotFound: :raises ConcurrentUpdate:
@@ -37,12 +38,16 @@ class ProviderAggregates(base.PlacementObject):
         current = queries.of_provider(tx, row.id)
         generation = row.generation
         if wanted != set(current):
-            gone = [current[uuid] for uuid in current if uuid not in wanted]
+            gone, added = set(current) - wanted, wanted - set(current)
             if gone:
-                queries.unlink(tx, row.id, gone)
-            added = wanted - set(current)
+                queries.unlink(tx, row.id, [current[uuid] for uuid in gone])
             if added:
                 queries.link(tx, row.id, queries.ids(tx, added).values())
             generation = raise_generation(tx, row)
+            for kind, uuids in (("disassociate", gone), ("associate", added)):
+                if uuids:
+                    journal.add(f"resource_provider.aggregate.{kind}", ProviderAggregatesPayload(
+                        provider_uuid=row.uuid, generation=generation,
+                        previous_generation=row.generation, aggregates=sorted(uuids)))
         return ProviderAggregates(
             provider_uuid=row.uuid, generation=generation, aggregates=sorted(wanted))

@@ -23,12 +23,25 @@ class PlacementObject(base.VersionedObject):
     OBJ_SERIAL_NAMESPACE = "placement_object"
     OBJ_PROJECT_NAMESPACE = "placement"
 
+    def __init__(self, context=None, **values):
+        for name in values:
+            if name not in self.fields:
+                # A mistyped name must not be a guard that was dropped.
+                raise exception.InvalidInput(
+                    what=type(self).__name__, reason=f"it has no field {name!r}")
+        super().__init__(context, **values)
+
     def value(self, name, default=None):
         """The field's value, or ``default`` where it is not set."""
         return getattr(self, name) if self.obj_attr_is_set(name) else default
 
     @classmethod
     def _obj_from_primitive(cls, context, objver, primitive):
+        data = cls._obj_primitive_field(primitive, "data")
+        for name in data:
+            if name not in cls.fields:
+                raise exception.InvalidInput(
+                    what=cls.obj_name(), reason=f"it has no field {str(name)[:64]!r}")
         # The library keeps the sender's version on the instance and would then send it on
         # without its compatibility code: what came in is of this release from here on.
         return super()._obj_from_primitive(context, cls.VERSION, primitive)
@@ -54,6 +67,8 @@ class Serializer(base.VersionedObjectSerializer):
             raise exception.IncompatibleObjectVersion(
                 name=error.kwargs.get("objname"), version=error.kwargs.get("objver"),
                 supported=error.kwargs.get("supported")) from None
+        except exception.PlacementException:
+            raise
         except (ovo_exc.VersionedObjectsException, ValueError, TypeError, KeyError,
                 AttributeError) as error:
             raise exception.InvalidInput(

@@ -6,7 +6,7 @@ upstream bugs 1707669 and CVE-2017-17051 are what happens otherwise).
 """
 
 from placement_rpc import exception
-from placement_rpc.objects import base, fields
+from placement_rpc.objects import allocation_events, base, fields
 from placement_rpc.objects.ledger import Holding
 from placement_rpc.objects.settlement import Settlement
 
@@ -113,6 +113,9 @@ class ClaimSettlement(Settlement):
 
     def result(self, ledger, generations):
         return _result(ledger, self.claim.consumer_uuid, generations)
+
+    def refused(self, error):
+        return allocation_events.refused(self.claim, self.allocations, error)
 
 
 class CandidateSettlement(ClaimSettlement):

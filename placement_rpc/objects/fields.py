@@ -6,8 +6,8 @@ its UUID lets anything pass with a warning. An amount that was mistyped must be 
 claim for something else.
 """
 
-import math
 import re
+import reprlib
 import uuid
 
 from oslo_versionedobjects import fields
@@ -17,7 +17,11 @@ from placement_rpc.objects import class_names
 
 # The largest amount, as the columns hold it.
 MAX_INT = 2 ** 31 - 1
+# What uuid.UUID takes for one is much more than that.
+_UUID = re.compile(
+    r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,50}")
+_PART_ID = re.compile(rf"{_REQUEST_ID.pattern}(?:#[0-9]{{1,9}})?", re.ASCII)
 
 ObjectField = fields.ObjectField
 ListOfObjectsField = fields.ListOfObjectsField
@@ -25,7 +29,11 @@ BooleanField = fields.BooleanField
 
 
 def _error(attr, value, wanted):
-    shown = repr(value)
+    try:
+        shown = reprlib.repr(value)
+    except ValueError:
+        # A number with more digits than Python writes down.
+        shown = f"this {type(value).__name__}"
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     return exception.InvalidInput(what=attr, reason=f"{shown} is not {wanted}")
 
@@ -54,7 +62,7 @@ class Ratio(fields.FieldType):
     maximum = 1e9
 
     def coerce(self, obj, attr, value):
-        if type(value) not in (int, float) or not math.isfinite(value):
+        if type(value) not in (int, float) or value != value:
             raise _error(attr, value, "a number")
         if not 0 < value <= self.maximum:
             raise _error(attr, value, f"above 0 and at most {self.maximum:g}")
@@ -86,31 +94,47 @@ class Text(fields.FieldType):
         return {"type": ["string"], "minLength": self.minimum, "maxLength": self.maximum}
 
 
+class Name(Text):
+    """The name of a provider: no blanks at its ends, which MariaDB does not tell apart."""
+
+    def __init__(self, maximum=200):
+        super().__init__(maximum)
+
+    def coerce(self, obj, attr, value):
+        value = super().coerce(obj, attr, value)
+        if value != value.strip():
+            raise _error(attr, value, "without blanks at its ends")
+        return value
+
+
 class Uuid(fields.FieldType):
     """A uuid in any of its usual spellings, kept in the canonical one."""
 
     def coerce(self, obj, attr, value):
-        if not isinstance(value, str):
+        if not isinstance(value, str) or not _UUID.fullmatch(value):
             raise _error(attr, value, "a uuid")
-        try:
-            return str(uuid.UUID(value))
-        except ValueError:
-            raise _error(attr, value, "a uuid") from None
+        return str(uuid.UUID(value))
 
     def get_schema(self):
         return {"type": ["string"], "format": "uuid"}
 
 
 class RequestId(fields.FieldType):
-    """What a client chose to recognise its request by."""
+    """What a client chose to recognise its request by.
+
+    :param part: bool, whether it may name an entry of a batch, as ``ID#5``
+    """
+
+    def __init__(self, part=False):
+        self._pattern = _PART_ID if part else _REQUEST_ID
 
     def coerce(self, obj, attr, value):
-        if not isinstance(value, str) or not _REQUEST_ID.fullmatch(value):
+        if not isinstance(value, str) or not self._pattern.fullmatch(value):
             raise _error(attr, value, "1 to 50 letters, digits or any of . _ : -")
         return value
 
     def get_schema(self):
-        return {"type": ["string"], "pattern": f"^{_REQUEST_ID.pattern}$"}
+        return {"type": ["string"], "pattern": f"^{self._pattern.pattern}$"}
 
 
 class ClassName(fields.FieldType):
@@ -177,23 +201,23 @@ class Mapping(fields.FieldType):
 
 
 class Several(fields.FieldType):
-    """A list of values of one type."""
+    """A list of values of one type, with a bound on their number."""
 
-    def __init__(self, values, unique=False):
+    def __init__(self, values, maximum=500):
         self._values = values
-        self._unique = unique
+        self._maximum = maximum
 
     def coerce(self, obj, attr, value):
         if not isinstance(value, (list, tuple)):
             raise _error(attr, value, "a list")
-        items = [self._values.coerce(obj, f"{attr}[{index}]", item)
-                 for index, item in enumerate(value)]
-        if self._unique and len(set(items)) != len(items):
-            raise _error(attr, value, "free of doubles")
-        return items
+        if len(value) > self._maximum:
+            raise exception.BatchTooLarge(what=attr, limit=self._maximum, size=len(value))
+        return [self._values.coerce(obj, f"{attr}[{index}]", item)
+                for index, item in enumerate(value)]
 
     def get_schema(self):
-        return {"type": ["array"], "items": self._values.get_schema()}
+        return {"type": ["array"], "items": self._values.get_schema(),
+                "maxItems": self._maximum}
 
 
 class Json(fields.FieldType):

@@ -72,7 +72,7 @@ class GroupCommit:
             self._waiting.append(ticket)
             ticket.leads, self._busy = not self._busy, True
         if not ticket.leads:
-            ticket.called.acquire()
+            self._await_call(ticket)
         if ticket.leads:
             try:
                 while not ticket.done:
@@ -82,6 +82,18 @@ class GroupCommit:
         if ticket.error is not None:
             raise ticket.error
         return ticket.answers
+
+    def _await_call(self, ticket):
+        try:
+            ticket.called.acquire()
+        except BaseException:
+            # Interrupted: nobody may wait for this thread to lead.
+            with self._mutex:
+                if ticket in self._waiting:
+                    self._waiting.remove(ticket)
+            if ticket.leads:
+                self._hand_over()
+            raise
 
     def _take(self):
         """:returns: list of the tickets for the next transaction"""
@@ -107,9 +119,13 @@ class GroupCommit:
                 ticket.error = error
         except Exception:
             self._settle_one_by_one(tickets, settlements)
-        for ticket in tickets:
-            if not ticket.leads:
-                ticket.called.release()
+        finally:
+            for ticket in tickets:
+                if not ticket.done:
+                    # The thread is being ended; whoever waits must not wait for ever.
+                    ticket.error = exception.StoreBusy(method="claim", attempts=1)
+                if not ticket.leads:
+                    ticket.called.release()
 
     def _settle_one_by_one(self, tickets, settlements):
         # One that the database chokes on must not take the others down with it.

@@ -6,6 +6,11 @@ import decimal
 from placement_rpc import exception
 from placement_rpc.db.queries import inventories as queries
 from placement_rpc.objects import base, fields
+from placement_rpc.objects.payloads import (
+    CapacityExceededPayload,
+    InventoryChange,
+    InventoryPayload,
+)
 from placement_rpc.objects.resource_class import canonical, resolve
 from placement_rpc.objects.resource_provider import known, locked, raise_generation
 
@@ -108,7 +113,7 @@ class InventoryList(base.PlacementObjectList):
             return cls.of_provider(tx, known(tx, provider_uuid))
 
 
-def replace_all(tx, provider_uuid, inventories, generation=None):
+def replace_all(tx, journal, provider_uuid, inventories, generation=None):
     """Set all inventories of a provider; equal ones change nothing (DESIGN section 4).
 
     :param inventories: list of :class:`Inventory`
@@ -120,10 +125,10 @@ def replace_all(tx, provider_uuid, inventories, generation=None):
     wanted = _wanted(inventories)
     row = locked(tx, provider_uuid, generation)
     current = {each.resource_class: each for each in queries.of_provider(tx, row.id)}
-    return _apply(tx, row, current, wanted, gone=set(current) - set(wanted))
+    return _apply(tx, journal, row, current, wanted, gone=set(current) - set(wanted))
 
 
-def add(tx, provider_uuid, inventory, generation=None):
+def add(tx, journal, provider_uuid, inventory, generation=None):
     """Add an inventory of a class that the provider has none of.
 
     :raises InventoryExists: and what :func:`replace_all` raises
@@ -134,10 +139,10 @@ def add(tx, provider_uuid, inventory, generation=None):
     if inventory.resource_class in current:
         raise exception.InventoryExists(
             provider=provider_uuid, resource_class=inventory.resource_class)
-    return _apply(tx, row, current, wanted)
+    return _apply(tx, journal, row, current, wanted)
 
 
-def update(tx, provider_uuid, inventory, generation=None):
+def update(tx, journal, provider_uuid, inventory, generation=None):
     """Change the inventory of one class.
 
     :raises InventoryNotFound: and what :func:`replace_all` raises
@@ -145,10 +150,10 @@ def update(tx, provider_uuid, inventory, generation=None):
     wanted = _wanted([inventory])
     row = locked(tx, provider_uuid, generation)
     current = _having(tx, row, inventory.resource_class)
-    return _apply(tx, row, current, wanted)
+    return _apply(tx, journal, row, current, wanted)
 
 
-def delete(tx, provider_uuid, resource_class, generation=None):
+def delete(tx, journal, provider_uuid, resource_class, generation=None):
     """Delete the inventory of one class.
 
     :raises InventoryNotFound: :raises InventoryInUse: :raises ProviderNotFound:
@@ -157,7 +162,7 @@ def delete(tx, provider_uuid, resource_class, generation=None):
     resource_class = canonical(resource_class)
     row = locked(tx, provider_uuid, generation)
     current = _having(tx, row, resource_class)
-    return _apply(tx, row, current, {}, gone={resource_class})
+    return _apply(tx, journal, row, current, {}, gone={resource_class})
 
 
 def _wanted(inventories):
@@ -178,7 +183,7 @@ def _having(tx, row, resource_class):
     return current
 
 
-def _apply(tx, row, current, wanted, gone=()):
+def _apply(tx, journal, row, current, wanted, gone=()):
     """Write what differs; the provider's generation rises if anything does."""
     for name in sorted(gone):
         if current[name].used:
@@ -202,7 +207,26 @@ def _apply(tx, row, current, wanted, gone=()):
     generation = raise_generation(tx, row)
     result = InventoryList.of_provider(tx, row)
     result.generation = generation
+    now = {each.resource_class: each for each in result.objects}
+    for kind, names in (("delete", gone), ("update", changed), ("create", added)):
+        if names:
+            journal.add(f"inventory.{kind}", InventoryPayload(
+                provider_uuid=row.uuid, generation=generation,
+                previous_generation=row.generation, inventories=[
+                    InventoryChange(
+                        resource_class=name, after=now.get(name),
+                        before=Inventory.of_row(current[name]) if name in current else None)
+                    for name in sorted(names)]))
+    _note_over_full(journal, row, generation, (now[name] for name in changed))
     return result
+
+
+def _note_over_full(journal, row, generation, inventories):
+    for each in inventories:
+        if each.used > each.capacity:
+            journal.add("inventory.capacity_exceeded", CapacityExceededPayload(
+                provider_uuid=row.uuid, generation=generation, capacity=each.capacity,
+                resource_class=each.resource_class, used=each.used))
 
 
 def _differs(row, values):

@@ -71,6 +71,24 @@ class Holding:
     carried: bool = False
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class HoldingChange:
+    """What became of one consumer.
+
+    ``before`` and ``after`` map provider id and class id to an amount; ``generations`` maps the
+    id of each provider concerned to its generation before and after.
+    """
+
+    consumer: str
+    generation: int
+    previous_generation: int
+    owner: tuple
+    previous_owner: tuple
+    before: dict
+    after: dict
+    generations: dict
+
+
 class Ledger:
     """What a transaction has locked, and what becomes of it.
 
@@ -92,7 +110,7 @@ class Ledger:
         """Let consumers hold something else, all of them or none.
 
         :param holdings: list of :class:`Holding`, of different consumers
-        :returns: dict of the uuid of each provider concerned to its generation
+        :returns: list of :class:`HoldingChange`, of every consumer whether it changed or not
         :raises ConsumerConflict: :raises ProviderNotFound: :raises ResourceClassNotFound:
         :raises CapacityExceeded: :raises ConstraintsViolated: the ledger is as it was
         """
@@ -186,27 +204,30 @@ class Ledger:
             if change:
                 self.inventories[key].used += change
                 self.changed_inventories.add(key)
-        concerned, touched = set(), set()
-        for holding, amounts in zip(holdings, wanted, strict=True):
-            entry = self.consumers[holding.consumer]
-            concerned.update(key[0] for key in (*amounts, *entry.held))
-            touched.update(key[0] for key, _ in amounts.items() ^ entry.held.items())
-            _hold(entry, holding, amounts)
-        for provider_id in touched:
-            self.providers[provider_id].generation += 1
-        return {self.providers[id_].uuid: self.providers[id_].generation
-                for id_ in sorted(concerned)}
+        return [self._hold(holding, amounts)
+                for holding, amounts in zip(holdings, wanted, strict=True)]
 
+    def _hold(self, holding, amounts):
+        """Give a consumer its new holding; the same one changes nothing.
 
-def _hold(entry, holding, amounts):
-    """Give a consumer its new holding; the same one changes nothing."""
-    owner = (holding.project_id, holding.user_id)
-    if amounts == entry.held and (not amounts or owner == (entry.project_id, entry.user_id)):
-        return
-    entry.held = amounts
-    entry.changed = True
-    if amounts:
-        entry.project_id, entry.user_id = owner
-        entry.generation += 1
-    else:
-        entry.generation = 0
+        Each provider of which it holds something else now has changed once more, so that no two
+        changes are of the same generation.
+        """
+        entry = self.consumers[holding.consumer]
+        before, owner = entry.held, (entry.project_id, entry.user_id)
+        previous_generation = entry.generation
+        touched = {key[0] for key, _ in amounts.items() ^ before.items()}
+        generations = {}
+        for provider_id in sorted({key[0] for key in (*amounts, *before)}):
+            provider = self.providers[provider_id]
+            generations[provider_id] = (
+                provider.generation, provider.generation + (provider_id in touched))
+            provider.generation = generations[provider_id][1]
+        if amounts != before or (amounts and owner != (holding.project_id, holding.user_id)):
+            entry.held, entry.changed = amounts, True
+            if amounts:
+                entry.project_id, entry.user_id = holding.project_id, holding.user_id
+            entry.generation = entry.generation + 1 if amounts else 0
+        return HoldingChange(
+            entry.uuid, entry.generation, previous_generation,
+            (entry.project_id, entry.user_id), owner, before, amounts, generations)

@@ -8,14 +8,12 @@ twice, is answered with what was stored.
 
 import dataclasses
 import json
-import logging
 
 from placement_rpc import exception
 from placement_rpc.db.queries import requests
 from placement_rpc.objects import base, fields
 from placement_rpc.objects import plain as plain_data
-
-LOG = logging.getLogger(__name__)
+from placement_rpc.objects.journal import Journal
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,8 +41,11 @@ class Request:
         :param number: int, its place in the batch
         :param arguments: dict, what this entry asks for
         """
-        return Request(f"{self.request_id}:{number}", self.method,
-                       plain_data.fingerprint(self.method, arguments))
+        # The first has the batch's own id, which nothing else can then have; no client can make
+        # the others, since theirs have no such sign.
+        request_id = f"{self.request_id}#{number}" if number else self.request_id
+        return Request(request_id, self.method, plain_data.fingerprint(
+            self.method, [self.fingerprint, arguments]))
 
     def check_same(self, row):
         """:raises RequestIdReused: when the stored request was another one"""
@@ -81,8 +82,9 @@ def once(context, request, change):
 
     :param context: :class:`placement_rpc.context.RequestContext` with a database
     :param request: :class:`Request`
-    :param change: callable that takes the connection of the transaction, makes the change and
-        returns the result; run anew when concurrent writers collide
+    :param change: callable that takes the connection of the transaction and a
+        :class:`~placement_rpc.objects.journal.Journal`, makes the change and returns the
+        result; run anew when concurrent writers collide
     :returns: the result of the change, or the stored one
     :raises RequestIdReused: when another request had the same id
     :raises PlacementException: what the change raised, now or when it was first asked for
@@ -92,17 +94,54 @@ def once(context, request, change):
         if found:
             request.check_same(found)
             return json.loads(found.outcome), None
-        result = change(tx)
+        # After the look for an outcome: what was done in time is answered however late it is
+        # asked for again.
+        context.check_deadline()
+        journal = Journal(request.request_id)
+        result = change(tx, journal)
+        journal.write(tx)
         requests.insert(tx, [request.row(of_result(result))])
         return None, result
 
     try:
         stored, result = context.database.write(attempt, request.method)
-    except (exception.NotFound, exception.Conflict, exception.InvalidInput) as error:
-        if not isinstance(error, exception.RequestIdReused):
-            remember_refusal(context.database, request, error)
+    except exception.RequestIdReused:
         raise
+    except (exception.NotFound, exception.Conflict, exception.InvalidInput) as error:
+        return refuse(context.database, request, error)
     return answer(stored) if stored else result
+
+
+def refuse(database, request, error, event=None):
+    """Refuse a request for good: raise the error, and store it as the outcome.
+
+    Unless there is an outcome already: then another delivery of the same request was faster,
+    and what stood in the way of this one may have been its very success.
+
+    :param error: the PlacementException
+    :param event: tuple of event type and payload that goes with the refusal; None for none
+    :returns: the stored result
+    :raises PlacementException: the stored error, or the one given
+    """
+    def keep(tx):
+        found = requests.find(tx, [request.request_id]).get(request.request_id)
+        if found is None:
+            requests.insert(tx, [request.row(of_error(error))])
+            journal = Journal(request.request_id)
+            if event:
+                journal.add(*event)
+            journal.write(tx)
+        return found
+
+    try:
+        found = database.write(keep, request.method)
+    except exception.PlacementException as failure:
+        # Not stored, so not final yet: the client asks again.
+        raise failure from error
+    if found is None:
+        raise error
+    request.check_same(found)
+    return answer(json.loads(found.outcome))
 
 
 def recall(database, request):
@@ -118,23 +157,6 @@ def recall(database, request):
         return None
     request.check_same(row)
     return answer(json.loads(row.outcome))
-
-
-def remember_refusal(database, request, error):
-    """Store why a request was refused; nothing was changed, so this may be a transaction later.
-
-    :param error: the PlacementException
-    """
-    def keep(tx):
-        if request.request_id not in requests.find(tx, [request.request_id]):
-            requests.insert(tx, [request.row(of_error(error))])
-
-    try:
-        database.write(keep, request.method)
-    except exception.PlacementException as failure:
-        # The caller gets the refusal all the same. Asked again, it would be decided anew.
-        LOG.warning("The refusal of request %s could not be stored: %s",
-                    request.request_id, failure)
 
 
 @base.PlacementObjectRegistry.register

@@ -6,6 +6,7 @@ from oslo_db import exception as db_exc
 from placement_rpc import exception
 from placement_rpc.db.queries import resource_classes as queries
 from placement_rpc.objects import base, class_names, fields
+from placement_rpc.objects.payloads import ResourceClassPayload
 
 
 def resolve(tx, names):
@@ -35,6 +36,24 @@ def known(tx, names):
     return ids
 
 
+def names_of(tx, ids, others):
+    """Names of classes by their ids.
+
+    :param ids: dict of name to id, known already
+    :param others: collection of further ids
+    :returns: dict of id to name
+    """
+    names = {id_: name for name, id_ in ids.items()}
+    for id_ in others:
+        if id_ not in names and id_ in _STANDARD_NAMES:
+            names[id_] = _STANDARD_NAMES[id_]
+    missing = [id_ for id_ in others if id_ not in names]
+    return names | queries.names(tx, missing) if missing else names
+
+
+_STANDARD_NAMES = {id_: name for name, id_ in class_names.STANDARD_IDS.items()}
+
+
 def canonical(name):
     """:returns: str, today's spelling; :raises InvalidInput: when it can name no class"""
     return fields.ClassName().coerce(None, "resource_class", name)
@@ -57,7 +76,7 @@ class ResourceClass(base.PlacementObject):
             resolve(tx, [name])
         return cls(name=name)
 
-    def create(self, tx):
+    def create(self, tx, journal):
         """Insert a custom class.
 
         :raises InvalidInput: when the name is not that of a custom class
@@ -67,9 +86,11 @@ class ResourceClass(base.PlacementObject):
         if queries.ids(tx, [self.name]):
             raise exception.ResourceClassExists(resource_class=self.name)
         queries.insert(tx, self.name, class_names.FIRST_CUSTOM_ID)
+        journal.add("resource_class.create", ResourceClassPayload(
+            name=self.name, previous_name=None))
         return ResourceClass(name=self.name)
 
-    def rename(self, tx, old_name):
+    def rename(self, tx, journal, old_name):
         """Give a custom class this name.
 
         :raises ResourceClassStandard: :raises InvalidInput: :raises ResourceClassNotFound:
@@ -81,10 +102,12 @@ class ResourceClass(base.PlacementObject):
             if queries.ids(tx, [self.name]):
                 raise exception.ResourceClassExists(resource_class=self.name)
             queries.rename(tx, row.id, self.name)
+            journal.add("resource_class.update", ResourceClassPayload(
+                name=self.name, previous_name=row.name))
         return ResourceClass(name=self.name)
 
     @staticmethod
-    def delete(tx, name):
+    def delete(tx, journal, name):
         """Delete a custom class.
 
         :raises ResourceClassStandard: :raises ResourceClassNotFound:
@@ -97,6 +120,8 @@ class ResourceClass(base.PlacementObject):
             queries.delete(tx, row.id)
         except db_exc.DBReferenceError:
             raise exception.ResourceClassInUse(resource_class=name) from None
+        journal.add("resource_class.delete", ResourceClassPayload(
+            name=row.name, previous_name=row.name))
 
     def _check_custom(self):
         if self.name in class_names.STANDARD_IDS:

@@ -7,6 +7,7 @@ from placement_rpc import exception
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import candidates, providers
 from placement_rpc.objects import base, fields
+from placement_rpc.objects.payloads import ResourceProviderPayload
 from placement_rpc.objects.resource_class import resolve
 
 
@@ -55,7 +56,7 @@ class ResourceProvider(base.PlacementObject):
 
     fields = {
         "uuid": fields.field(fields.Uuid()),
-        "name": fields.field(fields.Text(200)),
+        "name": fields.field(fields.Name()),
         "generation": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1)),
     }
 
@@ -70,7 +71,7 @@ class ResourceProvider(base.PlacementObject):
         with context.database.reader() as tx:
             return cls.of_row(known(tx, uuid))
 
-    def create(self, tx):
+    def create(self, tx, journal):
         """Insert the provider; ``uuid`` and ``name`` are set.
 
         :raises NameInUse: when another provider has the name
@@ -81,9 +82,12 @@ class ResourceProvider(base.PlacementObject):
         if providers.get(tx, self.uuid):
             raise exception.ProviderExists(provider=self.uuid)
         providers.insert(tx, self.uuid, self.name)
+        journal.add("resource_provider.create", ResourceProviderPayload(
+            provider_uuid=self.uuid, generation=0, previous_generation=None, name=self.name,
+            previous_name=None))
         return ResourceProvider(uuid=self.uuid, name=self.name, generation=0)
 
-    def rename(self, tx):
+    def rename(self, tx, journal):
         """Give the provider of this uuid this name; the same name changes nothing.
 
         :raises ProviderNotFound: :raises ConcurrentUpdate: :raises NameInUse:
@@ -95,10 +99,13 @@ class ResourceProvider(base.PlacementObject):
                 raise exception.NameInUse(name=self.name)
             providers.rename(tx, row.id, self.name)
             generation = raise_generation(tx, row)
+            journal.add("resource_provider.update", ResourceProviderPayload(
+                provider_uuid=row.uuid, generation=generation,
+                previous_generation=row.generation, name=self.name, previous_name=row.name))
         return ResourceProvider(uuid=row.uuid, name=self.name, generation=generation)
 
     @staticmethod
-    def delete(tx, uuid, generation=None):
+    def delete(tx, journal, uuid, generation=None):
         """Delete a provider, its inventories and its links to aggregates.
 
         :raises ProviderNotFound: :raises ConcurrentUpdate:
@@ -111,6 +118,9 @@ class ResourceProvider(base.PlacementObject):
             providers.delete(tx, row.id)
         except db_exc.DBReferenceError:
             raise exception.ProviderInUse(provider=uuid) from None
+        journal.add("resource_provider.delete", ResourceProviderPayload(
+            provider_uuid=row.uuid, generation=row.generation,
+            previous_generation=row.generation, name=row.name, previous_name=row.name))
 
 
 @base.PlacementObjectRegistry.register

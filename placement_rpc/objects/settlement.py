@@ -14,8 +14,10 @@ from placement_rpc.db import api as db
 from placement_rpc.db.queries import claims as queries
 from placement_rpc.db.queries import requests
 from placement_rpc.objects import outcome
+from placement_rpc.objects.allocation_events import tell
+from placement_rpc.objects.journal import Journal
 from placement_rpc.objects.ledger import ConsumerEntry, InventoryEntry, Ledger, ProviderEntry
-from placement_rpc.objects.resource_class import known
+from placement_rpc.objects.resource_class import known, names_of
 
 LOG = logging.getLogger(__name__)
 
@@ -55,6 +57,12 @@ class Settlement:
         :returns: a versioned object
         """
         raise NotImplementedError
+
+    def refused(self, error):
+        """The event of a refusal.
+
+        :returns: tuple of event type and payload; None where there is none to tell
+        """
 
     @property
     def weight(self):
@@ -105,21 +113,27 @@ def _replay(settlement, row):
 
 
 def _settle_new(tx, settlements):
-    ledger = _read(tx, settlements)
-    decided, settled, rows = {}, {}, []
+    ledger, names = _read(tx, settlements)
+    decided, settled, rows, journals = {}, {}, [], []
     for each in settlements:
         before = decided.get(each.request.request_id)
         if before is not None:
             settled[id(each)] = _repeat(each, *before)
             continue
-        done = _decide(ledger, each)
+        journal = Journal(each.request.request_id)
+        done = _decide(ledger, each, names, journal)
         settled[id(each)] = done
         if done.error is None or (each.final and not isinstance(
                 done.error, exception.RequestExpired)):
             decided[each.request.request_id] = (each.request, done)
             rows.append(each.request.row(
                 outcome.of_error(done.error) if done.error else outcome.of_result(done.result)))
+            event = each.refused(done.error) if done.error else None
+            if event:
+                journal.add(*event)
+            journals.append(journal)
     _write(tx, ledger)
+    Journal().write(tx, *journals)
     if rows:
         requests.insert(tx, rows)
     return settled
@@ -133,11 +147,16 @@ def _repeat(settlement, request, done):
     return Settled(result=done.result, error=done.error, replayed=True)
 
 
-def _decide(ledger, settlement):
+def _decide(ledger, settlement, names, journal):
     try:
         if settlement.deadline is not None and time.time() > settlement.deadline:
             raise exception.RequestExpired(late=round(time.time() - settlement.deadline, 3))
-        generations = ledger.apply(settlement.holdings(ledger))
+        changes = ledger.apply(settlement.holdings(ledger))
+        generations = {}
+        for change in changes:
+            tell(journal, change, ledger.providers, names)
+            generations.update((ledger.providers[id_].uuid, after)
+                               for id_, (_, after) in change.generations.items())
         return Settled(result=settlement.result(ledger, generations))
     except exception.PlacementException as error:
         # Its trace would keep the whole ledger alive for as long as the error is.
@@ -145,7 +164,10 @@ def _decide(ledger, settlement):
 
 
 def _read(tx, settlements):
-    """Lock what the batch is about and read it, consumers first, then providers."""
+    """Lock what the batch is about and read it, consumers first, then providers.
+
+    :returns: the ledger, and a dict of class id to name
+    """
     names = {name for each in settlements for resources in each.allocations.values()
              for name in resources}
     consumers = {uuid: ConsumerEntry(uuid) for each in settlements for uuid in each.consumers}
@@ -161,7 +183,9 @@ def _read(tx, settlements):
             row.id, row.capacity, row.used, row.min_unit, row.max_unit, row.step_size)
         for row in (queries.inventories_of(tx, [each.id for each in providers])
                     if providers else ())}
-    return Ledger(consumers, providers, inventories, known(tx, names))
+    ids = known(tx, names)
+    held = {class_id for entry in consumers.values() for _, class_id in entry.held}
+    return Ledger(consumers, providers, inventories, ids), names_of(tx, ids, held)
 
 
 def _read_held(tx, entries):

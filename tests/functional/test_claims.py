@@ -148,7 +148,7 @@ class MoveTest(base.ContractTest):
         source, _ = self.claim({node: {"VCPU": 8}, pool: {"DISK_GB": 100}}, project_id="blue")
         target = base.new_uuid()
         done = self.api.move_allocations(None, source, target)
-        self.assertEqual((target, 1, {node: 3, pool: 3}), (
+        self.assertEqual((target, 1, {node: 4, pool: 4}), (
             done.consumer_uuid, done.consumer_generation, done.generations))
         self.assertEqual({}, self.held(source))
         self.assertEqual({node: {"VCPU": 8}, pool: {"DISK_GB": 100}}, self.held(target))
@@ -207,6 +207,37 @@ class BatchTest(base.ContractTest):
         self.assertEqual({"VCPU": 3}, self.used(two))
         self.assertEqual({two: {"VCPU": 3}}, self.held(consumer))
         self.assertEqual(2, self.api.get_allocations(None, consumer).consumer.generation)
+
+    def test_a_batch_owns_its_request_id(self):
+        uuid = self.provider(VCPU=100)
+        claims = [base.claim({uuid: {"VCPU": 1}}) for _ in range(3)]
+        self.api.claim_batch(None, claims[:1], request_id="batch")
+        results = self.api.claim_batch(None, claims, request_id="batch")
+        self.assertIsInstance(results[0], exception.RequestIdReused)
+        self.assertEqual(
+            [], [each for each in results[1:] if isinstance(each, exception.ClaimRefused)])
+        self.assertRaises(exception.RequestIdReused, self.claim, {uuid: {"VCPU": 1}},
+                          request_id="batch")
+        self.assertRaises(exception.InvalidInput, self.claim, {uuid: {"VCPU": 1}},
+                          request_id="batch#1")
+
+    def test_entries_can_be_asked_for(self):
+        uuid = self.provider(VCPU=2)
+        self.api.claim_batch(None, [base.claim({uuid: {"VCPU": 2}}) for _ in range(2)],
+                             request_id="batch")
+        self.assertEqual({uuid: 2}, self.api.get_request_result(
+            None, "batch").result().generations)
+        self.assertRaises(exception.CapacityExceeded, self.api.get_request_result(
+            None, "batch#1").result)
+
+    def test_a_bad_entry_is_named_and_nothing_is_done(self):
+        uuid = self.provider(VCPU=2)
+        bad = base.claim({uuid: {"VCPU": 1}})
+        del bad.project_id
+        error = self.assertRaises(exception.InvalidInput, self.api.claim_batch, None, [
+            base.claim({uuid: {"VCPU": 1}}), bad])
+        self.assertIn("claims[1]", error.text)
+        self.assertEqual({"VCPU": 0}, self.used(uuid))
 
     def test_a_batch_again_is_answered_as_before(self):
         uuid = self.provider(VCPU=2)
@@ -297,6 +328,39 @@ class PlacingTest(base.ContractTest):
         second = self.api.claim_by_request(None, request, wanted, request_id="placed")
         self.assertEqual((False, True), (first.replayed, second.replayed))
         self.assertEqual({uuid: 2}, second.generations)
+
+    def test_a_limit_does_not_hide_the_rest_of_the_fleet(self):
+        for _ in range(3):
+            self.provider(VCPU=1)
+        wanted = base.claim(None)
+        for _ in range(3):
+            wanted = base.claim(None)
+            del wanted.allocations
+            self.api.claim_by_request(
+                None, ResourceRequest(resources={"VCPU": 1}, limit=1), wanted)
+
+    def test_what_the_consumer_gives_back_is_room(self):
+        uuid = self.provider(VCPU=10)
+        consumer, _ = self.claim({uuid: {"VCPU": 10}})
+        wanted = base.claim(None, consumer)
+        del wanted.allocations
+        aggregate = base.new_uuid()
+        self.assertRaises(
+            exception.NoCandidates, self.api.claim_by_request, None,
+            ResourceRequest(resources={"VCPU": 5}, member_of=[[aggregate]]), wanted)
+        self.api.claim_by_request(None, ResourceRequest(resources={"VCPU": 5}), wanted)
+        self.assertEqual({"VCPU": 5}, self.used(uuid))
+
+    def test_every_refusal_is_final(self):
+        uuid = self.provider(VCPU=10)
+        wanted = base.claim(None, consumer_generation=1)
+        del wanted.allocations
+        request = ResourceRequest(resources={"VCPU": 1})
+        self.assertRaises(exception.ConsumerConflict, self.api.claim_by_request, None, request,
+                          wanted, request_id="one")
+        self.claim({uuid: {"VCPU": 1}}, wanted.consumer_uuid)
+        self.assertRaises(exception.ConsumerConflict, self.api.claim_by_request, None, request,
+                          wanted, request_id="one")
 
     def test_refused_again_though_there_is_room_now(self):
         self.assertRaises(exception.NoCandidates, self.place_named, "refused")

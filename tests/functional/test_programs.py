@@ -102,6 +102,26 @@ class CommandTest(base.TestCase):
         self.assertNotIn("Traceback", called.stderr)
 
 
+    def test_mistakes_are_one_clear_line(self):
+        directory = self.useFixture(fixtures.TempDir())
+        for program, *arguments in (
+                ("main", "--transport-url", "foo://x", "ping"),
+                ("main", "--transport-url", "rabbit://x:port/", "ping"),
+                ("main", "--config-file", "/nowhere", "ping"),
+                ("main", "--state-dir", "/proc/nowhere", "standalone"),
+                ("manage", "--database", "nonsense", "db", "sync"),
+                ("manage", "db", "sync"),
+                ("manage", "--database", f"sqlite:///{directory.join('no', 'where')}", "db",
+                 "version"),
+                ("conductor", "--config-file", "/dev/null")):
+            called = subprocess.run(
+                [sys.executable, "-W", "ignore", "-m", f"placement_rpc.cmd.{program}",
+                 *arguments], check=False, capture_output=True, text=True, cwd=_ROOT)
+            self.assertIn(called.returncode, (1, 2, 3), arguments)
+            self.assertNotIn("Traceback", called.stderr, arguments)
+            self.assertIn("placement-rpc", called.stderr, arguments)
+
+
 class OutputTest(testtools.TestCase):
 
     rows = [{"name": "[red]pool", "alive": True, "used": 5}]

@@ -2,6 +2,7 @@
 """Requests are settled once, however often they arrive, and not after their deadline."""
 
 import json
+import threading
 import time
 
 import sqlalchemy as sa
@@ -64,6 +65,11 @@ class OnceTest(base.ContractTest):
             first = call(None, *arguments, request_id=f"change-{number}")
             second = call(None, *arguments, request_id=f"change-{number}")
             self.assertEqual(str(first), str(second), call.__name__)
+
+    def test_a_provider_without_a_uuid_is_created_once(self):
+        first = self.api.create_provider(None, "name", request_id="one")
+        self.assertEqual(first.uuid, self.api.create_provider(
+            None, "name", request_id="one").uuid)
 
     def test_a_refused_change_again_is_refused_as_before(self):
         uuid = base.new_uuid()
@@ -136,6 +142,31 @@ class FaultTest(base.ContractTest):
         self.assertEqual("one", error.kwargs["request_id"])
         self.assertEqual(
             {uuid: 2}, self.api.get_request_result(None, "one").result().generations)
+
+    def test_a_change_that_waited_past_its_deadline_is_not_made(self):
+        with self.service.database.writer() as tx:
+            tx.exec_driver_sql("UPDATE resource_classes SET name = name")
+            threads = [threading.Thread(target=self._too_late) for _ in range(1)]
+            for thread in threads:
+                thread.start()
+            time.sleep(1.5)
+        for thread in threads:
+            thread.join()
+        time.sleep(0.5)
+        self.assertEqual([], self.api.list_providers(None).objects)
+
+    def _too_late(self):
+        self.assertRaises(
+            exception.PlacementException, self.api.create_provider, None, "name", timeout=0.5)
+
+    def test_what_was_done_in_time_is_answered_however_late(self):
+        uuid = self.provider(VCPU=8)
+        wanted = base.claim({uuid: {"VCPU": 1}})
+        self.api.claim_allocations(None, wanted, request_id="one")
+        late = RequestContext(deadline=time.time() - 2)
+        again = self.api._caller.call(
+            late, "claim_allocations", {"claim": wanted, "request_id": "one"}, 5)
+        self.assertTrue(again.replayed)
 
     def test_a_call_that_is_reached_too_late_does_nothing(self):
         uuid = self.provider(VCPU=8)

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from placement_rpc import api, exception, manager
 from placement_rpc.db import models
+from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from tests import base, servers
@@ -154,3 +155,43 @@ class ManagerTest(base.TestCase):
                 self.assertEqual([number + 2] * 4, [
                     each.generations[uuid] for each in results])
                 self.assertEqual(1, sum(not each.replayed for each in results))
+
+    def test_every_kind_of_change_at_the_same_time(self):
+        """The one that comes second finds the first one's effect in its way, and its outcome."""
+        for kind in servers.DATABASES:
+            store = self.useFixture(placement_fixtures.Store(servers.new_database(kind)))
+            clients = [api.PlacementAPI(
+                "local", store.conf, manager=manager.Manager(store.conf, store.database))
+                for _ in range(4)]
+            for number in range(8):
+                uuid = base.new_uuid()
+                placed = base.claim(None)
+                del placed.allocations
+                for step, (method, *arguments) in enumerate((
+                        ("create_provider", f"provider {number}", uuid),
+                        ("set_inventory", uuid, [base.inventory("VCPU", 1)], 0),
+                        ("claim_by_request", ResourceRequest(resources={"VCPU": 1}), placed),
+                        ("release_allocations", placed.consumer_uuid),
+                        ("resource_class_create", f"CUSTOM_{number}"),
+                        ("delete_provider", uuid))):
+                    answers = self.at_once(
+                        clients, method, arguments, f"r{number}-{step}")
+                    self.assertEqual(1, len(answers), f"{kind} {method}: {answers}")
+
+    def at_once(self, clients, method, arguments, request_id):
+        """The different answers of several clients that ask the same at the same time."""
+        answers = []
+
+        def ask(client):
+            try:
+                answer = getattr(client, method)(None, *arguments, request_id=request_id)
+                answers.append(str(answer).replace("replayed=True", "replayed=False"))
+            except Exception as error:
+                answers.append(repr(error))
+
+        threads = [threading.Thread(target=ask, args=(client,)) for client in clients]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return set(answers)

@@ -94,6 +94,16 @@ class GroupCommitTest(base.TestCase):
         self.settle("d")
         self.assertEqual(["d"], self.answers[("d",)])
 
+    def test_a_leader_that_is_ended_leaves_nobody_waiting(self):
+        self.store.error = ("c", SystemExit())
+        self.together(("a",), ("b",), ("c",))
+        self.assertEqual(["a"], self.answers[("a",)])
+        followers = [name for name in "bc" if (name,) in self.answers]
+        for name in followers:
+            self.assertIsInstance(self.answers[(name,)], exception.StoreBusy)
+        self.settle("d")
+        self.assertEqual(["d"], self.answers[("d",)])
+
     def test_one_that_the_store_chokes_on_does_not_take_the_others_along(self):
         self.store.error = ("c", ZeroDivisionError("a defect"))
         self.together(("a",), ("b",), ("c",), ("d",))

@@ -22,8 +22,8 @@ _MAY_IMPORT = {
     "bus": {"exception", "context", "objects"},
     "callers": {"exception", "bus", "call_threads"},
     "api": {"exception", "context", "conf", "bus", "callers", "objects"},
-    "service": {"exception", "bus", "manager", "db", "objects"},
-    "notifications": {"exception", "db", "objects", "bus"},
+    "notifications": {"exception", "db", "objects"},
+    "service": {"exception", "bus", "manager", "db", "objects", "notifications"},
     "cmd": {"exception", "conf", "service", "api", "db", "objects", "manager", "testing"},
     "testing": {"exception", "conf", "service", "api", "db", "manager"},
 }

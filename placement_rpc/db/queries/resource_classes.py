@@ -16,6 +16,12 @@ def ids(tx, names):
     return dict(tuple(row) for row in _BY_NAME.execute(tx, {"names": sorted(names)}))
 
 
+def names(tx, ids):
+    """:returns: dict of id to name of those that exist"""
+    return dict(tuple(row) for row in tx.execute(sa.select(
+        _classes.c.id, _classes.c.name).where(_classes.c.id.in_(sorted(ids)))))
+
+
 def lock(tx, name):
     """:returns: row of id and name, locked; None where there is none"""
     return tx.execute(sa.select(_classes.c.id, _classes.c.name).where(

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the events that the service publishes."""
+
+from oslo_config import cfg
+
+GROUP = cfg.OptGroup("notifications", title="Events of committed changes")
+
+OPTS = [
+    cfg.StrOpt(
+        "topic", default="placement_notifications",
+        help="The topic on which events are published, in oslo.messaging's envelope 2.0."),
+    cfg.StrOpt(
+        "stream", default="placement_events",
+        help="The RabbitMQ stream that keeps the same messages, for reading from any position."),
+    cfg.StrOpt(
+        "stream_max_age", default="7D",
+        help="How long the stream keeps messages, as RabbitMQ writes it (7D, 12h)."),
+    cfg.IntOpt(
+        "stream_max_bytes", default=5_000_000_000, min=1_000_000,
+        help="The most bytes that the stream keeps."),
+    cfg.IntOpt(
+        "batch", default=500, min=1,
+        help="The most events that the relay publishes before it waits for their confirms."),
+    cfg.FloatOpt(
+        "interval", default=0.05, min=0.001,
+        help="Seconds between two looks into the outbox for what other processes committed; "
+             "what its own process committed the relay is told of at once."),
+    cfg.IntOpt(
+        "lease", default=5, min=1,
+        help="Seconds after which another process takes over the relay when its holder does not "
+             "renew the lease."),
+    cfg.IntOpt(
+        "retention", default=7 * 86400, min=60,
+        help="Seconds for which published events are kept in the store."),
+]

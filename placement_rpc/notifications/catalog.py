@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every event that the service publishes, and the payload it has (DESIGN section 5)."""
+
+from placement_rpc.objects import payloads
+
+EVENTS = {
+    "resource_provider.create": payloads.ResourceProviderPayload,
+    "resource_provider.update": payloads.ResourceProviderPayload,
+    "resource_provider.delete": payloads.ResourceProviderPayload,
+    "resource_provider.aggregate.associate": payloads.ProviderAggregatesPayload,
+    "resource_provider.aggregate.disassociate": payloads.ProviderAggregatesPayload,
+    "inventory.create": payloads.InventoryPayload,
+    "inventory.update": payloads.InventoryPayload,
+    "inventory.delete": payloads.InventoryPayload,
+    "inventory.capacity_exceeded": payloads.CapacityExceededPayload,
+    "allocation.create": payloads.AllocationPayload,
+    "allocation.update": payloads.AllocationPayload,
+    "allocation.delete": payloads.AllocationPayload,
+    "allocation.claim.refused": payloads.ClaimRefusedPayload,
+    "resource_class.create": payloads.ResourceClassPayload,
+    "resource_class.update": payloads.ResourceClassPayload,
+    "resource_class.delete": payloads.ResourceClassPayload,
+}

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What events say: versioned payloads (DESIGN section 5).
+
+A payload holds no token, no address of a bus or a database, nothing but the change. Times are
+UTC in ISO 8601. ``position`` is the event's place in the stream, without gaps; it is given when
+the event is sent.
+"""
+
+from placement_rpc.objects import base, fields
+
+_GENERATION = fields.WholeNumber(maximum=2 ** 63 - 1)
+
+
+class EventPayload(base.PlacementObject):
+    """Base of the payloads."""
+
+    fields = {
+        "event_id": fields.field(fields.Uuid()),
+        "position": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1), nullable=True),
+        "occurred_at": fields.field(fields.Text(32)),
+        "request_id": fields.field(fields.Text(64), nullable=True),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class ResourceProviderPayload(EventPayload):
+    """``resource_provider.create``, ``.update`` and ``.delete``.
+
+    ``previous_generation`` is None and ``previous_name`` too where the provider is new.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "provider_uuid": fields.field(fields.Uuid()),
+        "generation": fields.field(_GENERATION),
+        "previous_generation": fields.field(_GENERATION, nullable=True),
+        "name": fields.field(fields.Text(200)),
+        "previous_name": fields.field(fields.Text(200), nullable=True),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class ProviderAggregatesPayload(EventPayload):
+    """``resource_provider.aggregate.associate`` and ``.disassociate``: the aggregates that the
+    provider came into, or left."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "provider_uuid": fields.field(fields.Uuid()),
+        "generation": fields.field(_GENERATION),
+        "previous_generation": fields.field(_GENERATION),
+        "aggregates": fields.field(fields.Several(fields.Uuid())),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class InventoryChange(base.PlacementObject):
+    """One class's inventory before and after; None where there was or is none."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "resource_class": fields.field(fields.ClassName()),
+        "before": fields.ObjectField("Inventory", nullable=True),
+        "after": fields.ObjectField("Inventory", nullable=True),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class InventoryPayload(EventPayload):
+    """``inventory.create``, ``.update`` and ``.delete``: what one call changed, by kind."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "provider_uuid": fields.field(fields.Uuid()),
+        "generation": fields.field(_GENERATION),
+        "previous_generation": fields.field(_GENERATION),
+        "inventories": fields.ListOfObjectsField("InventoryChange"),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class CapacityExceededPayload(EventPayload):
+    """``inventory.capacity_exceeded``: more is allocated than the inventory now has."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "provider_uuid": fields.field(fields.Uuid()),
+        "generation": fields.field(_GENERATION),
+        "resource_class": fields.field(fields.ClassName()),
+        "capacity": fields.field(_GENERATION),
+        "used": fields.field(_GENERATION),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class ProviderAllocation(base.PlacementObject):
+    """What a consumer holds of one provider, by class, before and after.
+
+    A provider of which it holds the same as before is at the same generation as before.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "provider_uuid": fields.field(fields.Uuid()),
+        "generation": fields.field(_GENERATION),
+        "previous_generation": fields.field(_GENERATION),
+        "before": fields.field(fields.Json()),
+        "after": fields.field(fields.Json()),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class AllocationPayload(EventPayload):
+    """``allocation.create``, ``.update``, ``.delete`` and the snapshots ``allocation.exists``.
+
+    Generations of a consumer are 0 where it held or holds nothing.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "consumer_uuid": fields.field(fields.Uuid()),
+        "consumer_generation": fields.field(_GENERATION),
+        "previous_consumer_generation": fields.field(_GENERATION),
+        "project_id": fields.field(fields.Text(255)),
+        "user_id": fields.field(fields.Text(255)),
+        "previous_project_id": fields.field(fields.Text(255), nullable=True),
+        "previous_user_id": fields.field(fields.Text(255), nullable=True),
+        "providers": fields.ListOfObjectsField("ProviderAllocation"),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class ClaimRefusedPayload(EventPayload):
+    """``allocation.claim.refused``: what was asked for, and why it was not granted.
+
+    ``error`` has ``code``, ``message`` and ``kwargs``.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "consumer_uuid": fields.field(fields.Uuid()),
+        "project_id": fields.field(fields.Text(255)),
+        "user_id": fields.field(fields.Text(255)),
+        "allocations": fields.field(fields.Json()),
+        "error": fields.field(fields.Json()),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class ResourceClassPayload(EventPayload):
+    """``resource_class.create``, ``.update`` and ``.delete``."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "name": fields.field(fields.ClassName()),
+        "previous_name": fields.field(fields.ClassName(), nullable=True),
+    }
