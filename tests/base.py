@@ -56,11 +56,11 @@ class ContractTest(testscenarios.WithScenarios, TestCase):
                 for resource_class, values in inventories.items()])
         return provider.uuid
 
-    def claim(self, allocations, consumer=None, request_id=None, **values):
+    def claim(self, allocations, consumer=None, request_id=None, timeout=None, **values):
         """Claim for a new consumer, or the one given; returns its uuid and the result."""
         wanted = claim(allocations, consumer, **values)
         return wanted.consumer_uuid, self.api.claim_allocations(
-            None, wanted, request_id=request_id)
+            None, wanted, request_id=request_id, timeout=timeout)
 
     def used(self, provider):
         """What is used of a provider, by class."""

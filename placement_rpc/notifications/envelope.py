@@ -2,6 +2,7 @@
 """Events as messages that any oslo.messaging listener reads as they are."""
 
 import json
+import uuid
 
 PRIORITY = "info"
 PUBLISHER = "placement"
@@ -23,7 +24,9 @@ def message(row):
     return {
         "message_id": row.event_id, "publisher_id": PUBLISHER, "event_type": row.event_type,
         "priority": PRIORITY.upper(), "payload": payload, "timestamp": str(row.occurred_at),
-        "_unique_id": row.event_id,
+        # Not the event's: the library's listener leaves a message whose id it has seen
+        # unacknowledged, and so in the queue for ever.
+        "_unique_id": uuid.uuid4().hex,
     }
 
 

@@ -5,6 +5,7 @@ import json
 import threading
 import time
 
+import fixtures
 import sqlalchemy as sa
 
 from placement_rpc import exception
@@ -158,6 +159,20 @@ class FaultTest(base.ContractTest):
     def _too_late(self):
         self.assertRaises(
             exception.PlacementException, self.api.create_provider, None, "name", timeout=0.5)
+
+    def test_a_store_that_stays_locked_is_busy(self):
+        self.useFixture(fixtures.MonkeyPatch(
+            "placement_rpc.db.api._SQLITE_BUSY_TIMEOUT_MS", 100))
+        if self.service.database.dialect != "sqlite":
+            # Elsewhere a lock is waited for as the server is configured.
+            return
+        uuid = self.provider(VCPU=8)
+        with self.service.database.writer():
+            self.assertRaises(
+                exception.DeadlineExceeded, self.claim, {uuid: {"VCPU": 1}}, timeout=1)
+        self.assertIn("gave up a transaction", self.log.output)
+        self.assertNotIn("Incident", self.log.output)
+        self.claim({uuid: {"VCPU": 1}})
 
     def test_what_was_done_in_time_is_answered_however_late(self):
         uuid = self.provider(VCPU=8)

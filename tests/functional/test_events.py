@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events in the outbox: one for each change, with it, and none for what changes nothing."""
+
+import json
+
+import sqlalchemy as sa
+
+from placement_rpc import exception
+from placement_rpc.db import models
+from placement_rpc.notifications import catalog
+from placement_rpc.objects.request import ResourceRequest
+from tests import base
+
+
+class EventTest(base.ContractTest):
+
+    def events(self):
+        """The events written since the last look, as (type, payload data)."""
+        with self.service.database.reader() as tx:
+            rows = tx.execute(sa.select(models.events).where(
+                models.events.c.id > getattr(self, "seen", 0)).order_by(
+                    models.events.c.id)).all()
+        if rows:
+            self.seen = rows[-1].id
+        found = []
+        for row in rows:
+            payload = json.loads(row.payload)
+            self.assertEqual(catalog.EVENTS[row.event_type].__name__,
+                             payload["placement_object.name"])
+            data = payload["placement_object.data"]
+            self.assertEqual(row.event_id, data["event_id"])
+            found.append((row.event_type, data))
+        return found
+
+    def types(self):
+        return [event_type for event_type, _ in self.events()]
+
+    def only(self, event_type):
+        (found, data), = self.events()
+        self.assertEqual(event_type, found)
+        return data
+
+    def test_a_provider_from_beginning_to_end(self):
+        uuid = self.api.create_provider(None, "old", request_id="one").uuid
+        created = self.only("resource_provider.create")
+        self.assertEqual((uuid, 0, None, "old", "one"), tuple(created[name] for name in (
+            "provider_uuid", "generation", "previous_generation", "name", "request_id")))
+        self.api.update_provider(None, uuid, "new")
+        updated = self.only("resource_provider.update")
+        self.assertEqual(("old", "new", 0, 1), tuple(updated[name] for name in (
+            "previous_name", "name", "previous_generation", "generation")))
+        self.api.delete_provider(None, uuid)
+        self.assertEqual(uuid, self.only("resource_provider.delete")["provider_uuid"])
+
+    def test_aggregates(self):
+        uuid, first, second = self.provider(), base.new_uuid(), base.new_uuid()
+        self.events()
+        self.api.set_aggregates(None, uuid, [first])
+        self.assertEqual([first], self.only(
+            "resource_provider.aggregate.associate")["aggregates"])
+        self.api.set_aggregates(None, uuid, [second])
+        self.assertEqual(["resource_provider.aggregate.disassociate",
+                          "resource_provider.aggregate.associate"], self.types())
+
+    def test_inventories_before_and_after(self):
+        uuid = self.provider(VCPU=8, DISK_GB=10)
+        self.events()
+        self.api.set_inventory(None, uuid, [
+            base.inventory("VCPU", 16), base.inventory("MEMORY_MB", 512)])
+        found = dict(self.events())
+        self.assertEqual({"inventory.delete", "inventory.update", "inventory.create"}, set(found))
+        change, = found["inventory.update"]["inventories"]
+        before, after = (change["placement_object.data"][name]["placement_object.data"]["total"]
+                         for name in ("before", "after"))
+        self.assertEqual((8, 16), (before, after))
+        self.assertEqual({(1, 2)}, {(each["previous_generation"], each["generation"])
+                                    for each in found.values()})
+
+    def test_an_inventory_that_stays_over_full(self):
+        uuid = self.provider(VCPU=8)
+        self.claim({uuid: {"VCPU": 8}})
+        with self.service.database.writer() as tx:
+            tx.exec_driver_sql("UPDATE inventories SET total = 2, capacity = 2")
+        self.events()
+        self.api.update_inventory(None, uuid, base.inventory("VCPU", 4))
+        self.assertEqual(["inventory.update", "inventory.capacity_exceeded"], self.types())
+
+    def test_a_consumer_from_beginning_to_end(self):
+        one, two = self.provider(VCPU=8), self.provider(VCPU=8)
+        self.events()
+        consumer, _ = self.claim({one: {"VCPU": 1}}, project_id="blue", request_id="claim")
+        created = self.only("allocation.create")
+        self.assertEqual(
+            (consumer, 1, 0, "blue", "user", None, "claim"), tuple(created[name] for name in (
+                "consumer_uuid", "consumer_generation", "previous_consumer_generation",
+                "project_id", "user_id", "previous_project_id", "request_id")))
+        self.claim({two: {"VCPU": 2}}, consumer, project_id="red")
+        updated = self.only("allocation.update")
+        self.assertEqual(("red", "blue"), (updated["project_id"], updated["previous_project_id"]))
+        self.assertEqual(
+            {(one, 2, 3, (("VCPU", 1),), ()), (two, 1, 2, (), (("VCPU", 2),))},
+            {self._provider(each) for each in updated["providers"]})
+        self.api.release_allocations(None, consumer)
+        deleted = self.only("allocation.delete")
+        self.assertEqual(0, deleted["consumer_generation"])
+        self.assertEqual({(two, 2, 3, (("VCPU", 2),), ())},
+                         {self._provider(each) for each in deleted["providers"]})
+
+    @staticmethod
+    def _provider(each):
+        data = each["placement_object.data"]
+        return (data["provider_uuid"], data["previous_generation"], data["generation"],
+                tuple(data["before"].items()), tuple(data["after"].items()))
+
+    def test_a_move_is_two_changes_of_two_generations(self):
+        uuid = self.provider(VCPU=8)
+        consumer, _ = self.claim({uuid: {"VCPU": 1}})
+        self.events()
+        self.api.move_allocations(None, consumer, base.new_uuid())
+        found = self.events()
+        self.assertEqual(["allocation.delete", "allocation.create"],
+                         [event_type for event_type, _ in found])
+        self.assertEqual([(2, 3), (3, 4)], [
+            self._provider(data["providers"][0])[1:3] for _, data in found])
+
+    def test_a_refusal_says_why(self):
+        uuid = self.provider(VCPU=1)
+        self.events()
+        self.assertRaises(exception.CapacityExceeded, self.claim, {uuid: {"VCPU": 2}})
+        refused = self.only("allocation.claim.refused")
+        self.assertEqual({uuid: {"VCPU": 2}}, refused["allocations"])
+        self.assertEqual("placement.claim.capacity_exceeded", refused["error"]["code"])
+        wanted = base.claim(None)
+        del wanted.allocations
+        self.assertRaises(exception.NoCandidates, self.api.claim_by_request, None,
+                          ResourceRequest(resources={"VCPU": 2}), wanted)
+        self.only("allocation.claim.refused")
+
+    def test_resource_classes(self):
+        self.api.resource_class_create(None, "CUSTOM_GOLD")
+        self.api.resource_class_rename(None, "CUSTOM_GOLD", "CUSTOM_SILVER")
+        self.api.resource_class_delete(None, "CUSTOM_SILVER")
+        self.assertEqual(["resource_class.create", "resource_class.update",
+                          "resource_class.delete"], self.types())
+
+    def test_a_custom_class_is_named_though_the_request_did_not(self):
+        self.api.resource_class_create(None, "CUSTOM_GOLD")
+        uuid = self.provider(CUSTOM_GOLD=4, VCPU=4)
+        consumer, _ = self.claim({uuid: {"CUSTOM_GOLD": 1}})
+        self.events()
+        self.claim({uuid: {"VCPU": 1}}, consumer)
+        self.assertEqual({(uuid, 2, 3, (("CUSTOM_GOLD", 1),), (("VCPU", 1),))}, {
+            self._provider(each) for each in self.only("allocation.update")["providers"]})
+
+    def test_what_changes_nothing_is_no_event(self):
+        uuid = self.provider(VCPU=8)
+        consumer, _ = self.claim({uuid: {"VCPU": 1}}, request_id="one")
+        self.events()
+        self.api.update_provider(None, uuid, self.api.get_provider(None, uuid).name)
+        self.api.set_inventory(None, uuid, [base.inventory("VCPU", 8)])
+        self.api.set_aggregates(None, uuid, [])
+        self.claim({uuid: {"VCPU": 1}}, consumer)
+        self.claim({uuid: {"VCPU": 1}}, consumer, request_id="one")
+        self.assertRaises(exception.ProviderInUse, self.api.delete_provider, None, uuid)
+        self.assertRaises(exception.ConsumerNotFound, self.api.release_allocations, None,
+                          base.new_uuid())
+        self.assertEqual([], self.types())

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The relay: every event, in order, at least once, whatever goes away meanwhile."""
+
+import collections
+import json
+import threading
+import time
+
+import kombu
+import oslo_messaging
+import sqlalchemy as sa
+import testscenarios
+
+from placement_rpc import service
+from placement_rpc.db import models
+from placement_rpc.db.queries import events
+from placement_rpc.notifications import envelope
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing import servers as private
+from tests import base, servers
+
+
+class _Listener:
+    """An ordinary oslo.messaging notification listener, as a billing program could have one."""
+
+    def __init__(self, conf):
+        self.messages = []
+        transport = oslo_messaging.get_notification_transport(conf)
+        self.server = oslo_messaging.get_notification_listener(
+            transport, [oslo_messaging.Target(
+                exchange="placement", topic=conf.notifications.topic)], [self],
+            executor="threading")
+        self.server.start()
+
+    def info(self, context, publisher_id, event_type, payload, metadata):
+        self.messages.append((event_type, payload["placement_object.data"], metadata))
+
+    def stop(self):
+        self.server.stop()
+        self.server.wait()
+
+
+def usages(messages):
+    """What is used of each provider and class, worked out from events alone."""
+    used = collections.Counter()
+    for event_type, data in messages:
+        if event_type not in ("allocation.create", "allocation.update", "allocation.delete"):
+            continue
+        for each in data["providers"]:
+            provider = each["placement_object.data"]
+            for name, amount in provider["after"].items():
+                used[provider["provider_uuid"], name] += amount
+            for name, amount in provider["before"].items():
+                used[provider["provider_uuid"], name] -= amount
+    return {key: amount for key, amount in used.items() if amount}
+
+
+class RelayTest(testscenarios.WithScenarios, base.TestCase):
+
+    time_limit = 120
+    scenarios = [
+        ("in-process bus and SQLite", {"kind": "sqlite"}),
+        ("RabbitMQ and PostgreSQL", {"kind": "postgresql"}),
+        ("RabbitMQ and MariaDB", {"kind": "mariadb"}),
+    ]
+
+    def setUp(self):
+        super().setUp()
+        name = base.new_uuid()
+        options = {"notifications__topic": f"topic-{name}", "notifications__lease": 2,
+                   "notifications__stream": f"stream-{name}"}
+        self.broker = None
+        if self.kind != "sqlite":
+            self.broker = servers.rabbitmq()
+            options["transport_url"] = self.broker.url
+        self.running = self.useFixture(placement_fixtures.RunningService(
+            database_url=servers.new_database(self.kind), **options))
+        self.api, self.database = self.running.api, self.running.database
+        self.listener = _Listener(self.running.conf)
+        self.addCleanup(self.listener.stop)
+
+    def change_things(self, number=20):
+        """Make changes; returns the providers."""
+        providers = []
+        for _ in range(3):
+            uuid = self.api.create_provider(None, base.new_uuid()).uuid
+            self.api.set_inventory(None, uuid, [base.inventory("VCPU", 1000)])
+            providers.append(uuid)
+        consumers = []
+        for step in range(number):
+            wanted = base.claim({providers[step % 3]: {"VCPU": 1 + step % 4}})
+            self.api.claim_allocations(None, wanted)
+            consumers.append(wanted.consumer_uuid)
+        self.api.claim_allocations(None, base.claim(
+            {providers[0]: {"VCPU": 7}}, consumers[1]))
+        self.api.move_allocations(None, consumers[2], base.new_uuid())
+        self.api.release_allocations(None, consumers[3])
+        return providers
+
+    def store(self):
+        """What is used according to the store."""
+        with self.database.reader() as tx:
+            return {(row[0], row[1]): row[2] for row in tx.execute(sa.select(
+                models.resource_providers.c.uuid, models.resource_classes.c.name,
+                models.inventories.c.used).select_from(models.inventories).join(
+                    models.resource_providers).join(models.resource_classes)) if row[2]}
+
+    def wait_published(self, seconds=30):
+        """Wait until all that was committed is published; returns the last position."""
+        deadline = time.monotonic() + seconds
+        while True:
+            with self.database.reader() as tx:
+                status = events.status(tx)
+            if not status["unpositioned"] and (
+                    status["published_position"] == status["last_position"]):
+                return status["last_position"]
+            self.assertLess(time.monotonic(), deadline, status)
+            time.sleep(0.05)
+
+    def received(self, last):
+        """Wait until a listener has the event of a position; returns all, in order, once."""
+        deadline = time.monotonic() + 20
+        while last not in {data["position"] for _, data, _ in self.listener.messages}:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        return [(event_type, data) for event_type, data, _ in self.listener.messages]
+
+    def test_a_listener_that_applies_the_stream_has_the_stores_usages(self):
+        self.change_things()
+        last = self.wait_published()
+        messages = self.received(last)
+        self.assertEqual(list(range(1, last + 1)), [data["position"] for _, data in messages])
+        self.assertEqual(self.store(), usages(messages))
+        for _, data, metadata in self.listener.messages:
+            self.assertEqual(data["event_id"], metadata["message_id"])
+
+    def test_every_generation_of_every_provider_appears_once(self):
+        providers = self.change_things()
+        messages = self.received(self.wait_published())
+        made = collections.defaultdict(list)
+        for _, data in messages:
+            parts = [each["placement_object.data"] for each in data.get("providers", ())] or [data]
+            for part in parts:
+                if part.get("generation") != part.get("previous_generation"):
+                    made[part["provider_uuid"]].append(part["generation"])
+        for uuid in providers:
+            self.assertEqual(
+                list(range(self.api.get_provider(None, uuid).generation + 1)), made[uuid])
+
+    def test_it_is_taken_over_when_its_holder_dies(self):
+        self.change_things(4)
+        self.wait_published()
+        first = self.running.conductor
+        second = service.Conductor(self.running.conf, worker=1, topic=base.new_uuid())
+        self.addCleanup(second.stop)
+        second.start()
+        time.sleep(1)
+        self.assertEqual((True, False), (first.relay.active, second.relay.active))
+        # As a killed process: the lease is not given back.
+        first.relay._ended.set()
+        first.relay._give_up = lambda: None
+        first.relay._thread.join()
+        began = time.monotonic()
+        self.change_things(4)
+        last = self.wait_published()
+        self.assertLess(time.monotonic() - began, 10)
+        self.assertTrue(second.relay.active)
+        messages = self.received(last)
+        self.assertEqual(list(range(1, last + 1)), [data["position"] for _, data in messages])
+
+    def test_what_was_published_but_not_remembered_is_published_again_recognisably(self):
+        self.change_things(4)
+        last = self.wait_published()
+        self.received(last)
+        self.database.write(lambda tx: events.rewind(tx, last - 3))
+        self.wait_published()
+        deadline = time.monotonic() + 20
+        while len(self.listener.messages) < last + 3 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        ids = [data["event_id"] for _, data, _ in self.listener.messages]
+        self.assertEqual((last + 3, last), (len(ids), len(set(ids))))
+
+    def test_the_stream_has_everything_from_the_beginning(self):
+        if self.broker is None:
+            # There are no streams within a process; the outbox itself can be read.
+            return
+        self.change_things()
+        last = self.wait_published()
+        found = []
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            channel = connection.channel()
+            channel.basic_qos(0, 100, False)
+
+            def got(message):
+                found.append(envelope.opened(message.body))
+                message.channel.basic_ack(message.delivery_tag)
+
+            channel.basic_consume(
+                self.running.conf.notifications.stream, callback=got,
+                arguments={"x-stream-offset": "first"})
+            while len(found) < last:
+                connection.drain_events(timeout=10)
+        self.assertEqual(list(range(1, last + 1)), [
+            message["payload"]["placement_object.data"]["position"] for message in found])
+
+    def test_nothing_of_where_things_are_is_in_an_event(self):
+        self.change_things(4)
+        self.received(self.wait_published())
+        text = json.dumps([message[:2] for message in self.listener.messages])
+        for secret in (self.running.conf.transport_url, self.running.conf.database.connection,
+                       "token", "rabbit:", "postgresql", "mysql"):
+            self.assertNotIn(secret, text)
+
+
+class BrokerAwayTest(base.TestCase):
+
+    time_limit = 120
+
+    def test_events_wait_for_the_broker(self):
+        broker = self.useFixture(private.RabbitMQ())
+        running = self.useFixture(placement_fixtures.RunningService(
+            transport_url=broker.url, placement_client__attempt_timeout=2))
+        local = placement_fixtures.api.PlacementAPI(
+            "local", running.conf, manager=running.conductor.manager)
+        uuid = local.create_provider(None, "provider").uuid
+        local.set_inventory(None, uuid, [base.inventory("VCPU", 100)])
+        for _ in range(2):
+            broker.stop()
+            for _ in range(5):
+                local.claim_allocations(None, base.claim({uuid: {"VCPU": 1}}))
+            time.sleep(1)
+            with running.database.reader() as tx:
+                status = events.status(tx)
+            self.assertLess(status["published_position"], status["events"])
+            self.assertIsNotNone(status["oldest_unsent"])
+            broker.start()
+            deadline = time.monotonic() + 30
+            while status["published_position"] < status["events"]:
+                self.assertLess(time.monotonic(), deadline, status)
+                time.sleep(0.1)
+                with running.database.reader() as tx:
+                    status = events.status(tx)
+        self.assertEqual(12, status["published_position"])
+
+
+class WakeTest(base.TestCase):
+
+    def test_a_commit_wakes_the_relay(self):
+        """With an interval of a minute, only waking makes it quick."""
+        running = self.useFixture(placement_fixtures.RunningService(
+            notifications__interval=60.0))
+        listener = _Listener(running.conf)
+        self.addCleanup(listener.stop)
+        arrived = threading.Event()
+        listener.info = lambda *_arguments: arrived.set()
+        time.sleep(0.5)
+        running.api.create_provider(None, "provider")
+        deadline = time.monotonic() + 5
+        while not listener.messages and not arrived.is_set() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.assertTrue(listener.messages or arrived.is_set())
