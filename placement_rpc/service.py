@@ -62,7 +62,7 @@ class Conductor:
             self.conf, self.database,
             get_publisher(self.conf, self._transport, bus.EXCHANGE),
             f"{self.host}.{os.getpid()}.{uuid.uuid4().hex[:8]}")
-        self.database.after_commit(self.relay.wake)
+        self.database.after_events(self.relay.wake)
         self._beat(started=True)
         self._server.begin()
         self.relay.start()

@@ -22,6 +22,10 @@ OPTS = [
         "batch", default=500, min=1,
         help="The most events that the relay publishes before it waits for their confirms."),
     cfg.FloatOpt(
+        "gather", default=0.04, min=0.0,
+        help="Seconds that the relay leaves between two batches. An event that comes when all is "
+             "quiet is published at once; under load this makes fewer and larger batches."),
+    cfg.FloatOpt(
         "interval", default=0.05, min=0.001,
         help="Seconds between two looks into the outbox for what other processes committed; "
              "what its own process committed the relay is told of at once."),

@@ -22,6 +22,9 @@ from placement_rpc import exception
 
 LOG = logging.getLogger(__name__)
 
+# Set in a connection's info by the query that writes events.
+EVENTS_WRITTEN = "placement_events_written"
+
 _SQLITE_BUSY_TIMEOUT_MS = 30_000
 
 # What two writers can do to each other; the loser starts again.
@@ -123,8 +126,8 @@ class Database:
                 LOG.warning("The database gave up a transaction: %s", error)
                 raise exception.StoreBusy(method="a transaction", attempts=1) from error
 
-    def after_commit(self, call):
-        """Have something called, without arguments, after each transaction of :meth:`write`."""
+    def after_events(self, call):
+        """Have something called, without arguments, when :meth:`write` committed events."""
         self._after_commit.append(call)
 
     def write(self, change, method="change"):
@@ -138,8 +141,10 @@ class Database:
         for attempt in range(self.max_attempts):
             try:
                 with self.writer() as connection:
+                    connection.info.pop(EVENTS_WRITTEN, None)
                     result = change(connection)
-                for call in self._after_commit:
+                    told = connection.info.pop(EVENTS_WRITTEN, False)
+                for call in self._after_commit if told else ():
                     call()
                 return result
             except (*_COLLISIONS, Stale) as error:

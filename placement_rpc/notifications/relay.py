@@ -42,6 +42,8 @@ class Relay:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="relay", daemon=True)
         self._renew_at = 0
+        # Up to where the broker has confirmed and the store does not know it yet.
+        self._confirmed = None
         self.active = False
 
     def start(self):
@@ -60,30 +62,32 @@ class Relay:
         self._publisher.close()
 
     def _run(self):
-        pause = self._options.interval
+        pause, busy = self._options.interval, False
         while not self._ended.is_set():
             try:
                 busy = self._lead() and self._relay_some()
-                pause = 0 if busy else self._options.interval
+                pause = self._options.gather if busy else self._options.interval
             except Unconfirmed as error:
                 LOG.warning("Events wait for the broker: %s", error)
                 pause = min(_LONGEST_PAUSE, max(pause, 0.1) * 2)
             except _LeaseLost:
-                self.active = False
+                self.active, self._confirmed = False, None
             except exception.PlacementException as error:
                 LOG.warning("Events wait for the store: %s", error)
                 pause = min(_LONGEST_PAUSE, max(pause, 0.1) * 2)
             except Exception:
                 LOG.exception("The relay failed; it goes on")
                 pause = _LONGEST_PAUSE
-            self._wait(pause)
+            self._wait(pause, busy)
         self._give_up()
 
-    def _wait(self, pause):
+    def _wait(self, pause, busy):
         if not self.active:
             # Nobody wakes who does not work.
             self._ended.wait(max(pause, self._options.lease / 3))
-        elif pause:
+        elif busy:
+            self._ended.wait(pause)
+        else:
             self._woken.wait(pause)
         self._woken.clear()
 
@@ -94,27 +98,29 @@ class Relay:
         self.active = self._database.write(lambda tx: events.acquire(
             tx, LEASE, self._holder, self._options.lease), "relay")
         self._renew_at = time.monotonic() + self._options.lease / 3
+        if not self.active:
+            self._confirmed = None
         return self.active
 
     def _relay_some(self):
         """Publish the next batch; :returns: bool, whether there was any"""
         rows = self._database.write(self._next, "relay")
+        self._confirmed = None
         if rows:
             self._publisher.publish(rows)
-            self._database.write(lambda tx: self._mark(tx, rows[-1].position), "relay")
+            self._confirmed = rows[-1].position
         return bool(rows)
 
     def _next(self, tx):
+        """Remember what was confirmed, and read what comes next; :returns: list of rows"""
         self._check_lease(tx)
+        if self._confirmed is not None:
+            events.mark_published(tx, self._confirmed)
         events.give_positions(tx, self._options.batch)
         state = events.state(tx)
         if state is None:
             return []
         return events.after(tx, state.published_position, self._options.batch)
-
-    def _mark(self, tx, position):
-        self._check_lease(tx)
-        events.mark_published(tx, position)
 
     def _check_lease(self, tx):
         if not events.holds(tx, LEASE, self._holder):
@@ -125,7 +131,14 @@ class Relay:
             return
         self.active = False
         try:
-            self._database.write(
-                lambda tx: events.release(tx, LEASE, self._holder), "relay")
+            self._database.write(self._last, "relay")
+        except _LeaseLost:
+            return
         except exception.PlacementException as error:
             LOG.warning("The relay's lease runs out by itself: %s", error)
+
+    def _last(self, tx):
+        self._check_lease(tx)
+        if self._confirmed is not None:
+            events.mark_published(tx, self._confirmed)
+        events.release(tx, LEASE, self._holder)

@@ -3,6 +3,8 @@
 
 import collections
 import json
+import subprocess
+import sys
 import threading
 import time
 
@@ -179,6 +181,30 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
             time.sleep(0.05)
         ids = [data["event_id"] for _, data, _ in self.listener.messages]
         self.assertEqual((last + 3, last), (len(ids), len(set(ids))))
+
+    def test_operators_see_it_replay_it_and_prune_it(self):
+        self.change_things(4)
+        last = self.wait_published()
+        self.received(last)
+        url = self.running.conf.database.connection
+
+        def manage(*arguments):
+            done = subprocess.run(
+                [sys.executable, "-m", "placement_rpc.cmd.manage", "--database", url, "outbox",
+                 *arguments], check=False, capture_output=True, text=True)
+            self.assertNotIn("Traceback", done.stderr)
+            return done
+
+        status, = json.loads(manage("status").stdout)
+        self.assertEqual({"events": last, "oldest_kept": 1, "last_position": last,
+                          "published_position": last, "unsent": 0, "lag_seconds": 0.0}, status)
+        self.assertIn("3 events", manage("replay", "--position", str(last - 2)).stdout)
+        self.wait_published()
+        self.assertIn(f"{last} events", manage("replay", "--since", "2020-01-01T00:00Z").stdout)
+        self.wait_published()
+        self.assertEqual(1, manage("replay", "--position", str(last + 9)).returncode)
+        self.assertIn(f"Pruned {last} ", manage("prune", "--older-than", "0").stdout)
+        self.assertEqual(1, manage("replay", "--position", "1").returncode)
 
     def test_the_stream_has_everything_from_the_beginning(self):
         if self.broker is None:

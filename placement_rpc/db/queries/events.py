@@ -9,7 +9,7 @@ import datetime
 
 import sqlalchemy as sa
 
-from placement_rpc.db import models
+from placement_rpc.db import api, models
 from placement_rpc.db.queries import bulk
 
 _events = models.events
@@ -20,8 +20,10 @@ _STATE_ID = 1
 _INSERT = bulk.Insert(_events, "event_id", "event_type", "occurred_at", "payload")
 _COLUMNS = (_events.c.id, _events.c.event_id, _events.c.event_type, _events.c.occurred_at,
             _events.c.payload, _events.c.position)
+# By position first, although none of these has one: by the id alone a server may walk all events
+# in the order of the primary key.
 _WAITING = sa.select(_events.c.id).where(_events.c.position.is_(None)).order_by(
-    _events.c.id).limit(sa.bindparam("limit"))
+    _events.c.position, _events.c.id).limit(sa.bindparam("limit"))
 _AFTER = sa.select(*_COLUMNS).where(_events.c.position > sa.bindparam("after")).order_by(
     _events.c.position).limit(sa.bindparam("limit"))
 
@@ -32,6 +34,7 @@ def insert(tx, rows):
     :param rows: list of tuples of event_id, event_type, occurred_at, payload
     """
     _INSERT.execute(tx, rows)
+    tx.info[api.EVENTS_WRITTEN] = True
 
 
 def acquire(tx, name, holder, seconds):
