@@ -10,7 +10,7 @@ import rich.progress
 import placement_rpc
 from placement_rpc import api, exception, manager
 from placement_rpc import conf as configuration
-from placement_rpc.cmd import mistakes, output, standalone, state_file
+from placement_rpc.cmd import listen, mistakes, output, standalone, state_file
 from placement_rpc.db import api as db
 from placement_rpc.objects import plain
 
@@ -82,11 +82,16 @@ def _parser():
             ("ping", _ping, "ask whether the service answers, and how fast"),
             ("providers", _providers, "list resource providers"),
             ("usages", _usages, "show what is used of what"),
-            ("services", _services, "list the processes of the service and their versions")):
+            ("services", _services, "list the processes of the service and their versions"),
+            ("listen", None, "show events as they happen, or from a position or time on")):
         command = commands.add_parser(name, help=text, description=text.capitalize())
         command.set_defaults(call=call)
-        command.add_argument("--format", choices=("auto", "table", "json"), default="auto",
+        formats = ("auto", "table", "json", *(("cloudevents",) if name == "listen" else ()))
+        command.add_argument("--format", choices=formats, default="auto",
                              help="auto is a table on a terminal and JSON elsewhere")
+        if name == "listen":
+            listen.add_arguments(command)
+            continue
         command.add_argument("--timeout", type=float, default=10, metavar="SECONDS",
                              help="how long to wait in all (default: 10)")
         if name in ("providers", "usages"):
@@ -102,7 +107,7 @@ def _parser():
 def _call(options, conf):
     """Run a command against the service that the options name."""
     running = state_file.read(conf.standalone.state_dir)
-    if options.local:
+    if options.local and options.command != "listen":
         return _call_locally(options, conf, running)
     url = options.transport_url or conf.transport_url
     if url == "rabbit://":
@@ -115,6 +120,8 @@ def _call(options, conf):
             raise exception.ServiceUnavailable(
                 reason="its bus is inside its own process; start it with 'make run BUS=rabbit', "
                        "or read its store with --local")
+    if options.command == "listen":
+        return listen.run(url, conf.notifications.stream, options)
     with api.PlacementAPI(conf=conf, transport_url=url) as client:
         options.call(client, options)
     return 0

@@ -117,7 +117,8 @@ def _say_what_runs(conf, url, state_dir):
         print("Try next, in another terminal:\n"
               f"  placement-rpc --state-dir {state_dir} ping\n"
               f"  placement-rpc --state-dir {state_dir} providers\n"
-              f"  placement-rpc --state-dir {state_dir} usages")
+              f"  placement-rpc --state-dir {state_dir} usages\n"
+              f"  placement-rpc --state-dir {state_dir} listen      events as they happen")
     sys.stdout.flush()
 
 

@@ -24,7 +24,8 @@ _MAY_IMPORT = {
     "api": {"exception", "context", "conf", "bus", "callers", "objects"},
     "notifications": {"exception", "db", "objects"},
     "service": {"exception", "bus", "manager", "db", "objects", "notifications"},
-    "cmd": {"exception", "conf", "service", "api", "db", "objects", "manager", "testing"},
+    "cmd": {"exception", "conf", "bus", "service", "api", "db", "objects", "manager",
+            "notifications", "testing"},
     "testing": {"exception", "conf", "service", "api", "db", "manager"},
 }
 

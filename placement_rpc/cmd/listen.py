@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc listen``: events as they happen, for a person or for a pipe."""
+
+import datetime
+import fnmatch
+import json
+import os
+import sys
+
+import rich.console
+import rich.markup
+
+from placement_rpc.notifications import listener
+
+_COLOURS = {"create": "green", "associate": "green", "update": "yellow", "delete": "red",
+            "disassociate": "red", "refused": "magenta", "capacity_exceeded": "magenta"}
+
+
+def add_arguments(parser):
+    parser.add_argument("--from", dest="start", type=_start, default="next",
+                        metavar="POSITION|TIME",
+                        help="begin at a position, or at a time in ISO 8601 (default: now)")
+    parser.add_argument("--event-type", metavar="GLOB", help="only these, such as 'allocation.*'")
+    parser.add_argument("--provider", metavar="UUID", help="only what is about this provider")
+    parser.add_argument("--count", type=int, metavar="N", help="end after N events")
+    parser.add_argument("--idle", type=float, metavar="SECONDS",
+                        help="end after so long without an event")
+
+
+def _start(text):
+    if text.isdigit():
+        return int(text)
+    return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
+
+
+def run(url, stream, options):
+    """Print events until there is a reason to end.
+
+    :param url: str, the broker
+    :param stream: str, the stream's name
+    :param options: the parsed arguments
+    :returns: int, the exit code
+    """
+    style = options.format
+    if style == "auto":
+        style = "table" if sys.stdout.isatty() else "json"
+    show = {"table": _Table(), "json": _print_json, "cloudevents": _print_cloud_event}[style]
+    reader = listener.StreamReader(url, stream, options.start)
+    left = options.count
+    try:
+        for event in reader.events(options.idle):
+            if not _wanted(event, options):
+                continue
+            show(event)
+            left = left and left - 1
+            if left == 0:
+                break
+    except KeyboardInterrupt:
+        return 0
+    except BrokenPipeError:
+        # Whoever read the pipe has enough. The interpreter would complain once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _wanted(event, options):
+    if options.event_type and not fnmatch.fnmatchcase(event.event_type, options.event_type):
+        return False
+    return not options.provider or options.provider.lower() in event.providers
+
+
+def _print_json(event):
+    print(json.dumps({
+        "position": event.position, "event_type": event.event_type, "event_id": event.event_id,
+        "occurred_at": event.occurred_at, "payload": event.payload}), flush=True)
+
+
+def _print_cloud_event(event):
+    print(json.dumps({
+        "specversion": "1.0", "id": event.event_id, "source": "placement_rpc",
+        "type": f"placement.{event.event_type}", "time": event.occurred_at,
+        "datacontenttype": "application/json", "sequence": str(event.position),
+        "data": event.payload}), flush=True)
+
+
+class _Table:
+    """A live table: a line for each event."""
+
+    def __init__(self):
+        self._console = rich.console.Console()
+        self._headed = False
+
+    def __call__(self, event):
+        if not self._headed:
+            self._headed = True
+            self._console.print(f"{'position':>10}  {'time':<15}  {'event':<34}  what",
+                                style="bold")
+        colour = _COLOURS.get(event.event_type.rpartition(".")[2], "cyan")
+        at = datetime.datetime.fromisoformat(event.occurred_at).astimezone()
+        self._console.print(
+            f"{event.position:>10}  {at:%H:%M:%S.%f}  [{colour}]{event.event_type:<34}[/{colour}]"
+            f"  {rich.markup.escape(_summary(event))}", highlight=False, soft_wrap=True)
+
+
+def _summary(event):
+    """What an event says, in a few words."""
+    payload = event.payload
+    if event.event_type == "allocation.claim.refused":
+        return payload["error"]["message"]
+    if event.event_type.startswith("allocation."):
+        parts = [f"{each['provider_uuid']} {_amounts(each['before'])} -> "
+                 f"{_amounts(each['after'])}" for each in payload["providers"]]
+        return f"{payload['consumer_uuid']} of {payload['project_id']}: {'; '.join(parts)}"
+    if event.event_type.startswith("inventory.") and "inventories" in payload:
+        return f"{payload['provider_uuid']} " + ", ".join(
+            f"{each['resource_class']} {_total(each['before'])} -> {_total(each['after'])}"
+            for each in payload["inventories"])
+    return payload.get("name") or payload.get("provider_uuid", "")
+
+
+def _amounts(amounts):
+    return ",".join(f"{name}:{amount}" for name, amount in amounts.items()) or "nothing"
+
+
+def _total(inventory):
+    return inventory["total"] if inventory else "none"
