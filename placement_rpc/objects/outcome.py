@@ -99,6 +99,8 @@ def once(context, request, change):
         context.check_deadline()
         journal = Journal(request.request_id)
         result = change(tx, journal)
+        # And after whatever locks the change had to wait for.
+        context.check_deadline()
         journal.write(tx)
         requests.insert(tx, [request.row(of_result(result))])
         return None, result

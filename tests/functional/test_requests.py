@@ -145,20 +145,23 @@ class FaultTest(base.ContractTest):
             {uuid: 2}, self.api.get_request_result(None, "one").result().generations)
 
     def test_a_change_that_waited_past_its_deadline_is_not_made(self):
-        with self.service.database.writer() as tx:
-            tx.exec_driver_sql("UPDATE resource_classes SET name = name")
-            threads = [threading.Thread(target=self._too_late) for _ in range(1)]
-            for thread in threads:
-                thread.start()
-            time.sleep(1.5)
-        for thread in threads:
-            thread.join()
-        time.sleep(0.5)
-        self.assertEqual([], self.api.list_providers(None).objects)
+        uuid, errors = self.provider("old"), []
 
-    def _too_late(self):
-        self.assertRaises(
-            exception.PlacementException, self.api.create_provider, None, "name", timeout=0.5)
+        def rename():
+            try:
+                self.api.update_provider(None, uuid, "new", timeout=0.5)
+            except exception.PlacementException as error:
+                errors.append(error)
+
+        waiting = threading.Thread(target=rename)
+        with self.service.database.writer() as tx:
+            tx.exec_driver_sql("UPDATE resource_providers SET updated_at = updated_at")
+            waiting.start()
+            time.sleep(1.5)
+        waiting.join()
+        time.sleep(0.5)
+        self.assertEqual(1, len(errors))
+        self.assertEqual("old", self.api.get_provider(None, uuid).name)
 
     def test_a_store_that_stays_locked_is_busy(self):
         self.useFixture(fixtures.MonkeyPatch(
