@@ -57,6 +57,7 @@ def _outbox_prune(database, options):
 
 def _outbox_replay(database, options):
     def rewind(tx):
+        events.state(tx, lock=True)
         status = events.status(tx)
         position = options.position - 1 if options.position is not None else (
             events.position_at(tx, options.since))

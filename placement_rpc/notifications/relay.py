@@ -42,7 +42,8 @@ class Relay:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="relay", daemon=True)
         self._renew_at = 0
-        # Up to where the broker has confirmed and the store does not know it yet.
+        # What the broker has confirmed and the store does not know yet: after which position
+        # it was read, and up to which it goes.
         self._confirmed = None
         self.active = False
 
@@ -62,33 +63,38 @@ class Relay:
         self._publisher.close()
 
     def _run(self):
-        pause, busy = self._options.interval, False
+        pause = 0
         while not self._ended.is_set():
             try:
                 busy = self._lead() and self._relay_some()
-                pause = self._options.gather if busy else self._options.interval
+                if not busy:
+                    self._publisher.idle()
+                self._rest(busy)
+                pause = 0
+                continue
             except Unconfirmed as error:
                 LOG.warning("Events wait for the broker: %s", error)
-                pause = min(_LONGEST_PAUSE, max(pause, 0.1) * 2)
             except _LeaseLost:
-                self.active, self._confirmed = False, None
+                LOG.info("Another process relays events now")
+                self.active = False
             except exception.PlacementException as error:
                 LOG.warning("Events wait for the store: %s", error)
-                pause = min(_LONGEST_PAUSE, max(pause, 0.1) * 2)
             except Exception:
                 LOG.exception("The relay failed; it goes on")
-                pause = _LONGEST_PAUSE
-            self._wait(pause, busy)
+            # Whatever is committed meanwhile does not make it try sooner.
+            pause = min(_LONGEST_PAUSE, max(pause, 0.1) * 2)
+            self._ended.wait(pause)
         self._give_up()
 
-    def _wait(self, pause, busy):
+    def _rest(self, busy):
+        """Wait until there may be something to do."""
         if not self.active:
             # Nobody wakes who does not work.
-            self._ended.wait(max(pause, self._options.lease / 3))
+            self._ended.wait(self._options.lease / 3)
         elif busy:
-            self._ended.wait(pause)
+            self._ended.wait(self._options.gather)
         else:
-            self._woken.wait(pause)
+            self._woken.wait(self._options.interval)
         self._woken.clear()
 
     def _lead(self):
@@ -99,46 +105,51 @@ class Relay:
             tx, LEASE, self._holder, self._options.lease), "relay")
         self._renew_at = time.monotonic() + self._options.lease / 3
         if not self.active:
-            self._confirmed = None
+            self._publisher.close()
         return self.active
+
+    def _still_leading(self):
+        """Called while confirms are waited for; :raises _LeaseLost: when they are in vain"""
+        if self._ended.is_set() or not self._lead():
+            raise _LeaseLost
 
     def _relay_some(self):
         """Publish the next batch; :returns: bool, whether there was any"""
-        rows = self._database.write(self._next, "relay")
+        read_from, rows = self._database.write(self._next, "relay")
         self._confirmed = None
         if rows:
-            self._publisher.publish(rows)
-            self._confirmed = rows[-1].position
+            self._publisher.publish(rows, self._still_leading)
+            self._confirmed = read_from, rows[-1].position
         return bool(rows)
 
     def _next(self, tx):
-        """Remember what was confirmed, and read what comes next; :returns: list of rows"""
+        """Remember what was confirmed, and read what comes next.
+
+        :returns: the position after which was read, and the list of rows
+        """
         self._check_lease(tx)
-        if self._confirmed is not None:
-            events.mark_published(tx, self._confirmed)
+        self._mark(tx)
         events.give_positions(tx, self._options.batch)
         state = events.state(tx)
-        if state is None:
-            return []
-        return events.after(tx, state.published_position, self._options.batch)
+        after = state.published_position if state else 0
+        return after, events.after(tx, after, self._options.batch)
+
+    def _mark(self, tx):
+        if self._confirmed is not None:
+            events.mark_published(tx, *self._confirmed)
 
     def _check_lease(self, tx):
         if not events.holds(tx, LEASE, self._holder):
             raise _LeaseLost
 
     def _give_up(self):
-        if not self.active:
-            return
+        """Remember what was confirmed, and let another process take over at once."""
         self.active = False
         try:
             self._database.write(self._last, "relay")
-        except _LeaseLost:
-            return
         except exception.PlacementException as error:
             LOG.warning("The relay's lease runs out by itself: %s", error)
 
     def _last(self, tx):
-        self._check_lease(tx)
-        if self._confirmed is not None:
-            events.mark_published(tx, self._confirmed)
+        self._mark(tx)
         events.release(tx, LEASE, self._holder)

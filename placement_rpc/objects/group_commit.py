@@ -131,13 +131,14 @@ class GroupCommit:
         # One that the database chokes on must not take the others down with it.
         LOG.exception("A batch of %d claims failed; they are settled singly", len(settlements))
         for ticket in tickets:
-            ticket.answers = []
+            answers = []
             for each in ticket.settlements:
                 try:
-                    ticket.answers += self._settle_batch(self._database, [each])
+                    answers += self._settle_batch(self._database, [each])
                 except Exception as error:
                     LOG.exception("Request %s failed", each.request.request_id)
-                    ticket.answers.append(Settled(error=error))
+                    answers.append(Settled(error=error))
+            ticket.answers = answers
 
     def _hand_over(self):
         """Let the first who waits lead; with nobody waiting, whoever comes next does."""

@@ -64,3 +64,32 @@ def _check_generations(test, tx, reports):
         # Generation 1 is that of the inventories.
         test.assertEqual(list(range(2, row.generation + 1)), sorted(made[row.uuid]),
                          f"changes of {row.name} were lost or doubled")
+
+
+def check_events(test, database, events):
+    """Whether events alone tell what is in a store.
+
+    Positions have no gap; every generation of every provider is made by one event; and what is
+    used according to the events is what is used according to the store.
+
+    :param events: list of :class:`placement_rpc.notifications.listener.Event`, from the first on
+    """
+    test.assertEqual(list(range(1, len(events) + 1)), [event.position for event in events])
+    used, made = collections.Counter(), collections.defaultdict(list)
+    for event in events:
+        for each in event.payload.get("providers", [event.payload]):
+            if each.get("generation") != each.get("previous_generation"):
+                made[each["provider_uuid"]].append(each["generation"])
+            for sign, side in ((1, "after"), (-1, "before")):
+                for name, amount in each.get(side, {}).items():
+                    used[each["provider_uuid"], name] += sign * amount
+    with database.reader() as tx:
+        rows = tx.execute(sa.select(
+            models.resource_providers.c.uuid, models.resource_providers.c.generation,
+            models.resource_classes.c.name, models.inventories.c.used,
+        ).select_from(models.inventories).join(models.resource_providers).join(
+            models.resource_classes)).all()
+    for row in rows:
+        test.assertEqual(row.used, used.pop((row.uuid, row.name), 0))
+        test.assertEqual(list(range(row.generation + 1)), made[row.uuid])
+    test.assertEqual({}, {key: amount for key, amount in used.items() if amount})

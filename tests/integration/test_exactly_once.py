@@ -9,6 +9,8 @@ import sqlalchemy as sa
 
 from placement_rpc import api, exception, manager
 from placement_rpc.db import models
+from placement_rpc.db.queries import events
+from placement_rpc.notifications import listener
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
@@ -67,6 +69,25 @@ class ExactlyOnceTest(base.TestCase):
                     ["claim_allocations", "release_allocations"]))).scalar()
         self.assertEqual(sum(report["sent"] for report in reports), settled)
         self.assertGreater(settled, 300)
+        ledger.check_events(self, self.store.database, self.stream())
+
+    def stream(self):
+        """All events, once they are published."""
+        deadline = time.monotonic() + 60
+        while True:
+            with self.store.database.reader() as tx:
+                status = events.status(tx)
+            if status["published_position"] == status["events"]:
+                break
+            self.assertLess(time.monotonic(), deadline, status)
+            time.sleep(0.2)
+        found = []
+        for event in listener.StreamReader(
+                self.broker.url, self.store.conf.notifications.stream, 1).events(10):
+            found.append(event)
+            if event.position == status["last_position"]:
+                break
+        return found
 
 
 class StoreAwayTest(base.TestCase):

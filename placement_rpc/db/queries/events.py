@@ -65,10 +65,10 @@ def release(tx, name, holder):
 
 
 def holds(tx, name, holder):
-    """Whether the holder still has the lease; while the transaction runs nobody takes it."""
+    """Whether nobody has taken the lease since; while the transaction runs nobody does."""
     row = tx.execute(sa.select(_leases).where(
         _leases.c.name == name).with_for_update()).one_or_none()
-    return row is not None and row.holder == holder and row.expires_at > bulk.now()
+    return row is not None and row.holder == holder
 
 
 def state(tx, lock=False):
@@ -107,10 +107,15 @@ def after(tx, position, limit):
     return tx.execute(_AFTER, {"after": position, "limit": limit}).all()
 
 
-def mark_published(tx, position):
-    """Remember up to which position everything is confirmed; never backwards."""
+def mark_published(tx, read_from, position):
+    """Remember up to which position everything is confirmed.
+
+    Compare and swap: a replay that was asked for meanwhile stands.
+
+    :param read_from: int, the published position when the batch was read
+    """
     tx.execute(sa.update(_state).where(
-        _state.c.id == _STATE_ID, _state.c.published_position < position).values(
+        _state.c.id == _STATE_ID, _state.c.published_position == read_from).values(
             published_position=position, updated_at=bulk.now()))
 
 
@@ -151,9 +156,8 @@ def prune(tx, before, limit=5000):
 
     :returns: int, how many were deleted
     """
-    row = state(tx)
-    if row is None:
-        return 0
+    # Locked against a replay that goes back to what is being pruned.
+    row = state(tx, lock=True)
     ids = tx.execute(sa.select(_events.c.id).where(
         _events.c.occurred_at < before, _events.c.position <= row.published_position,
     ).order_by(_events.c.position).limit(limit)).scalars().all()
