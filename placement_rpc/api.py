@@ -13,15 +13,11 @@ succeed later is tried again until the call's deadline, always under the same re
 that it is done once however often it is sent.
 """
 
-import random
 import time
 import uuid
 
-from oslo_context import context as oslo_context
-
-from placement_rpc import bus, callers, exception
-from placement_rpc import conf as configuration
-from placement_rpc.context import RequestContext
+from placement_rpc import exception
+from placement_rpc.calls import RPC_VERSION, Calls, new_request_id, own_context
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.claim import Claim, ClaimList
 from placement_rpc.objects.fields import WholeNumber
@@ -29,22 +25,13 @@ from placement_rpc.objects.inventory import Inventory, InventoryList
 from placement_rpc.objects.resource_class import ResourceClass
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 
-RPC_VERSION = "1.0"
+__all__ = ["RPC_VERSION", "PlacementAPI", "new_request_id"]
 
 # The name space of the uuids of providers that were created without one.
 _NEW_PROVIDERS = uuid.UUID("6e7d1f0c-3d3c-5b0b-9f5e-0d6b7a0c9a11")
 
-# The wait before an attempt is repeated: doubled each time up to the cap, with jitter.
-_FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 2.0
 
-
-def new_request_id():
-    """:returns: str, a request id that nobody else makes"""
-    return f"req-{uuid.uuid4()}"
-
-
-class PlacementAPI:
+class PlacementAPI(Calls):
     """Calls to the placement service.
 
     Thread-safe; make one for a process, after it forked.
@@ -64,41 +51,6 @@ class PlacementAPI:
     what it names: InvalidInput and its kin for bad input, DeadlineExceeded when the time is
     over and the outcome unknown, UnsupportedCall when the service is too old.
     """
-
-    def __init__(self, transport="rpc", conf=None, transport_url=None, manager=None,
-                 version_cap=None, topic=bus.TOPIC):
-        self.conf = conf or configuration.new_config()
-        options = self.conf.placement_client
-        self._deadline = options.deadline
-        self._attempt_timeout = options.attempt_timeout
-        self._transport = None
-        if transport == "local":
-            if manager is None:
-                raise ValueError("the local transport needs a manager")
-            self._caller = callers.LocalCaller(manager)
-        elif transport == "rpc":
-            self._transport = bus.get_transport(self.conf, transport_url)
-            self._caller = callers.RemoteCaller(
-                self._transport, RPC_VERSION, version_cap, options.max_concurrent_calls, topic)
-        else:
-            raise ValueError(f"transport is 'rpc' or 'local', not {transport!r}")
-
-    def close(self):
-        """Give back connections and threads."""
-        self._caller.close()
-        if self._transport is not None:
-            # The library waits for a broker that is away, here too.
-            transport, self._transport = self._transport, None
-            try:
-                callers.CallThreads(1).run(transport.cleanup, 5)
-            except TimeoutError:
-                return
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_exc):
-        self.close()
 
     # -- providers ----------------------------------------------------------------------
 
@@ -232,7 +184,7 @@ class PlacementAPI:
         :raises CapacityExceeded: :raises ConstraintsViolated: :raises ConsumerConflict:
         :raises ProviderNotFound: :raises ResourceClassNotFound: :raises RequestIdReused:
         """
-        context = _context(context)
+        context = own_context(context)
         return self._change(context, "claim_allocations", request_id, timeout,
                             claim=_owned(context, claim))
 
@@ -244,7 +196,7 @@ class PlacementAPI:
             for one accepted and the PlacementException for one refused
         :raises BatchTooLarge:
         """
-        context = _context(context)
+        context = own_context(context)
         answer = self._change(
             context, "claim_batch", request_id, timeout,
             claims=ClaimList(objects=[
@@ -260,7 +212,7 @@ class PlacementAPI:
             the provider
         :raises NoCandidates: :raises ResourceClassNotFound: :raises ConsumerConflict:
         """
-        context = _context(context)
+        context = own_context(context)
         return self._change(context, "claim_by_request", request_id, timeout, wanted=wanted,
                             claim=_owned(context, claim))
 
@@ -398,60 +350,6 @@ class PlacementAPI:
     def get_versions(self, context, timeout=None):
         """:returns: :class:`placement_rpc.objects.service.ServiceList`"""
         return self._call(context, "get_versions", timeout)
-
-    # -- how ----------------------------------------------------------------------------
-
-    def _seconds(self, timeout):
-        if timeout is None:
-            return self._deadline
-        if type(timeout) not in (int, float) or not timeout >= 0:
-            raise exception.InvalidInput(
-                what="timeout", reason="it is not a number of seconds")
-        return timeout
-
-    def _change(self, context, method, request_id, timeout, **arguments):
-        return self._call(context, method, timeout,
-                          request_id=request_id or new_request_id(), **arguments)
-
-    def _call(self, context, method, timeout, **arguments):
-        """Make attempts until one is answered or the time is over."""
-        seconds = self._seconds(timeout)
-        context = _context(context)
-        context.deadline = time.time() + seconds
-        ends = time.monotonic() + seconds
-        pause, last = _FIRST_PAUSE, None
-        while (left := ends - time.monotonic()) > 0:
-            try:
-                return self._caller.call(
-                    context, method, arguments, min(self._attempt_timeout, left))
-            except exception.RequestExpired:
-                if last is None:
-                    raise
-                # An earlier attempt may have been in time.
-                break
-            except exception.PlacementException as error:
-                if not error.retryable:
-                    raise
-                last = error.text
-            wait = random.uniform(pause / 2, pause)  # noqa: S311
-            time.sleep(max(0, min(wait, ends - time.monotonic())))
-            pause = min(pause * 2, _LONGEST_PAUSE)
-        raise exception.DeadlineExceeded(
-            method=method, seconds=round(seconds, 3), reason=last or "no attempt was made",
-            request_id=arguments.get("request_id"))
-
-
-def _context(context):
-    """:returns: a new :class:`RequestContext` of who the caller is"""
-    if context is None:
-        return RequestContext()
-    if not isinstance(context, oslo_context.RequestContext):
-        raise exception.InvalidInput(
-            what="context", reason=f"a RequestContext was expected, not a "
-                                   f"{type(context).__name__}")
-    return RequestContext(
-        user_id=context.user_id, project_id=context.project_id, roles=context.roles,
-        request_id=context.request_id, global_request_id=context.global_request_id)
 
 
 def _listed(cls, name, values):

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a client makes a call: attempts under one request id until the deadline."""
+
+import random
+import time
+import uuid
+
+from oslo_context import context as oslo_context
+
+from placement_rpc import bus, callers, exception
+from placement_rpc import conf as configuration
+from placement_rpc.context import RequestContext
+
+RPC_VERSION = "1.0"
+
+# The wait before an attempt is repeated: doubled each time up to the cap, with jitter.
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 2.0
+
+
+def new_request_id():
+    """:returns: str, a request id that nobody else makes"""
+    return f"req-{uuid.uuid4()}"
+
+
+class Calls:
+    """Makes calls; :class:`placement_rpc.api.PlacementAPI` says which there are."""
+
+    def __init__(self, transport="rpc", conf=None, transport_url=None, manager=None,
+                 version_cap=None, topic=bus.TOPIC):
+        self.conf = conf or configuration.new_config()
+        options = self.conf.placement_client
+        self._deadline = options.deadline
+        self._attempt_timeout = options.attempt_timeout
+        self._transport = None
+        if transport == "local":
+            if manager is None:
+                raise ValueError("the local transport needs a manager")
+            self._caller = callers.LocalCaller(manager)
+        elif transport == "rpc":
+            self._transport = bus.get_transport(self.conf, transport_url)
+            self._caller = callers.RemoteCaller(
+                self._transport, RPC_VERSION, version_cap, options.max_concurrent_calls, topic)
+        else:
+            raise ValueError(f"transport is 'rpc' or 'local', not {transport!r}")
+
+    def close(self):
+        """Give back connections and threads."""
+        self._caller.close()
+        if self._transport is not None:
+            # The library waits for a broker that is away, here too.
+            transport, self._transport = self._transport, None
+            try:
+                callers.CallThreads(1).run(transport.cleanup, 5)
+            except TimeoutError:
+                return
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exc):
+        self.close()
+
+    def _seconds(self, timeout):
+        if timeout is None:
+            return self._deadline
+        if type(timeout) not in (int, float) or not timeout >= 0:
+            raise exception.InvalidInput(
+                what="timeout", reason="it is not a number of seconds")
+        return timeout
+
+    def _change(self, context, method, request_id, timeout, **arguments):
+        return self._call(context, method, timeout,
+                          request_id=request_id or new_request_id(), **arguments)
+
+    def _call(self, context, method, timeout, **arguments):
+        """Make attempts until one is answered or the time is over."""
+        seconds = self._seconds(timeout)
+        context = own_context(context)
+        context.deadline = time.time() + seconds
+        ends = time.monotonic() + seconds
+        pause, last = _FIRST_PAUSE, None
+        while (left := ends - time.monotonic()) > 0:
+            try:
+                return self._caller.call(
+                    context, method, arguments, min(self._attempt_timeout, left))
+            except exception.RequestExpired:
+                if last is None:
+                    raise
+                # An earlier attempt may have been in time.
+                break
+            except exception.PlacementException as error:
+                if not error.retryable:
+                    raise
+                last = error.text
+            wait = random.uniform(pause / 2, pause)  # noqa: S311
+            time.sleep(max(0, min(wait, ends - time.monotonic())))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        raise exception.DeadlineExceeded(
+            method=method, seconds=round(seconds, 3), reason=last or "no attempt was made",
+            request_id=arguments.get("request_id"))
+
+
+def own_context(context):
+    """:returns: a new :class:`RequestContext` of who the caller is"""
+    if context is None:
+        return RequestContext()
+    if not isinstance(context, oslo_context.RequestContext):
+        raise exception.InvalidInput(
+            what="context", reason=f"a RequestContext was expected, not a "
+                                   f"{type(context).__name__}")
+    return RequestContext(
+        user_id=context.user_id, project_id=context.project_id, roles=context.roles,
+        request_id=context.request_id, global_request_id=context.global_request_id)

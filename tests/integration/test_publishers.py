@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Publishing with confirms: nothing counts as sent that the broker did not keep."""
+
+import collections
+import json
+import time
+
+import fixtures
+import kombu
+
+from placement_rpc import conf as configuration
+from placement_rpc.db.queries import bulk
+from placement_rpc.notifications import publishers
+from placement_rpc.testing import servers as private
+from tests import base
+
+Row = collections.namedtuple("Row", "event_id event_type occurred_at payload position")
+
+
+class PublisherTest(base.TestCase):
+    """What can become of the exchange, the stream and the connection."""
+
+    def setUp(self):
+        super().setUp()
+        self.broker = self.useFixture(private.RabbitMQ())
+        self.conf = configuration.new_config(config_files=[], transport_url=self.broker.url)
+        self.publisher = publishers.get_publisher(self.conf, None, "placement")
+        self.addCleanup(self.publisher.close)
+        self.count = 0
+
+    def publish(self, publisher=None):
+        self.count += 1
+        row = Row(base.new_uuid(), "x", bulk.now(), json.dumps(
+            {"placement_object.data": {}}), self.count)
+        (publisher or self.publisher).publish([row])
+
+    def assert_left(self, number):
+        """The broker counts the messages of a stream now and then."""
+        deadline = time.monotonic() + 20
+        found = None
+        while found != number and time.monotonic() < deadline:
+            lines = self.broker.rabbitmqctl("-q", "list_queues", "name", "messages").splitlines()
+            found = int(dict(line.split("\t") for line in lines[1:])["placement_events"])
+            time.sleep(0.2)
+        self.assertEqual(number, found)
+
+    def test_a_stream_that_was_deleted_is_made_anew_and_nothing_is_lost(self):
+        self.publish()
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            connection.channel().queue_delete("placement_events")
+        self.assertRaises(publishers.Unconfirmed, self.publish)
+        self.publish()
+        self.assert_left(1)
+
+    def test_an_exchange_that_was_deleted_is_made_anew(self):
+        self.publish()
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            connection.channel().exchange_delete("placement")
+        self.assertRaises(publishers.Unconfirmed, self.publish)
+        self.publish()
+        self.assert_left(2)
+
+    def test_other_limits_than_the_stream_has_do_not_stop_it(self):
+        self.publish()
+        self.conf.set_override("stream_max_age", "1h", group="notifications")
+        other = publishers.get_publisher(self.conf, None, "placement")
+        self.addCleanup(other.close)
+        self.publish(other)
+        self.assert_left(2)
+        self.assertIn("keeps the limits", self.log.output)
+
+    def test_a_broker_that_is_away_is_unconfirmed(self):
+        self.publish()
+        self.broker.stop()
+        for _ in range(2):
+            self.assertRaises(publishers.Unconfirmed, self.publish)
+        self.broker.start()
+        # The stream takes a moment longer than the broker.
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            try:
+                return self.publish()
+            except publishers.Unconfirmed:
+                time.sleep(0.2)
+        return self.publish()
+
+    def test_an_idle_connection_is_kept(self):
+        self.useFixture(fixtures.MonkeyPatch(
+            "placement_rpc.notifications.publishers._HEARTBEAT", 1))
+        self.publish()
+        for _ in range(50):
+            time.sleep(0.1)
+            self.publisher.idle()
+        self.publish()
+
+    def test_addresses_of_every_kind(self):
+        for url in ("rabbit://u:p@[::1]:5673/", "rabbit://u:p%2Fw@a:1,u:p@b:2/cloud", "rabbit://"):
+            conf = configuration.new_config(config_files=[], transport_url=url)
+            publishers.get_publisher(conf, None, "placement").close()
