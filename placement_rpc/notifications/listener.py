@@ -8,8 +8,8 @@ import datetime
 import logging
 import time
 
-import amqp
 import kombu
+from amqp import exceptions as amqp_exceptions
 
 from placement_rpc import exception
 from placement_rpc.notifications import envelope
@@ -113,7 +113,7 @@ class StreamReader:
                         for event in self._received(connection):
                             yield event
                             quiet_since, pause = time.monotonic(), _FIRST_PAUSE
-            except amqp.exceptions.NotFound:
+            except amqp_exceptions.NotFound:
                 raise exception.ServiceUnavailable(
                     reason=f"there is no stream {self._stream!r}; it is made when a conductor "
                            "publishes the first event") from None

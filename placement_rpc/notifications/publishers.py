@@ -10,6 +10,9 @@ import time
 import amqp
 import kombu
 import oslo_messaging
+from amqp import exceptions as amqp_exceptions
+from kombu import exceptions as kombu_exceptions
+from kombu.utils import url as kombu_url
 from oslo_utils import netutils
 
 from placement_rpc.notifications import envelope
@@ -132,7 +135,7 @@ class RabbitPublisher:
                     "x-queue-type": "stream", "x-max-age": self._options.stream_max_age,
                     "x-max-length-bytes": self._options.stream_max_bytes})
             channel.close()
-        except amqp.exceptions.PreconditionFailed as error:
+        except amqp_exceptions.PreconditionFailed as error:
             # Its limits were given when it was made; a policy of the broker changes them.
             LOG.warning("The stream keeps the limits that it was made with: %s", error)
 
@@ -157,7 +160,7 @@ class RabbitPublisher:
 
 
 # Of any kind of connection; which are recoverable matters to nobody who starts anew.
-_FAILURES = (amqp.exceptions.AMQPError, kombu.exceptions.KombuError, OSError)
+_FAILURES = (amqp_exceptions.AMQPError, kombu_exceptions.KombuError, OSError)
 
 
 class TransportPublisher:
@@ -195,10 +198,10 @@ def get_publisher(conf, transport, exchange):
         return TransportPublisher(conf, transport, exchange)
     hosts = url.hosts or [oslo_messaging.TransportHost("localhost", 5672, "guest", "guest")]
     return RabbitPublisher(conf, [
-        f"amqp://{kombu.utils.url.quote(host.username or 'guest')}:"
-        f"{kombu.utils.url.quote(host.password or 'guest')}@"
+        f"amqp://{kombu_url.quote(host.username or 'guest')}:"
+        f"{kombu_url.quote(host.password or 'guest')}@"
         f"{netutils.escape_ipv6(host.hostname)}:{host.port or 5672}/"
-        f"{kombu.utils.url.quote(url.virtual_host or '/')}"
+        f"{kombu_url.quote(url.virtual_host or '/')}"
         for host in hosts], exchange)
 
 

@@ -3,6 +3,8 @@
 
 import ast
 import pathlib
+import subprocess
+import sys
 
 import placement_rpc
 from tests import base
@@ -62,3 +64,24 @@ class ImportGraphTest(base.TestCase):
                  if "sqlalchemy" in path.read_text()
                  and path.relative_to(_ROOT).parts[0] not in ("db", "cmd", "testing")]
         self.assertEqual([], wrong)
+
+
+class ImportTest(base.TestCase):
+
+    def test_what_programs_begin_with_can_be_the_first_to_be_imported(self):
+        """A part of a package that somebody else imported is there, and then one day is not."""
+        names = [f"placement_rpc.{name}" for name in (
+            "api", "notifications.listener", "testing.fixtures", "testing.servers",
+            "cmd.conductor", "cmd.main", "cmd.manage")]
+        program = (
+            "import importlib, os, sys, warnings\n"
+            "warnings.simplefilter('ignore')\n"
+            "for name in sys.argv[1:]:\n"
+            "    if not os.fork():\n"
+            "        importlib.import_module(name)\n"
+            "        os._exit(0)\n"
+            "    if os.wait()[1]:\n"
+            "        print(name)\n")
+        done = subprocess.run([sys.executable, "-c", program, *names], check=True,
+                              capture_output=True, text=True)
+        self.assertEqual("", done.stdout, done.stderr)
