@@ -7,6 +7,7 @@ things that were measured in turns in the same run.
 
 import argparse
 import contextlib
+import datetime
 import json
 import os
 import pathlib
@@ -14,13 +15,15 @@ import platform
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 import psutil
 import rich.console
 import rich.table
 
-from placement_rpc.db.queries import candidates
+from placement_rpc.db.queries import candidates, events
+from placement_rpc.notifications import listener
 from placement_rpc.objects import class_names
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers
@@ -168,6 +171,33 @@ def bench_claims(bench):
             bench.keep(f"a lone {name}, p{share * 100:.0f}", _percentile(took, share), "ms")
 
 
+def bench_events(bench):
+    """From commit to delivery by the stream, under the load of 16 clients that claim."""
+    bench._say("Events under the load of claims ...")
+    took = []
+    reader = listener.StreamReader(
+        bench.broker.url, bench.store.conf.notifications.stream, "next")
+
+    def read():
+        for event in reader.events(3):
+            happened = datetime.datetime.fromisoformat(event.occurred_at)
+            took.append((datetime.datetime.now(datetime.UTC) - happened).total_seconds())
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    time.sleep(1)
+    claims = bench.measure("claim")
+    with bench.store.database.reader() as tx:
+        status = events.status(tx)
+    unsent = status["unpositioned"] + status["last_position"] - status["published_position"]
+    reading.join()
+    bench.keep("events delivered under that load", len(took) / bench.seconds, "events/s",
+               f"claims at {claims['rate']:.0f}/s, unsent at their end: {unsent}")
+    for share in (0.5, 0.99):
+        bench.keep(f"from commit to delivery, p{share * 100:.0f}",
+                   _percentile(sorted(took), share), "ms")
+
+
 def bench_find(bench, size):
     """get_by_request with a limit of 100, and what of it is SQL."""
     bench._say(f"Finding among {size} providers ...")
@@ -214,6 +244,7 @@ def main():
         bench.connect(fleet.grow(bench.store.database, 1000))
         if options.only != "find":
             bench_claims(bench)
+            bench_events(bench)
         if options.only != "claims":
             for size in (1000, 10_000):
                 bench_find(bench, size)
