@@ -7,7 +7,7 @@ import uuid
 PRIORITY = "info"
 PUBLISHER = "placement"
 
-_DATA = "placement_object.data"
+_NO_POSITION = '"position": null'
 
 
 def message(row):
@@ -19,20 +19,33 @@ def message(row):
     :param row: row of event_id, event_type, occurred_at, payload, position
     :returns: dict, a message as oslo.messaging's notifier makes it
     """
-    payload = json.loads(row.payload)
-    payload[_DATA]["position"] = row.position
+    return {**_frame(row), "payload": json.loads(_positioned(row))}
+
+
+def sealed(row):
+    """The notification of an event in envelope 2.0, for the wire.
+
+    :returns: str; the same as of :func:`message`, but the payload is not taken apart
+    """
+    frame = json.dumps(_frame(row))
+    return json.dumps({
+        "oslo.version": "2.0",
+        "oslo.message": f'{frame[:-1]}, "payload": {_positioned(row)}}}'})
+
+
+def _positioned(row):
+    # Within a text of JSON a quotation mark is escaped, so this is the field and no value.
+    return row.payload.replace(_NO_POSITION, f'"position": {row.position}', 1)
+
+
+def _frame(row):
     return {
         "message_id": row.event_id, "publisher_id": PUBLISHER, "event_type": row.event_type,
-        "priority": PRIORITY.upper(), "payload": payload, "timestamp": str(row.occurred_at),
+        "priority": PRIORITY.upper(), "timestamp": str(row.occurred_at),
         # Not the event's: the library's listener leaves a message whose id it has seen
         # unacknowledged, and so in the queue for ever.
         "_unique_id": uuid.uuid4().hex,
     }
-
-
-def sealed(body):
-    """:returns: str, the message in envelope 2.0"""
-    return json.dumps({"oslo.version": "2.0", "oslo.message": json.dumps(body)})
 
 
 def opened(text):

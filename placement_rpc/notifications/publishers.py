@@ -73,7 +73,7 @@ class RabbitPublisher:
             self._unconfirmed.add(next(self._tags))
             self._channel.basic_publish(
                 amqp.Message(
-                    envelope.sealed(envelope.message(row)), delivery_mode=2,
+                    envelope.sealed(row), delivery_mode=2,
                     content_type="application/json", content_encoding="utf-8",
                     message_id=row.event_id),
                 # The stream is bound; where it is not any more, nothing would keep the event.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The events of allocations."""
 
+from placement_rpc.objects.journal import primitive
 from placement_rpc.objects.payloads import (
     AllocationPayload,
     ClaimRefusedPayload,
@@ -23,16 +24,18 @@ def tell(journal, change, providers, names):
     project_id, user_id = change.owner
     previous_project_id, previous_user_id = change.previous_owner if change.before else (
         None, None)
-    journal.add(f"allocation.{kind}", AllocationPayload(
+    journal.add_plain(
+        f"allocation.{kind}", AllocationPayload,
         consumer_uuid=change.consumer, consumer_generation=change.generation,
         previous_consumer_generation=change.previous_generation,
         project_id=project_id, user_id=user_id, previous_project_id=previous_project_id,
         previous_user_id=previous_user_id,
         providers=[
-            ProviderAllocation(
-                provider_uuid=providers[id_].uuid, previous_generation=previous,
-                generation=generation, before=before.get(id_, {}), after=after.get(id_, {}))
-            for id_, (previous, generation) in change.generations.items()]))
+            primitive(
+                ProviderAllocation, provider_uuid=providers[id_].uuid,
+                previous_generation=previous, generation=generation,
+                before=before.get(id_, {}), after=after.get(id_, {}))
+            for id_, (previous, generation) in change.generations.items()])
 
 
 def _by_provider(amounts, names):

@@ -8,6 +8,16 @@ import uuid
 from placement_rpc.db.queries import events
 
 
+def primitive(cls, **data):
+    """What an object of the class looks like on its way, without making the object.
+
+    :param data: its fields, as they travel
+    """
+    return {"placement_object.name": cls.__name__,
+            "placement_object.namespace": cls.OBJ_PROJECT_NAMESPACE,
+            "placement_object.version": cls.VERSION, "placement_object.data": data}
+
+
 class Journal:
     """Collects the events of one request.
 
@@ -27,13 +37,28 @@ class Journal:
         :param event_type: str, of :data:`placement_rpc.notifications.catalog.EVENTS`
         :param payload: :class:`placement_rpc.objects.payloads.EventPayload`
         """
+        # What changed on an object since when means nothing to who receives an event.
+        payload.obj_reset_changes(recursive=True)
+        self._add(event_type, payload.obj_to_primitive())
+
+    def add_plain(self, event_type, payload_class, **data):
+        """As :meth:`add`, for the events of the claim path.
+
+        The data comes from the store and was coerced on its way there; to do so once more for
+        every field costs four times as much as the rest.
+
+        :param payload_class: the payload's class
+        :param data: the payload's own fields, as they travel
+        """
+        self._add(event_type, primitive(payload_class, **data))
+
+    def _add(self, event_type, payload):
         at = datetime.datetime.now(datetime.UTC)
-        payload.event_id = str(uuid.uuid4())
-        payload.position = None
-        payload.occurred_at = at.isoformat()
-        payload.request_id = self._request_id
-        self._rows.append((payload.event_id, event_type, at.replace(tzinfo=None),
-                           json.dumps(payload.obj_to_primitive())))
+        event_id = str(uuid.uuid4())
+        payload["placement_object.data"] |= {
+            "event_id": event_id, "position": None, "occurred_at": at.isoformat(),
+            "request_id": self._request_id}
+        self._rows.append((event_id, event_type, at.replace(tzinfo=None), json.dumps(payload)))
 
     def write(self, tx, *others):
         """Write the events, and those of other journals, in one statement."""
