@@ -71,7 +71,6 @@ class LocalCaller:
     """
 
     def __init__(self, manager):
-        self._manager = manager
         self._dispatcher = bus.Dispatcher(manager)
         self._serializer = bus.Serializer()
 

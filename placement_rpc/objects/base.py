@@ -6,8 +6,6 @@ from oslo_versionedobjects import exception as ovo_exc
 
 from placement_rpc import exception
 
-remotable = base.remotable
-
 
 class PlacementObjectRegistry(base.VersionedObjectRegistry):
     """Registers the objects of this project."""
