@@ -20,7 +20,7 @@ from placement_rpc import exception
 from placement_rpc.calls import RPC_VERSION, Calls, new_request_id, own_context
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.claim import Claim, ClaimList
-from placement_rpc.objects.fields import WholeNumber
+from placement_rpc.objects.fields import Uuid, WholeNumber
 from placement_rpc.objects.inventory import Inventory, InventoryList
 from placement_rpc.objects.resource_class import ResourceClass
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
@@ -175,18 +175,31 @@ class PlacementAPI(Calls):
 
     # -- claims -------------------------------------------------------------------------
 
-    def claim_allocations(self, context, claim, request_id=None, timeout=None):
+    def claim_allocations(self, context, claim, request_id=None, timeout=None, cast=False):
         """Let a consumer hold what the claim says, in place of what it held.
+
+        As a cast it returns when the request is safe and not when it is done: in a durable queue
+        whose broker has confirmed it, from where it is settled even if every process of the
+        service is killed meanwhile. Casts are settled in the order in which they were sent. The
+        outcome is told by ``allocation.create``, ``allocation.update`` or
+        ``allocation.claim.refused``, which carry the request's id, and by
+        :meth:`get_request_result`. ``timeout`` is for the sending alone.
 
         :param claim: :class:`placement_rpc.objects.claim.Claim`; its project and user are the
             context's where they are not set
-        :returns: :class:`placement_rpc.objects.claim.ClaimResult`
+        :param cast: bool
+        :returns: :class:`placement_rpc.objects.claim.ClaimResult`; of a cast, the request's id
         :raises CapacityExceeded: :raises ConstraintsViolated: :raises ConsumerConflict:
-        :raises ProviderNotFound: :raises ResourceClassNotFound: :raises RequestIdReused:
+        :raises ProviderNotFound: :raises ResourceClassNotFound: :raises RequestIdReused: all of
+            these not by a cast
         """
         context = own_context(context)
-        return self._change(context, "claim_allocations", request_id, timeout,
-                            claim=_owned(context, claim))
+        claim = _owned(context, claim)
+        if not cast:
+            return self._change(context, "claim_allocations", request_id, timeout, claim=claim)
+        # Nobody could be told later on.
+        claim.check(max_resources=float("inf"))
+        return self._cast(context, "claim_allocations", request_id, timeout, claim=claim)
 
     def claim_batch(self, context, claims, request_id=None, timeout=None):
         """Make many claims in one call, each accepted or refused on its own.
@@ -217,15 +230,21 @@ class PlacementAPI(Calls):
                             claim=_owned(context, claim))
 
     def release_allocations(self, context, consumer_uuid, consumer_generation=None,
-                            request_id=None, timeout=None):
+                            request_id=None, timeout=None, cast=False):
         """Give back everything that a consumer holds.
 
-        :returns: :class:`placement_rpc.objects.claim.ClaimResult`
+        :param cast: bool, as of :meth:`claim_allocations`
+        :returns: :class:`placement_rpc.objects.claim.ClaimResult`; of a cast, the request's id
         :raises ConsumerNotFound: when it holds nothing; :raises ConsumerConflict:
         """
-        return self._change(context, "release_allocations", request_id, timeout,
-                            consumer_uuid=consumer_uuid,
-                            consumer_generation=consumer_generation)
+        if not cast:
+            return self._change(context, "release_allocations", request_id, timeout,
+                                consumer_uuid=consumer_uuid,
+                                consumer_generation=consumer_generation)
+        return self._cast(
+            context, "release_allocations", request_id, timeout,
+            consumer_uuid=Uuid().coerce(None, "consumer_uuid", consumer_uuid),
+            consumer_generation=consumer_generation)
 
     def move_allocations(self, context, source_uuid, target_uuid, consumer_generation=None,
                          request_id=None, timeout=None):

@@ -119,6 +119,30 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
     def _do_dispatch(self, endpoint, method, ctxt, args):
         return self.invoke(method, ctxt, args)
 
+    def arguments(self, version, method, ctxt, args):
+        """What a message asks for, checked but not done.
+
+        :param version: str, of the contract, that the message was made in
+        :returns: tuple of :class:`placement_rpc.context.RequestContext` and dict of arguments
+        :raises PlacementException: when there is no such call, or it has other arguments
+        """
+        self._check_version(version, None)
+        self._check_method(method)
+        try:
+            return self._arguments(method, ctxt, args)
+        except RecursionError:
+            raise exception.InvalidInput(
+                what="args", reason="they are nested too deeply") from None
+
+    def _arguments(self, method, ctxt, args):
+        context = self.serializer.deserialize_context(ctxt)
+        if not isinstance(args, dict):
+            raise exception.InvalidInput(what="args", reason="they are not a mapping")
+        arguments = {name: self.serializer.deserialize_entity(context, value)
+                     for name, value in args.items()}
+        _check_arguments(getattr(self._endpoint, method).__func__, method, arguments)
+        return context, arguments
+
     def invoke(self, method, ctxt, args):
         """Run one call.
 
@@ -130,14 +154,8 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
         """
         try:
             self._check_method(method)
-            context = self.serializer.deserialize_context(ctxt)
-            if not isinstance(args, dict):
-                raise exception.InvalidInput(what="args", reason="they are not a mapping")
-            arguments = {name: self.serializer.deserialize_entity(context, value)
-                         for name, value in args.items()}
-            function = getattr(self._endpoint, method)
-            _check_arguments(function.__func__, method, arguments)
-            result = function(context, **arguments)
+            context, arguments = self._arguments(method, ctxt, args)
+            result = getattr(self._endpoint, method)(context, **arguments)
             return self.serializer.serialize_entity(context, result)
         except exception.PlacementException:
             raise

@@ -7,9 +7,10 @@ import uuid
 
 from oslo_context import context as oslo_context
 
-from placement_rpc import bus, callers, exception
+from placement_rpc import bus, callers, casts, exception, rabbit
 from placement_rpc import conf as configuration
 from placement_rpc.context import RequestContext
+from placement_rpc.objects.fields import RequestId
 
 RPC_VERSION = "1.0"
 
@@ -37,15 +38,20 @@ class Calls:
             if manager is None:
                 raise ValueError("the local transport needs a manager")
             self._caller = callers.LocalCaller(manager)
+            self._caster = casts.CallingCaster(self._caller)
         elif transport == "rpc":
             self._transport = bus.get_transport(self.conf, transport_url)
             self._caller = callers.RemoteCaller(
                 self._transport, RPC_VERSION, version_cap, options.max_concurrent_calls, topic)
+            broker = rabbit.Broker.of(self.conf, transport_url)
+            self._caster = casts.CallingCaster(self._caller) if broker is None else (
+                casts.QueueCaster(self.conf, broker, RPC_VERSION, topic))
         else:
             raise ValueError(f"transport is 'rpc' or 'local', not {transport!r}")
 
     def close(self):
         """Give back connections and threads."""
+        self._caster.close()
         self._caller.close()
         if self._transport is not None:
             # The library waits for a broker that is away, here too.
@@ -73,17 +79,34 @@ class Calls:
         return self._call(context, method, timeout,
                           request_id=request_id or new_request_id(), **arguments)
 
+    def _cast(self, context, method, request_id, timeout, **arguments):
+        """Have a change kept until it is made; :returns: str, the request's id"""
+        request_id = RequestId().coerce(None, "request_id", request_id or new_request_id())
+        context = own_context(context)
+        arguments["request_id"] = request_id
+        self._attempt(
+            lambda left: self._caster.cast(context, method, arguments, left),
+            method, self._seconds(timeout), request_id)
+        return request_id
+
     def _call(self, context, method, timeout, **arguments):
-        """Make attempts until one is answered or the time is over."""
         seconds = self._seconds(timeout)
         context = own_context(context)
         context.deadline = time.time() + seconds
+        return self._attempt(
+            lambda left: self._caller.call(context, method, arguments, left),
+            method, seconds, arguments.get("request_id"))
+
+    def _attempt(self, attempt, method, seconds, request_id):
+        """Make attempts until one is answered or the time is over.
+
+        :param attempt: callable of the seconds that this one has
+        """
         ends = time.monotonic() + seconds
         pause, last = _FIRST_PAUSE, None
         while (left := ends - time.monotonic()) > 0:
             try:
-                return self._caller.call(
-                    context, method, arguments, min(self._attempt_timeout, left))
+                return attempt(min(self._attempt_timeout, left))
             except exception.RequestExpired:
                 if last is None:
                     raise
@@ -98,7 +121,7 @@ class Calls:
             pause = min(pause * 2, _LONGEST_PAUSE)
         raise exception.DeadlineExceeded(
             method=method, seconds=round(seconds, 3), reason=last or "no attempt was made",
-            request_id=arguments.get("request_id"))
+            request_id=request_id)
 
 
 def own_context(context):

@@ -195,11 +195,31 @@ class Manager:
 
     # -- claims -------------------------------------------------------------------------
 
-    @exposed
-    def claim_allocations(self, context, claim, request_id):
+    def settlement(self, context, method, arguments):
+        """What a call that changes allocations asks for, not settled yet.
+
+        :param method: str, ``claim_allocations`` or ``release_allocations``
+        :param arguments: dict, as of the call
+        :returns: :class:`placement_rpc.objects.settlement.Settlement`
+        :raises InvalidInput: and its kin
+        """
+        return {"claim_allocations": self._claim, "release_allocations": self._release}[method](
+            context, **arguments)
+
+    def _claim(self, context, claim, request_id):
         _an(Claim, "claim", claim).check(self.conf.claims.max_resources)
         asked = Request.of(request_id, "claim_allocations", {"claim": claim})
-        return self._settle(ClaimSettlement(asked, claim, context.deadline))
+        return ClaimSettlement(asked, claim, context.deadline)
+
+    def _release(self, context, consumer_uuid, request_id, consumer_generation=None):
+        uuid = _uuid("consumer_uuid", consumer_uuid)
+        generation = _generation(consumer_generation)
+        asked = Request.of(request_id, "release_allocations", {"uuid": uuid, "at": generation})
+        return ReleaseSettlement(asked, uuid, generation, context.deadline)
+
+    @exposed
+    def claim_allocations(self, context, claim, request_id):
+        return self._settle(self._claim(context, claim, request_id))
 
     @exposed
     def claim_batch(self, context, claims, request_id):
@@ -221,10 +241,8 @@ class Manager:
 
     @exposed
     def release_allocations(self, context, consumer_uuid, request_id, consumer_generation=None):
-        uuid = _uuid("consumer_uuid", consumer_uuid)
-        generation = _generation(consumer_generation)
-        asked = Request.of(request_id, "release_allocations", {"uuid": uuid, "at": generation})
-        return self._settle(ReleaseSettlement(asked, uuid, generation, context.deadline))
+        return self._settle(self._release(
+            context, consumer_uuid, request_id, consumer_generation))
 
     @exposed
     def move_allocations(self, context, source_uuid, target_uuid, request_id,

@@ -7,18 +7,20 @@ import logging
 import os
 import socket
 import threading
+import time
 import uuid
 
 import cotyledon
 
 import placement_rpc
-from placement_rpc import bus, exception, manager
+from placement_rpc import bus, commands, exception, manager, rabbit
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.db.queries import bulk, events, requests, services
+from placement_rpc.db.queries import commands as command_attempts
 from placement_rpc.notifications.publishers import get_publisher
 from placement_rpc.notifications.relay import Relay
-from placement_rpc.objects import class_names
+from placement_rpc.objects import class_names, snapshot
 
 LOG = logging.getLogger(__name__)
 
@@ -44,7 +46,7 @@ class Conductor:
         self._housekeeping = threading.Thread(
             target=self._keep_house, name="housekeeping", daemon=True)
         self.database = self.manager = None
-        self._transport = self._server = self.relay = None
+        self._transport = self._server = self.relay = self._commands = None
 
     def start(self):
         """Open the store, check its schema, and begin to answer calls.
@@ -66,6 +68,11 @@ class Conductor:
         self._beat(started=True)
         self._server.begin()
         self.relay.start()
+        broker = rabbit.Broker.of(self.conf)
+        if broker is not None:
+            self._commands = commands.CommandConsumer(
+                self.conf, broker, self.manager, self._topic)
+            self._commands.start()
         self._housekeeping.start()
         LOG.info("Worker %s of %s answers calls", self._identity["worker"], self.host)
 
@@ -74,6 +81,8 @@ class Conductor:
         if self._server is not None:
             self._server.stop()
             self._server.wait()
+        if self._commands is not None:
+            self._commands.stop()
         if self.relay is not None:
             self.relay.stop()
         self._ended.set()
@@ -97,7 +106,7 @@ class Conductor:
             LOG.warning("The heartbeat row could not be removed: %s", error)
 
     def _keep_house(self):
-        """Write heartbeats and prune outcomes of old requests, until told to end."""
+        """Write heartbeats, prune what is old and take snapshots, until told to end."""
         since_pruned = 0
         interval = self.conf.conductor.report_interval
         while not self._ended.wait(interval):
@@ -107,6 +116,7 @@ class Conductor:
                 if since_pruned >= _PRUNE_EVERY:
                     since_pruned = 0
                     self._prune()
+                self._take_snapshot(interval)
             except exception.PlacementException as error:
                 LOG.warning("Housekeeping is put off: %s", error)
             except Exception:
@@ -115,11 +125,23 @@ class Conductor:
     def _prune(self):
         for prune, retention in (
                 (requests.prune, self.conf.claims.request_retention),
+                (command_attempts.prune, self.conf.claims.request_retention),
                 (events.prune, self.conf.notifications.retention)):
             before = bulk.now() - datetime.timedelta(seconds=retention)
             while not self._ended.is_set() and self.database.write(
                     functools.partial(prune, before=before), "prune"):
                 LOG.debug("Pruned what is older than %s", before)
+
+
+    def _take_snapshot(self, seconds):
+        """Carry on the snapshot that is due, for some seconds; leaves the store as much time."""
+        period = self.conf.notifications.snapshot_period
+        ends = time.monotonic() + seconds
+        while period and time.monotonic() < ends:
+            began = time.monotonic()
+            if snapshot.go_on(self.database, period) is None or self._ended.wait(
+                    time.monotonic() - began):
+                return
 
 
 class ConductorWorker(cotyledon.Service):

@@ -33,10 +33,10 @@ def _start(text):
     return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
 
 
-def run(url, stream, options):
+def run(broker, stream, options):
     """Print events until there is a reason to end.
 
-    :param url: str, the broker
+    :param broker: :class:`placement_rpc.rabbit.Broker`
     :param stream: str, the stream's name
     :param options: the parsed arguments
     :returns: int, the exit code
@@ -45,7 +45,7 @@ def run(url, stream, options):
     if style == "auto":
         style = "table" if sys.stdout.isatty() else "json"
     show = {"table": _Table(), "json": _print_json, "cloudevents": _print_cloud_event}[style]
-    reader = listener.StreamReader(url, stream, options.start)
+    reader = listener.StreamReader(broker, stream, options.start)
     left = options.count
     try:
         for event in reader.events(options.idle):
@@ -96,7 +96,7 @@ class _Table:
             self._console.print(f"{'position':>10}  {'time':<15}  {'event':<34}  what",
                                 style="bold")
         colour = _COLOURS.get(event.event_type.rpartition(".")[2], "cyan")
-        at = datetime.datetime.fromisoformat(event.occurred_at).astimezone()
+        at = event.time.astimezone()
         self._console.print(
             f"{event.position:>10}  {at:%H:%M:%S.%f}  [{colour}]{event.event_type:<34}[/{colour}]"
             f"  {rich.markup.escape(_summary(event))}", highlight=False, soft_wrap=True)

@@ -8,14 +8,27 @@ import time
 import rich.progress
 
 import placement_rpc
-from placement_rpc import api, exception, manager
+from placement_rpc import api, exception, manager, rabbit
 from placement_rpc import conf as configuration
-from placement_rpc.cmd import listen, mistakes, output, standalone, state_file
+from placement_rpc.cmd import (
+    listen,
+    mistakes,
+    output,
+    standalone,
+    state_file,
+    usage_report,
+)
 from placement_rpc.db import api as db
 from placement_rpc.objects import plain
 
 # The exit code where nobody answers; 1 is any other mistake, and argparse's is 2.
 _UNREACHABLE = 3
+
+
+# What works on events, and makes no call.
+_OF_EVENTS = {"listen": listen, "usage-report": usage_report}
+_FORMATS = {"listen": ("auto", "table", "json", "cloudevents"),
+            "usage-report": usage_report.FORMATS}
 
 
 def _ping(client, options):
@@ -83,14 +96,15 @@ def _parser():
             ("providers", _providers, "list resource providers"),
             ("usages", _usages, "show what is used of what"),
             ("services", _services, "list the processes of the service and their versions"),
-            ("listen", None, "show events as they happen, or from a position or time on")):
+            ("listen", None, "show events as they happen, or from a position or time on"),
+            ("usage-report", None, "work out resource-hours from the events")):
         command = commands.add_parser(name, help=text, description=text.capitalize())
         command.set_defaults(call=call)
-        formats = ("auto", "table", "json", *(("cloudevents",) if name == "listen" else ()))
-        command.add_argument("--format", choices=formats, default="auto",
+        command.add_argument("--format", choices=_FORMATS.get(name, ("auto", "table", "json")),
+                             default="auto",
                              help="auto is a table on a terminal and JSON elsewhere")
-        if name == "listen":
-            listen.add_arguments(command)
+        if name in _OF_EVENTS:
+            _OF_EVENTS[name].add_arguments(command)
             continue
         command.add_argument("--timeout", type=float, default=10, metavar="SECONDS",
                              help="how long to wait in all (default: 10)")
@@ -121,10 +135,21 @@ def _call(options, conf):
                 reason="its bus is inside its own process; start it with 'make run BUS=rabbit', "
                        "or read its store with --local")
     if options.command == "listen":
-        return listen.run(url, conf.notifications.stream, options)
+        return listen.run(_broker(conf, url), conf.notifications.stream, options)
+    if options.command == "usage-report":
+        return usage_report.from_stream(
+            _broker(conf, url), conf.notifications.stream, options,
+            2 * conf.notifications.snapshot_period)
     with api.PlacementAPI(conf=conf, transport_url=url) as client:
         options.call(client, options)
     return 0
+
+
+def _broker(conf, url):
+    broker = rabbit.Broker.of(conf, url)
+    if broker is None:
+        raise exception.ServiceUnavailable(reason="there is a stream of events on RabbitMQ alone")
+    return broker
 
 
 def _call_locally(options, conf, running):
@@ -134,6 +159,8 @@ def _call_locally(options, conf, running):
         raise exception.StoreUnavailable(reason="no database is configured")
     database = db.Database(conf)
     try:
+        if options.command == "usage-report":
+            return usage_report.from_store(database, options)
         with api.PlacementAPI("local", conf, manager=manager.Manager(conf, database)) as client:
             options.call(client, options)
     finally:

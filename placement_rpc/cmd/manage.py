@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-manage``: what operators do to the store."""
+"""``placement-rpc-manage``: what operators do to the store and the broker."""
 
 import argparse
-import datetime
 import sys
 
 from oslo_log import log
 
 from placement_rpc import conf as configuration
-from placement_rpc import exception
-from placement_rpc.cmd import mistakes, output
+from placement_rpc.cmd import (
+    manage_broker,
+    manage_letters,
+    manage_outbox,
+    mistakes,
+    state_file,
+)
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
-from placement_rpc.db.queries import bulk, events
 from placement_rpc.objects import class_names
 
+# These need no database.
+_OF_THE_BROKER = ("dead-letters", "broker")
 
-def _db_sync(database, _options):
+
+def _db_sync(database, _options, _conf):
     before = migration.current(database)
     after = migration.sync(database, class_names.STANDARD_IDS)
     print(f"The schema is at {after}" + (
@@ -24,7 +30,7 @@ def _db_sync(database, _options):
     return 0
 
 
-def _db_version(database, _options):
+def _db_version(database, _options, _conf):
     current, newest = migration.current(database), migration.newest()
     print(current or "empty")
     if current != newest:
@@ -34,79 +40,20 @@ def _db_version(database, _options):
     return 0
 
 
-def _outbox_status(database, options):
-    with database.reader() as tx:
-        status = events.status(tx)
-    oldest = status.pop("oldest_unsent")
-    status["unsent"] = status["last_position"] - status["published_position"] + (
-        status.pop("unpositioned"))
-    status["lag_seconds"] = round((bulk.now() - oldest).total_seconds(), 1) if oldest else 0.0
-    output.show([status], ["events", "oldest_kept", "last_position", "published_position",
-                           "unsent", "lag_seconds"], options.format)
-    return 0
-
-
-def _outbox_prune(database, options):
-    before = bulk.now() - datetime.timedelta(seconds=options.older_than)
-    total = 0
-    while pruned := database.write(lambda tx: events.prune(tx, before), "prune"):
-        total += pruned
-    print(f"Pruned {total} published events")
-    return 0
-
-
-def _outbox_replay(database, options):
-    def rewind(tx):
-        events.state(tx, lock=True)
-        status = events.status(tx)
-        position = options.position - 1 if options.position is not None else (
-            events.position_at(tx, options.since))
-        oldest = status["oldest_kept"]
-        if oldest is None or not oldest - 1 <= position <= status["published_position"]:
-            raise exception.InvalidInput(
-                what="position", reason=f"kept and published are {oldest or 'none'} to "
-                                        f"{status['published_position']}")
-        events.rewind(tx, position)
-        return status["published_position"] - position
-
-    print(f"{database.write(rewind, 'replay')} events are published again, under the ids and "
-          "positions they had")
-    return 0
-
-
-def _time(text):
-    """:returns: datetime in UTC without a zone, as the tables hold times"""
-    moment = datetime.datetime.fromisoformat(text)
-    return moment.astimezone(datetime.UTC).replace(tzinfo=None)
-
-
-def _add_outbox(groups):
-    commands = groups.add_parser("outbox", help="events on their way out").add_subparsers(
-        dest="command", required=True, metavar="COMMAND")
-    text = "show how far the relay has come, and how far it lags"
-    command = commands.add_parser("status", help=text, description=text.capitalize())
-    command.add_argument("--format", choices=("auto", "table", "json"), default="auto")
-    command.set_defaults(run=_outbox_status)
-    text = "delete published events that are old"
-    command = commands.add_parser("prune", help=text, description=text.capitalize())
-    command.add_argument("--older-than", type=int, required=True, metavar="SECONDS")
-    command.set_defaults(run=_outbox_prune)
-    text = "publish events again, from a position or a time on"
-    command = commands.add_parser("replay", help=text, description=text.capitalize())
-    start = command.add_mutually_exclusive_group(required=True)
-    start.add_argument("--position", type=int, metavar="N")
-    start.add_argument("--since", type=_time, metavar="TIME", help="ISO 8601; local without zone")
-    command.set_defaults(run=_outbox_replay)
-
-
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="placement-rpc-manage", description="Look after the store of placement_rpc.")
+        prog="placement-rpc-manage",
+        description="Look after the store and the broker of placement_rpc.")
     parser.add_argument("--config-file", action="append", metavar="PATH",
                         help="configuration file; may be given several times "
                              "(default: /etc/placement-rpc/placement-rpc.conf)")
     parser.add_argument("--database", metavar="URL",
                         help="SQLAlchemy URL, instead of [database] connection")
+    parser.add_argument("--transport-url", metavar="URL",
+                        help="the bus, instead of transport_url")
+    parser.add_argument("--state-dir", metavar="PATH",
+                        help="state directory of a standalone service, which is the one to look "
+                             "after where nothing is configured (default: ./state)")
     groups = parser.add_subparsers(dest="group", required=True, metavar="GROUP")
     commands = groups.add_parser("db", help="the database schema").add_subparsers(
         dest="command", required=True, metavar="COMMAND")
@@ -115,8 +62,19 @@ def _parser():
             ("version", _db_version, "print the schema's version; exits 1 when it is not the "
                                      "one that this release needs")):
         commands.add_parser(name, help=text, description=text.capitalize()).set_defaults(run=run)
-    _add_outbox(groups)
+    for group in (manage_outbox, manage_letters, manage_broker):
+        group.add_commands(groups)
     return parser
+
+
+def _look_for_standalone(options, conf):
+    """Take what is not configured from a service that runs in the state directory."""
+    running = state_file.read(options.state_dir or conf.standalone.state_dir) or {}
+    if running and not conf.database.connection:
+        conf.set_override("connection", running["database"], group="database")
+        if conf.transport_url == "rabbit://":
+            conf.set_override("transport_url", running["transport_url"])
+            conf.set_override("management_url", running.get("management_url"), group="queues")
 
 
 @mistakes.told("placement-rpc-manage")
@@ -125,14 +83,19 @@ def main(args=None):
     conf = configuration.new_config(config_files=options.config_file)
     if options.database:
         conf.set_override("connection", options.database, group="database")
+    if options.transport_url:
+        conf.set_override("transport_url", options.transport_url)
+    _look_for_standalone(options, conf)
     log.setup(conf, configuration.PROJECT)
+    if options.group in _OF_THE_BROKER:
+        return options.run(options, conf)
     if not conf.database.connection:
         print("placement-rpc-manage: no database is configured: set [database] connection or "
               "give --database", file=sys.stderr)
         return 2
     database = db.Database(conf)
     try:
-        return options.run(database, options)
+        return options.run(database, options, conf)
     finally:
         database.close()
 

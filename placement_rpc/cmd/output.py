@@ -23,7 +23,9 @@ def show(rows, columns, style, stream=None):
         json.dump(rows, stream, indent=2)
         print(file=stream)
         return
-    table = rich.table.Table(*(column.replace("_", " ") for column in columns))
+    # Folded rather than cut off: what is shown can be copied.
+    table = rich.table.Table(*(
+        rich.table.Column(column.replace("_", " "), overflow="fold") for column in columns))
     for row in rows:
         table.add_row(*(_cell(row.get(column)) for column in columns))
     rich.console.Console(file=stream).print(table)

@@ -55,7 +55,7 @@ def run(options, conf):
     log.setup(conf, configuration.PROJECT)
     with contextlib.ExitStack() as stack:
         try:
-            url = _bus_url(options, conf, stack)
+            url, management_url = _bus_url(options, stack)
             conf.set_override("transport_url", url)
             service.prepare_store(conf)
             conductor = service.Conductor(conf, binary="placement-rpc-standalone")
@@ -64,7 +64,8 @@ def run(options, conf):
         except exception.PlacementException as error:
             print(f"placement-rpc: {error}", file=sys.stderr)
             return 1
-        state_file.write(state_dir, transport_url=url, database=conf.database.connection)
+        state_file.write(state_dir, transport_url=url, database=conf.database.connection,
+                         management_url=management_url)
         stack.callback(state_file.remove, state_dir)
         _say_what_runs(conf, url, state_dir)
         ended.wait()
@@ -73,19 +74,22 @@ def run(options, conf):
     return 0
 
 
-def _bus_url(options, conf, stack):
+def _bus_url(options, stack):
+    """:returns: the addresses of the bus, and of its management interface where that is known"""
     if options.transport_url:
-        return options.transport_url
+        return options.transport_url, None
     if options.bus == "rabbit":
         print("Starting a private RabbitMQ, which takes some seconds ...", flush=True)
-        return stack.enter_context(private_broker()).url
-    return IN_PROCESS
+        broker = stack.enter_context(private_broker())
+        return broker.url, (f"http://{broker.username}:{broker.password}@127.0.0.1:"
+                            f"{broker.management_port}")
+    return IN_PROCESS, None
 
 
 def private_broker():
     """A RabbitMQ that belongs to this process alone.
 
-    :returns: a fixture with the attribute ``url``
+    :returns: :class:`placement_rpc.testing.servers.RabbitMQ`, with its management interface
     :raises ServiceUnavailable: when what it takes is not installed
     """
     try:
@@ -97,7 +101,7 @@ def private_broker():
     if missing:
         raise exception.ServiceUnavailable(
             reason=f"a private broker needs {', '.join(missing)} installed")
-    return servers.RabbitMQ()
+    return servers.RabbitMQ(["rabbitmq_management"])
 
 
 def _say_what_runs(conf, url, state_dir):

@@ -36,4 +36,9 @@ OPTS = [
     cfg.IntOpt(
         "retention", default=7 * 86400, min=60,
         help="Seconds for which published events are kept in the store."),
+    cfg.IntOpt(
+        "snapshot_period", default=86400, min=0,
+        help="Seconds between two snapshots of all allocations (allocation.exists), from which a "
+             "listener can start that was not there before. A snapshot is an event for each "
+             "consumer: shorter than the stream's age, and no shorter than needed. 0 for none."),
 ]

@@ -201,3 +201,27 @@ relay_state = sa.Table(
     sa.Column("updated_at", _Time, nullable=False),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
+
+# One row: the snapshot of all allocations that is being taken, or was taken last.
+snapshot_state = sa.Table(
+    "snapshot_state", metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("snapshot_id", _Uuid, nullable=False),
+    sa.Column("begun_at", _Time, nullable=False),
+    sa.Column("ended_at", _Time, nullable=True),
+    # The consumer up to which it has come, and how many it has; consumers are in the order of
+    # their uuids.
+    sa.Column("last_consumer", _Uuid, nullable=False),
+    sa.Column("consumers", sa.BigInteger, nullable=False),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+# How often commands were tried that somebody may have died over.
+command_attempts = sa.Table(
+    "command_attempts", metadata,
+    sa.Column("command_id", _RequestId, primary_key=True),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("tried_at", _Time, nullable=False),
+    sa.Index("ix_command_attempts_tried_at", "tried_at"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)

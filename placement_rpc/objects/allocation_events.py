@@ -38,6 +38,24 @@ def tell(journal, change, providers, names):
             for id_, (previous, generation) in change.generations.items()])
 
 
+def exists(journal, consumer, held):
+    """Note what a consumer holds, in a snapshot.
+
+    :param consumer: row of uuid, project_id, user_id, generation
+    :param held: dict of provider uuid to its generation and a dict of class to amount
+    """
+    journal.add_plain(
+        "allocation.exists", AllocationPayload,
+        consumer_uuid=consumer.uuid, consumer_generation=consumer.generation,
+        previous_consumer_generation=consumer.generation,
+        project_id=consumer.project_id, user_id=consumer.user_id,
+        previous_project_id=consumer.project_id, previous_user_id=consumer.user_id,
+        providers=[
+            primitive(ProviderAllocation, provider_uuid=uuid, previous_generation=generation,
+                      generation=generation, before=amounts, after=amounts)
+            for uuid, (generation, amounts) in held.items()])
+
+
 def _by_provider(amounts, names):
     result = {}
     for (provider_id, class_id), amount in amounts.items():

@@ -123,9 +123,10 @@ class ProviderAllocation(base.PlacementObject):
 
 @base.PlacementObjectRegistry.register
 class AllocationPayload(EventPayload):
-    """``allocation.create``, ``.update``, ``.delete`` and the snapshots ``allocation.exists``.
+    """``allocation.create``, ``.update``, ``.delete`` and, in snapshots, ``allocation.exists``.
 
-    Generations of a consumer are 0 where it held or holds nothing.
+    Generations of a consumer are 0 where it held or holds nothing. In a snapshot nothing
+    changes: before and after are the same.
     """
 
     # Version 1.0: Initial version
@@ -140,6 +141,22 @@ class AllocationPayload(EventPayload):
         "previous_project_id": fields.field(fields.Text(255), nullable=True),
         "previous_user_id": fields.field(fields.Text(255), nullable=True),
         "providers": fields.ListOfObjectsField("ProviderAllocation"),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class SnapshotPayload(EventPayload):
+    """``allocation.snapshot.begin`` and ``.end``, around the ``allocation.exists`` of a snapshot.
+
+    ``consumers`` is how many of those there were; whoever has as many has the whole snapshot.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "snapshot_id": fields.field(fields.Uuid()),
+        "consumers": fields.field(_GENERATION),
     }
 
 

@@ -40,6 +40,7 @@ FINGERPRINTS = {
     "ResourceRequest": "1.0-1fe4fc350aa06bfce31648c06a73cb7d",
     "Service": "1.0-569c90a58852717534b11cb9ff1812f1",
     "ServiceList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
+    "SnapshotPayload": "1.0-ee6f3475c35fb00457d5ec1bf077f142",
     "Usage": "1.0-b4d5b8f104e655ccfda7c7f3006fe007",
     "UsageList": "1.0-0fa3485f83b067afcac438457aafb902",
 }

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether what the broker keeps for this service is durable, bounded and read.
+
+RabbitMQ keeps a queue that somebody once declared until somebody deletes it, and fills it with
+every event, read or not: an unread queue without a bound ends with the broker.
+"""
+
+import dataclasses
+import urllib.parse
+
+import requests
+
+from placement_rpc import command_queue, exception, rabbit
+from placement_rpc.notifications import envelope
+
+_TIMEOUT = 10
+_BOUNDS = ("max-length", "max-length-bytes", "message-ttl", "expires")
+_STREAM_BOUNDS = ("max-age", "max-length-bytes")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """A queue, and what is wrong with it.
+
+    ``kind`` is ``calls``, ``commands``, ``dead letters``, ``stream`` or ``listener``. ``trouble``
+    and ``mend`` are lists of str, in the same order; empty where all is well.
+    """
+
+    queue: str
+    kind: str
+    messages: int
+    consumers: int
+    trouble: list
+    mend: list
+
+
+class Management:
+    """The management interface of a broker.
+
+    :param url: str, as ``http://user:password@host:15672``
+    :param virtual_host: str
+    """
+
+    def __init__(self, url, virtual_host):
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise exception.InvalidInput(
+                what="management URL", reason="it looks like http://user:password@host:15672")
+        self._url = urllib.parse.urlunsplit(
+            (parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+        self._auth = tuple(urllib.parse.unquote(part or "guest")
+                           for part in (parts.username, parts.password))
+        self._virtual_host = urllib.parse.quote(virtual_host, safe="")
+
+    def get(self, *path):
+        """:returns: what the interface answers for the virtual host; None where there is none
+
+        :raises ServiceUnavailable: when it can not be asked
+        """
+        resource, *rest = (urllib.parse.quote(part, safe="") for part in path)
+        url = "/".join([self._url, "api", resource, self._virtual_host, *rest])
+        try:
+            answer = requests.get(url, auth=self._auth, timeout=_TIMEOUT)
+            if answer.status_code == 404:
+                return None
+            answer.raise_for_status()
+            return answer.json()
+        except (requests.RequestException, ValueError) as error:
+            status = getattr(getattr(error, "response", None), "status_code", None)
+            raise exception.ServiceUnavailable(
+                reason=f"the management interface at {self._url} did not answer as expected "
+                       f"({status or type(error).__name__}); it takes 'rabbitmq-plugins enable "
+                       "rabbitmq_management' and a user with the tag 'monitoring'") from None
+
+
+def check(conf, broker, management, topic, exchange):
+    """Look at every queue of this service and of its listeners.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    :param broker: :class:`placement_rpc.rabbit.Broker`
+    :param management: :class:`Management`
+    :param topic: str, where the service listens
+    :param exchange: str
+    :returns: list of :class:`Finding`
+    :raises ServiceUnavailable: when the broker can not be asked
+    """
+    kinds = _kinds(conf, management.get("bindings") or [], topic, exchange)
+    found = [queue for queue in management.get("queues") or [] if queue["name"] in kinds]
+    counts = _counts(broker, [queue["name"] for queue in found])
+    findings = [_look(queue, kinds[queue["name"]], *counts[queue["name"]])
+                for queue in found if queue["name"] in counts]
+    described = management.get("exchanges", exchange)
+    if described and not described["durable"]:
+        findings.append(Finding(
+            f"(exchange {exchange})", "exchange", 0, 0, ["not durable"],
+            ["stop what uses it, 'rabbitmqadmin delete exchange', and start it with "
+             "[oslo_messaging_rabbit] rabbit_quorum_queue = true everywhere"]))
+    return sorted(findings, key=lambda finding: (finding.kind, finding.queue))
+
+
+def _kinds(conf, bindings, topic, exchange):
+    """:returns: dict of queue to kind"""
+    events = f"{conf.notifications.topic}.{envelope.PRIORITY}"
+    kinds = {}
+    for binding in bindings:
+        if binding["source"] != exchange or binding["destination_type"] != "queue":
+            continue
+        key, name = binding["routing_key"], binding["destination"]
+        if key == topic or key.startswith(f"{topic}."):
+            kinds.setdefault(name, "calls")
+        elif key == events or "*" in key or "#" in key:
+            kinds[name] = "listener"
+    return kinds | {command_queue.name(topic): "commands", conf.notifications.stream: "stream",
+                    conf.queues.dead_letters: "dead letters"}
+
+
+def _counts(broker, names):
+    """:returns: dict of queue to its messages and consumers, as they are now"""
+    counts = {}
+    try:
+        connection = broker.connect()
+        try:
+            for name in names:
+                channel = connection.channel()
+                try:
+                    answer = channel.queue_declare(name, passive=True)
+                except rabbit.CHANNEL_FAILURES:
+                    # It is somebody's alone, or went away meanwhile.
+                    continue
+                counts[name] = answer.message_count, answer.consumer_count
+                channel.close()
+        finally:
+            rabbit.close(connection)
+    except rabbit.FAILURES as error:
+        raise exception.ServiceUnavailable(reason=f"{type(error).__name__}: {error}") from error
+    return counts
+
+
+def _look(queue, kind, messages, consumers):
+    limits = {key.removeprefix("x-") for key in queue.get("arguments") or {}}
+    limits.update(queue.get("effective_policy_definition") or {})
+    name, troubles = queue["name"], []
+    if not queue["durable"]:
+        troubles.append((
+            "not durable", f"set [oslo_messaging_rabbit] rabbit_quorum_queue = true in whoever "
+                           f"declares it, and 'rabbitmqctl delete_queue {name}'"))
+    if kind in ("listener", "stream") and not limits.intersection(
+            _STREAM_BOUNDS if kind == "stream" else _BOUNDS):
+        limit = '{"max-age":"7D"}' if kind == "stream" else (
+            '{"max-length":1000000,"message-ttl":604800000}')
+        troubles.append((
+            "unbounded", f"rabbitmqctl set_policy --apply-to queues bound-{name} '^{name}$' "
+                         f"'{limit}'"))
+    if kind == "listener" and messages and not consumers:
+        troubles.append((
+            "unread", f"start its listener, or 'rabbitmqctl delete_queue {name}'"))
+    if kind in ("calls", "commands") and not consumers:
+        troubles.append(("unread", "start a conductor"))
+    if kind == "dead letters" and messages:
+        troubles.append(("dead letters wait", "placement-rpc-manage dead-letters list"))
+    return Finding(name, kind, messages, consumers, [trouble for trouble, _ in troubles],
+                   [mend for _, mend in troubles])

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc-manage broker``: what the broker keeps for this service."""
+
+import dataclasses
+import sys
+import urllib.parse
+
+from placement_rpc import broker_check, bus, exception, rabbit
+from placement_rpc.cmd import output
+
+
+def add_commands(groups):
+    """:param groups: the sub-parsers of the program"""
+    commands = groups.add_parser("broker", help="queues, stream and exchange").add_subparsers(
+        dest="command", required=True, metavar="COMMAND")
+    text = "say which queues are unbounded, unread or not durable, and how to mend it"
+    command = commands.add_parser(
+        "check", help=text, description=text.capitalize() + ". Exits with 1 when there are any.")
+    command.add_argument(
+        "--management-url", metavar="URL",
+        help="RabbitMQ's management interface (default: [queues] management_url)")
+    command.add_argument("--format", choices=("auto", "table", "json"), default="auto")
+    command.set_defaults(run=_check)
+
+
+def _check(options, conf):
+    broker = rabbit.Broker.of(conf)
+    if broker is None:
+        raise exception.InvalidInput(what="transport_url", reason="it is no RabbitMQ")
+    parts = urllib.parse.urlsplit(broker.urls[0])
+    user = parts.netloc.rpartition("@")[0]
+    url = options.management_url or conf.queues.management_url or (
+        f"http://{user}@{parts.netloc.rpartition('@')[2].rpartition(':')[0]}:15672")
+    management = broker_check.Management(
+        url, urllib.parse.unquote(parts.path.removeprefix("/")) or "/")
+    findings = broker_check.check(conf, broker, management, bus.TOPIC, bus.EXCHANGE)
+    rows = [dataclasses.asdict(finding) for finding in findings]
+    style = options.format
+    if style == "auto":
+        style = "table" if sys.stdout.isatty() else "json"
+    if style == "table":
+        rows = [{**row, "trouble": ", ".join(row["trouble"]) or "none",
+                 "mend": "; ".join(row["mend"])} for row in rows]
+    output.show(rows, ["queue", "kind", "messages", "consumers", "trouble", "mend"], style)
+    return 1 if any(finding.trouble for finding in findings) else 0

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc-manage outbox``: events on their way out."""
+
+import datetime
+import sys
+
+import rich.console
+import rich.progress
+
+from placement_rpc import bus, exception, rabbit
+from placement_rpc.cmd import output
+from placement_rpc.db.queries import bulk, events
+from placement_rpc.notifications.event import Event
+from placement_rpc.notifications.publishers import RabbitPublisher
+from placement_rpc.objects import snapshot
+
+_PAGE = 1000
+
+
+def add_commands(groups):
+    """:param groups: the sub-parsers of the program"""
+    commands = groups.add_parser("outbox", help="events on their way out").add_subparsers(
+        dest="command", required=True, metavar="COMMAND")
+    text = "show how far the relay has come, and how far it lags"
+    command = commands.add_parser("status", help=text, description=text.capitalize())
+    command.add_argument("--format", choices=("auto", "table", "json"), default="auto")
+    command.set_defaults(run=_status)
+    text = "delete published events that are old"
+    command = commands.add_parser("prune", help=text, description=text.capitalize())
+    command.add_argument("--older-than", type=int, required=True, metavar="SECONDS")
+    command.set_defaults(run=_prune)
+    text = "publish events again, from a position or a time on, or those of a provider"
+    command = commands.add_parser("replay", help=text, description=(
+        text.capitalize() + ". With --provider, by this process and at once; else by the relay."))
+    start = command.add_mutually_exclusive_group()
+    start.add_argument("--position", type=int, metavar="N")
+    start.add_argument("--since", type=_time, metavar="TIME", help="ISO 8601; local without zone")
+    command.add_argument("--provider", metavar="UUID",
+                         help="only the events that are about this provider")
+    command.set_defaults(run=_replay)
+    text = "take a snapshot of all allocations now"
+    command = commands.add_parser("snapshot", help=text, description=text.capitalize())
+    command.set_defaults(run=_snapshot)
+
+
+def _time(text):
+    """:returns: datetime in UTC without a zone, as the tables hold times"""
+    moment = datetime.datetime.fromisoformat(text)
+    return moment.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+def _status(database, options, _conf):
+    with database.reader() as tx:
+        status = events.status(tx)
+    oldest = status.pop("oldest_unsent")
+    status["unsent"] = status["last_position"] - status["published_position"] + (
+        status.pop("unpositioned"))
+    status["lag_seconds"] = round((bulk.now() - oldest).total_seconds(), 1) if oldest else 0.0
+    output.show([status], ["events", "oldest_kept", "last_position", "published_position",
+                           "unsent", "lag_seconds"], options.format)
+    return 0
+
+
+def _prune(database, options, _conf):
+    before = bulk.now() - datetime.timedelta(seconds=options.older_than)
+    total = 0
+    while pruned := database.write(lambda tx: events.prune(tx, before), "prune"):
+        total += pruned
+    print(f"Pruned {total} published events")
+    return 0
+
+
+def _replay(database, options, conf):
+    if options.provider:
+        count = _replay_provider(database, options, conf)
+    elif options.position is None and options.since is None:
+        raise exception.InvalidInput(
+            what="replay", reason="give --position, --since or --provider")
+    else:
+        count = database.write(lambda tx: _rewind(tx, options), "replay")
+    print(f"{count} events are published again, under the ids and positions they had")
+    return 0
+
+
+def _rewind(tx, options):
+    """:returns: int, how many events the relay publishes again"""
+    events.state(tx, lock=True)
+    status = events.status(tx)
+    position = _before(tx, options)
+    oldest = status["oldest_kept"]
+    if oldest is None or not oldest - 1 <= position <= status["published_position"]:
+        raise exception.InvalidInput(
+            what="position", reason=f"kept and published are {oldest or 'none'} to "
+                                    f"{status['published_position']}")
+    events.rewind(tx, position)
+    return status["published_position"] - position
+
+
+def _before(tx, options):
+    """:returns: int, the position after which to begin"""
+    if options.position is not None:
+        return options.position - 1
+    return events.position_at(tx, options.since) if options.since else 0
+
+
+def _replay_provider(database, options, conf):
+    """:returns: int, how many events were published again"""
+    broker = rabbit.Broker.of(conf)
+    if broker is None:
+        raise exception.InvalidInput(
+            what="transport_url", reason="a provider's events are published again on RabbitMQ "
+                                         "alone")
+    with database.reader() as tx:
+        position, last = _before(tx, options), events.status(tx)["published_position"]
+    publisher = RabbitPublisher(conf, broker, bus.EXCHANGE)
+    count, wanted = 0, options.provider.lower()
+    try:
+        with _progress() as progress:
+            task = progress.add_task("Looking for events", total=max(0, last - position))
+            while position < last:
+                with database.reader() as tx:
+                    rows = events.after(tx, position, _PAGE)
+                # What the relay has yet to publish comes by itself.
+                about = [row for row in rows if row.position <= last
+                         and wanted in row.payload and wanted in Event.of_row(row).providers]
+                if about:
+                    publisher.publish(about)
+                    count += len(about)
+                if not rows:
+                    break
+                progress.advance(task, rows[-1].position - position)
+                position = rows[-1].position
+    except rabbit.Unconfirmed as error:
+        raise exception.ServiceUnavailable(
+            reason=f"{count} events were published again, and then no more: {error}") from error
+    finally:
+        publisher.close()
+    return count
+
+
+def _progress():
+    return rich.progress.Progress(
+        console=rich.console.Console(stderr=True), transient=True,
+        disable=not sys.stderr.isatty())
+
+
+def _snapshot(database, _options, _conf):
+    snapshot.begin(database)
+    consumers = 0
+    with _progress() as progress:
+        task = progress.add_task("Taking a snapshot", total=None)
+        while (done := snapshot.go_on(database)) is not None:
+            consumers = done
+            progress.update(task, completed=consumers)
+    print(f"Told what {consumers} consumers hold")
+    return 0

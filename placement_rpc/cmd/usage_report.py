@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc usage-report``: resource-hours, from the events alone."""
+
+import collections
+import csv
+import dataclasses
+import datetime
+import json
+import sys
+
+import rich.console
+import rich.markup
+import rich.progress
+import rich.table
+
+from placement_rpc import exception
+from placement_rpc.db.queries import events as outbox
+from placement_rpc.notifications.event import Event
+from placement_rpc.notifications.stream import StreamReader
+from placement_rpc.notifications.usage import UsageAccount
+
+FORMATS = ("auto", "table", "csv", "json")
+_COLUMNS = ("project_id", "user_id", "resource_class", "provider_uuid", "resource_hours", "held")
+_PAGE = 1000
+
+
+def add_arguments(parser):
+    parser.add_argument("--from", dest="begin", type=_time, required=True, metavar="TIME",
+                        help="ISO 8601; local time where it has no zone")
+    parser.add_argument("--to", dest="end", type=_time, metavar="TIME", help="(default: now)")
+    parser.add_argument("--project", metavar="ID", help="only of this project")
+    parser.add_argument("--resource-class", metavar="CLASS", help="only of this class")
+    parser.add_argument("--allow-incomplete", action="store_true",
+                        help="report even where events are missing that it takes")
+
+
+def _time(text):
+    return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
+
+
+def from_stream(broker, stream, options, look_back):
+    """Report from the stream.
+
+    :param broker: :class:`placement_rpc.rabbit.Broker`
+    :param look_back: float, seconds before the time within which a snapshot can be expected
+    :returns: int, the exit code
+    """
+    end = StreamReader(broker, stream).last_offset()
+    # From a snapshot of before the time, and only without one from the very first event.
+    for start in (options.begin - datetime.timedelta(seconds=look_back), 1):
+        account = _account(options)
+        reader = StreamReader(broker, stream, start, on_gap=_told_by_the_account)
+        if end is not None:
+            _apply(account, reader.events(end=end))
+        if account.complete:
+            break
+    return _report(account, options)
+
+
+def _told_by_the_account(_expected, _found):
+    """Whether a gap matters depends on where it is."""
+
+
+def from_store(database, options):
+    """Report from the outbox, where the service keeps its events.
+
+    :param database: :class:`placement_rpc.db.api.Database`
+    :returns: int, the exit code
+    """
+    account = _account(options)
+    _apply(account, stored(database))
+    return _report(account, options)
+
+
+def stored(database, position=0):
+    """:returns: generator of :class:`Event`, what the outbox has after a position"""
+    while True:
+        with database.reader() as tx:
+            rows = outbox.after(tx, position, _PAGE)
+        yield from map(Event.of_row, rows)
+        if not rows:
+            return
+        position = rows[-1].position
+
+
+def _account(options):
+    now = datetime.datetime.now(datetime.UTC)
+    end = min(options.end or now, now)
+    if options.begin >= end:
+        raise exception.InvalidInput(what="time", reason="it ends before it begins, or is to come")
+    return UsageAccount(options.begin, end)
+
+
+def _apply(account, events):
+    for event in rich.progress.track(
+            events, "Reading events", transient=True, disable=not sys.stderr.isatty(),
+            console=rich.console.Console(stderr=True)):
+        account.apply(event)
+
+
+def _report(account, options):
+    if not account.complete:
+        words = ("the events that are left are not enough to know all that was held: none of "
+                 "them is the first one, and no whole snapshot began before the time")
+        if not options.allow_incomplete:
+            print(f"placement-rpc: {words}", file=sys.stderr)
+            return 1
+        print(f"placement-rpc: incomplete: {words}", file=sys.stderr)
+    lines = [dataclasses.asdict(line) for line in account.lines()
+             if options.project in (None, line.project_id)
+             and options.resource_class in (None, line.resource_class)]
+    style = options.format
+    if style == "auto":
+        style = "table" if sys.stdout.isatty() else "json"
+    {"table": _print_table, "csv": _print_csv, "json": _print_json}[style](account, lines)
+    return 0
+
+
+def _print_json(account, lines):
+    json.dump({
+        "from": account.begin.isoformat(), "to": account.end.isoformat(),
+        "position": account.position, "complete": account.complete,
+        "lines": [{**line, "resource_hours": round(float(line["resource_hours"]), 6)}
+                  for line in lines]}, sys.stdout, indent=2)
+    print()
+
+
+def _print_csv(_account, lines):
+    writer = csv.DictWriter(sys.stdout, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for line in lines:
+        writer.writerow({**line, "resource_hours": f"{line['resource_hours']:.6f}"})
+
+
+def _print_table(account, lines):
+    table = rich.table.Table(
+        title=f"{account.begin:%Y-%m-%d %H:%M:%S} to {account.end:%Y-%m-%d %H:%M:%S} UTC")
+    for column in _COLUMNS:
+        table.add_column(column.replace("_", " "), overflow="fold",
+                         justify="right" if column in ("resource_hours", "held") else "left")
+    totals = collections.defaultdict(lambda: [0, 0])
+    for line in lines:
+        table.add_row(*(rich.markup.escape(str(line[column])) for column in _COLUMNS[:4]),
+                      f"{line['resource_hours']:,.3f}", f"{line['held']:,}")
+        total = totals[line["resource_class"]]
+        total[0] += line["resource_hours"]
+        total[1] += line["held"]
+    table.add_section()
+    for name, (hours, held) in sorted(totals.items()):
+        table.add_row("all", "", rich.markup.escape(name), "", f"{hours:,.3f}", f"{held:,}",
+                      style="bold")
+    rich.console.Console().print(table)

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RabbitMQ itself, for what oslo.messaging has not: confirms, limits of queues, streams.
+
+kombu is the library below oslo.messaging; the connections here are made from the same options.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import itertools
+import logging
+import ssl
+import time
+
+import amqp
+import kombu
+import oslo_messaging
+from amqp import exceptions as amqp_exceptions
+from kombu import exceptions as kombu_exceptions
+from kombu.utils import url as kombu_url
+from oslo_utils import netutils
+
+LOG = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT = 5
+HEARTBEAT = 30
+# A broker that does not confirm for so long is as good as away.
+CONFIRM_TIMEOUT = 30
+
+#: How many messages a process takes from a queue before it has acknowledged any.
+WINDOW = 200
+
+#: What a connection or a channel may end with. Which of these can be recovered from matters to
+#: nobody who starts anew.
+FAILURES = (amqp_exceptions.AMQPError, kombu_exceptions.KombuError, OSError)
+
+
+#: What ends a channel and leaves its connection open.
+CHANNEL_FAILURES = (amqp_exceptions.ChannelError,)
+
+
+class Unconfirmed(Exception):
+    """The broker is away, or did not take everything: all of it has to be sent again."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Broker:
+    """How a broker is reached.
+
+    :param urls: tuple of str, kombu URLs of its nodes, tried in turn
+    :param login_method: str, as ``[oslo_messaging_rabbit] rabbit_login_method``
+    :param tls: False, or what kombu takes as ``ssl``
+    """
+
+    urls: tuple
+    login_method: str = "AMQPLAIN"
+    tls: object = False
+
+    @classmethod
+    def of(cls, conf, url=None):
+        """The broker of a configuration.
+
+        :param conf: :class:`oslo_config.cfg.ConfigOpts`
+        :param url: str, instead of the configured ``transport_url``
+        :returns: :class:`Broker`; None where the bus is no RabbitMQ
+        """
+        parsed = oslo_messaging.TransportURL.parse(conf, url)
+        if parsed.transport not in ("rabbit", "kombu"):
+            return None
+        hosts = parsed.hosts or [
+            oslo_messaging.TransportHost("localhost", 5672, "guest", "guest")]
+        options = conf.oslo_messaging_rabbit
+        return cls(
+            tuple(f"amqp://{kombu_url.quote(host.username or 'guest')}:"
+                  f"{kombu_url.quote(host.password or 'guest')}@"
+                  f"{netutils.escape_ipv6(host.hostname)}:{host.port or 5672}/"
+                  f"{kombu_url.quote(parsed.virtual_host or '/')}" for host in hosts),
+            options.rabbit_login_method, _tls(options))
+
+    @classmethod
+    def at(cls, broker):
+        """:param broker: :class:`Broker`, or str as ``rabbit://user:password@host:port/``"""
+        return broker if isinstance(broker, cls) else cls(
+            (broker.replace("rabbit:", "amqp:", 1),))
+
+    def connect(self):
+        """:returns: an open :class:`kombu.Connection`; :raises: one of :data:`FAILURES`"""
+        connection = kombu.Connection(
+            list(self.urls), connect_timeout=CONNECT_TIMEOUT, heartbeat=HEARTBEAT,
+            login_method=self.login_method, ssl=self.tls)
+        connection.ensure_connection(
+            max_retries=len(self.urls), interval_start=0, interval_step=0,
+            timeout=CONNECT_TIMEOUT)
+        return connection
+
+
+def _tls(options):
+    """What the RPC transport does, given the same options."""
+    if not options.ssl:
+        return False
+    if not options.ssl_ca_file:
+        return {"cert_reqs": ssl.CERT_NONE}
+    chosen = {"ca_certs": options.ssl_ca_file, "certfile": options.ssl_cert_file,
+              "keyfile": options.ssl_key_file}
+    return {name: value for name, value in chosen.items() if value} or True
+
+
+def close(connection):
+    """Close a connection that may be broken."""
+    with contextlib.suppress(*FAILURES):
+        connection.release()
+
+
+def drop(connection):
+    """Close a connection that may be broken, without a word to the broker."""
+    if connection is not None and connection.connected:
+        connection.connection.collect()
+
+
+def wait(connection, seconds):
+    """Let callbacks of a connection run as messages come, for so many seconds at the most."""
+    with contextlib.suppress(TimeoutError):
+        connection.drain_events(timeout=seconds)
+    connection.heartbeat_check()
+
+
+def declare(connection, queue, arguments):
+    """Make sure that a durable queue is there.
+
+    The limits of a queue that exists are not changed by this; a policy of the broker does.
+
+    :param arguments: dict, as RabbitMQ names them (``x-queue-type`` and others)
+    """
+    channel = connection.channel()
+    try:
+        channel.queue_declare(queue, durable=True, auto_delete=False, arguments=arguments)
+        channel.close()
+    except amqp_exceptions.PreconditionFailed as error:
+        LOG.warning("Queue %s keeps the limits that it was made with: %s", queue, error)
+
+
+class ConfirmedChannel:
+    """Publishes many messages, and then waits until the broker has confirmed all of them.
+
+    What reaches no queue counts as not taken.
+
+    :param connection: an open :class:`kombu.Connection`
+    """
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.channel = connection.channel()
+        self.channel.confirm_select()
+        self.channel.events["basic_ack"].add(self._confirmed)
+        self.channel.events["basic_nack"].add(self._nacked)
+        self.channel.events["basic_return"].add(self._returned)
+        self._tags = itertools.count(1)
+        self._unconfirmed = set()
+        self._refused = None
+
+    def send(self, body, exchange, routing_key, message_id, headers=None):
+        """Publish a durable message of JSON.
+
+        :param body: str or bytes
+        :param message_id: str; None for none
+        :param headers: dict of what else travels beside it
+        """
+        self._unconfirmed.add(next(self._tags))
+        properties = {"message_id": message_id} if message_id else {}
+        self.channel.basic_publish(
+            amqp.Message(body, delivery_mode=2, content_type="application/json",
+                         content_encoding="utf-8", application_headers=headers or {},
+                         **properties),
+            exchange=exchange, routing_key=routing_key, mandatory=True)
+
+    def settle(self, timeout=CONFIRM_TIMEOUT, still=lambda: None):
+        """Wait until everything that was sent is confirmed.
+
+        :param timeout: float, seconds
+        :param still: callable that is called while it waits; what it raises ends the waiting
+        :raises Unconfirmed: and nothing is known of any message
+        """
+        deadline = time.monotonic() + timeout
+        while self._unconfirmed and not self._refused:
+            still()
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Unconfirmed(f"no confirm within {timeout:.0f} s")
+            with contextlib.suppress(TimeoutError):
+                self.connection.drain_events(timeout=min(0.5, left))
+        if self._refused:
+            refused, self._refused = self._refused, None
+            raise Unconfirmed(refused)
+
+    def _confirmed(self, tag, multiple):
+        if multiple:
+            self._unconfirmed = {each for each in self._unconfirmed if each > tag}
+        else:
+            self._unconfirmed.discard(tag)
+
+    def _nacked(self, tag, multiple):
+        self._confirmed(tag, multiple)
+        self._refused = "the broker refused a message"
+
+    def _returned(self, *_arguments):
+        self._refused = "a message reached no queue"
+
+
+class Intake:
+    """Takes in messages of a queue, several at a time.
+
+    What a process held that died is delivered again, in the order that it had: as long as
+    nobody holds more than :data:`WINDOW` messages, and nobody less. A quorum queue puts what
+    comes back a second time behind the rest of what came back.
+
+    :param connection: an open :class:`kombu.Connection`
+    """
+
+    def __init__(self, connection, queue):
+        self._connection = connection
+        self._messages = collections.deque()
+        self._channel = connection.channel()
+        self._channel.basic_qos(0, WINDOW, False)
+        self._channel.basic_consume(queue, callback=self._messages.append)
+
+    def receive(self, seconds, most=WINDOW):
+        """Wait for messages.
+
+        :param seconds: float, how long to wait when there are none
+        :param most: int, how many messages at the most
+        :returns: list of messages
+        """
+        with contextlib.suppress(TimeoutError):
+            if not self._messages:
+                self._connection.drain_events(timeout=seconds)
+            while len(self._messages) < most:
+                self._connection.drain_events(timeout=0.001)
+        self._connection.heartbeat_check()
+        return [self._messages.popleft() for _ in range(min(most, len(self._messages)))]
+
+    def acknowledge(self, message):
+        """Acknowledge a message and all that were received before it."""
+        self._channel.basic_ack(message.delivery_tag, multiple=True)
+
+
+def deliveries(message):
+    """:returns: int, how often the broker delivered a message before"""
+    return (message.headers or {}).get("x-delivery-count", 0)

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Casts: as safe as calls, whatever dies before they are settled."""
+
+import json
+import threading
+import time
+
+import kombu
+
+from placement_rpc import command_queue, exception, rabbit
+from placement_rpc.db.queries import events
+from placement_rpc.notifications import dead_letters
+from placement_rpc.notifications.event import Event
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing import servers as private
+from tests import base, servers
+from tests.integration import processes
+
+
+class CommandTest(base.TestCase):
+
+    time_limit = 120
+
+    def setUp(self):
+        super().setUp()
+        self.broker = self.make_broker()
+        self.running = self.useFixture(placement_fixtures.RunningService(
+            transport_url=self.broker.url, placement_client__attempt_timeout=2,
+            queues__dead_letters=f"dead-{base.new_uuid()}", queues__commands_attempts=3,
+            notifications__stream=f"stream-{base.new_uuid()}"))
+        self.api, self.database = self.running.api, self.running.database
+        self.queue = command_queue.name(self.running.topic)
+        self.uuid = self.api.create_provider(None, "provider").uuid
+        self.api.set_inventory(None, self.uuid, [base.inventory("VCPU", 10)])
+
+    def make_broker(self):
+        return servers.rabbitmq()
+
+    def cast(self, allocations=None, consumer=None, **how):
+        return self.api.claim_allocations(
+            None, base.claim(allocations or {self.uuid: {"VCPU": 1}}, consumer), cast=True, **how)
+
+    def outcome(self, request_id, seconds=20):
+        """Wait for the outcome of a request; returns the result or raises the error."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self.api.get_request_result(None, request_id).result()
+            except exception.RequestNotFound:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.05)
+
+    def used(self):
+        return self.api.get_usages(None, self.uuid).objects[0].used
+
+    def letters(self, number=1, seconds=20):
+        """Wait for so many dead letters; returns them."""
+        letters = dead_letters.DeadLetters(
+            rabbit.Broker.at(self.broker.url), self.running.conf.queues)
+        deadline = time.monotonic() + seconds
+        while len(found := letters.letters()) < number:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.2)
+        self.assertEqual(number, len(found))
+        return found
+
+    def publish(self, body, **properties):
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            connection.Producer().publish(
+                body, routing_key=self.queue, content_type="application/json",
+                content_encoding="utf-8", **properties)
+
+    def events(self, event_type):
+        with self.database.reader() as tx:
+            return [event for event in map(Event.of_row, events.after(tx, 0, 1000))
+                    if event.event_type == event_type]
+
+
+class CastTest(CommandTest):
+
+    def test_a_cast_is_settled_and_told(self):
+        consumer = base.new_uuid()
+        request_id = self.cast(consumer=consumer, request_id="r1")
+        self.assertEqual("r1", request_id)
+        done = self.outcome(request_id)
+        self.assertEqual(({self.uuid: 2}, 1), (done.generations, done.consumer_generation))
+        request_id = self.api.release_allocations(None, consumer, cast=True)
+        self.assertEqual(0, self.outcome(request_id).consumer_generation)
+        self.assertEqual(0, self.used())
+
+    def test_a_refusal_is_told(self):
+        request_id = self.cast({self.uuid: {"VCPU": 11}})
+        self.assertRaises(exception.ClaimRefused, self.outcome, request_id)
+        deadline = time.monotonic() + 10
+        while not (refused := self.events("allocation.claim.refused")):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        self.assertEqual([request_id], [event.payload["request_id"] for event in refused])
+        request_id = self.api.release_allocations(None, base.new_uuid(), cast=True)
+        self.assertRaises(exception.ConsumerNotFound, self.outcome, request_id)
+
+    def test_the_same_cast_again_is_done_once(self):
+        consumer = base.new_uuid()
+        for _ in range(5):
+            self.cast(consumer=consumer, request_id="again")
+        last = self.cast()
+        self.outcome(last)
+        self.assertEqual((2, 2), (self.used(), len(self.events("allocation.create"))))
+
+    def test_they_are_settled_in_the_order_in_which_they_were_sent(self):
+        consumer, requests = base.new_uuid(), []
+        for number in range(40):
+            requests.append(self.cast({self.uuid: {"VCPU": 1 + number % 3}}, consumer))
+            requests.append(self.api.release_allocations(None, consumer, cast=True))
+        for request_id in requests:
+            self.outcome(request_id)
+        generations = [next(iter(self.outcome(request_id).generations.values()))
+                       for request_id in requests]
+        self.assertEqual(list(range(2, 82)), generations)
+
+    def test_bad_input_is_an_error_at_once_and_nothing_is_sent(self):
+        self.assertRaises(exception.InvalidInput, self.cast, {self.uuid: {"VCPU": 0}})
+        claim = base.claim({self.uuid: {"VCPU": 1}})
+        del claim.allocations
+        self.assertRaises(exception.InvalidInput, self.api.claim_allocations, None, claim,
+                          cast=True)
+        self.assertRaises(exception.InvalidInput, self.cast, request_id="not an id")
+        self.assertRaises(exception.InvalidInput, self.api.release_allocations, None, "x",
+                          cast=True)
+
+    def test_what_can_not_be_understood_goes_to_the_dead_letters(self):
+        good = json.loads(command_queue.sealed("1.0", "release_allocations", {
+            "consumer_uuid": base.new_uuid(), "request_id": "r"}, {}))
+        bad = ["nonsense", "[]", "[" * 100_000, json.dumps({"method": "claim_allocations"}),
+               json.dumps({**good, "method": "delete_provider"}),
+               json.dumps({**good, "method": ["x"]}),
+               json.dumps({**good, "version": "2.0"}),
+               json.dumps({**good, "args": {"unknown": 1}}),
+               json.dumps({**good, "args": {**good["args"], "consumer_uuid": "x"}}),
+               json.dumps({**good, "context": 5})]
+        for body in bad:
+            self.publish(body)
+        self.outcome(self.cast())
+        letters = self.letters(len(bad))
+        self.assertEqual(set(bad), {letter.body for letter in letters})
+        self.assertEqual({self.queue}, {letter.queue for letter in letters})
+        self.assertEqual(len(bad), self.log.output.count("A command goes to the dead letters"))
+        self.assertEqual(len(bad), len({letter.letter_id for letter in letters}))
+
+    def test_another_request_under_the_same_id_goes_to_the_dead_letters(self):
+        self.outcome(self.cast(request_id="mine"))
+        self.cast({self.uuid: {"VCPU": 2}}, request_id="mine")
+        letter, = self.letters()
+        self.assertIn("placement.request.id_reused", letter.reason)
+        self.assertEqual(("mine", 1), (letter.letter_id, self.used()))
+
+    def test_one_that_always_fails_goes_to_the_dead_letters_and_takes_no_other_along(self):
+        poison = base.new_uuid()
+        commit = self.running.conductor.manager.group_commit
+        settle = commit._settle_batch
+
+        def fail(database, settlements):
+            if any(poison in each.consumers for each in settlements):
+                raise RuntimeError("a defect")
+            return settle(database, settlements)
+
+        commit._settle_batch = fail
+        requests = [self.cast() for _ in range(3)]
+        bad = self.cast(consumer=poison)
+        requests += [self.cast() for _ in range(3)]
+        for request_id in requests:
+            self.outcome(request_id)
+        letter, = self.letters()
+        self.assertEqual(bad, letter.letter_id)
+        self.assertIn("a defect", letter.reason)
+        # Once what was wrong is mended, an operator sends it again.
+        commit._settle_batch = settle
+        letters = dead_letters.DeadLetters(
+            rabbit.Broker.at(self.broker.url), self.running.conf.queues)
+        self.assertEqual([bad], [each.letter_id for each in letters.replay(lambda each: True)])
+        self.outcome(bad)
+        self.assertEqual([], letters.letters())
+
+    def test_many_at_once(self):
+        self.api.set_inventory(None, self.uuid, [base.inventory("VCPU", 10_000)])
+        requests = []
+
+        def cast():
+            for _ in range(50):
+                requests.append(self.cast())
+
+        threads = [threading.Thread(target=cast) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for request_id in requests:
+            self.outcome(request_id)
+        self.assertEqual(200, self.used())
+
+    def test_a_full_queue_refuses_and_drops_nothing(self):
+        self.running.conductor._commands.stop()
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            connection.channel().queue_delete(self.queue)
+        self.running.conf.set_override("commands_max_length", 5, group="queues")
+        sent = []
+        for _ in range(30):
+            try:
+                sent.append(self.cast(timeout=5))
+            except exception.DeadlineExceeded as error:
+                self.assertIn("refused", str(error))
+                break
+        else:
+            self.fail("nothing was refused")
+        self.start_commands()
+        for request_id in sent:
+            self.outcome(request_id)
+
+    def start_commands(self):
+        conductor = self.running.conductor
+        conductor._commands = type(conductor._commands)(
+            self.running.conf, rabbit.Broker.at(self.broker.url), conductor.manager,
+            self.running.topic)
+        conductor._commands.start()
+
+
+class FailureTest(CommandTest):
+    """What goes away while casts wait."""
+
+    def make_broker(self):
+        return self.useFixture(private.RabbitMQ())
+
+    def test_the_broker_is_restarted(self):
+        self.outcome(self.cast())
+        requests = []
+        for _ in range(2):
+            self.broker.restart()
+            requests.append(self.cast(timeout=40))
+        for request_id in requests:
+            self.outcome(request_id, 40)
+        self.assertEqual(3, self.used())
+
+    def test_the_broker_is_away(self):
+        self.outcome(self.cast())
+        self.broker.stop()
+        error = self.assertRaises(exception.DeadlineExceeded, self.cast, timeout=3)
+        self.assertEqual("placement.client.deadline_exceeded", error.code)
+        self.broker.start()
+        self.outcome(self.cast(timeout=40), 40)
+
+    def test_nobody_is_there_yet_and_the_broker_is_restarted(self):
+        self.running.conductor.stop()
+        requests = [self.cast() for _ in range(5)]
+        self.broker.restart()
+        conductor = type(self.running.conductor)(
+            self.running.conf, worker=5, topic=self.running.topic)
+        self.addCleanup(conductor.stop)
+        conductor.start()
+        self.addCleanup(setattr, self.running.conductor, "stop", lambda: None)
+        for request_id in requests:
+            self.outcome(request_id, 40)
+        self.assertEqual(5, self.used())
+
+    def test_the_answer_of_the_store_is_lost_after_the_commit(self):
+        """As if the process were killed between its commit and its acknowledgement."""
+        commit = self.running.conductor.manager.group_commit
+        settle, failures = commit._settle_batch, iter([True, True])
+
+        def lose(database, settlements):
+            answers = settle(database, settlements)
+            if next(failures, None):
+                raise exception.StoreUnavailable(reason="the answer was lost")
+            return answers
+
+        commit._settle_batch = lose
+        self.outcome(self.cast())
+        self.outcome(self.cast())
+        self.assertEqual(2, self.used())
+
+
+class StoreAwayTest(base.TestCase):
+
+    time_limit = 120
+
+    def test_casts_wait_for_the_store_however_often_it_goes_away(self):
+        server = self.useFixture(private.PostgreSQL(durable=True))
+        running = self.useFixture(placement_fixtures.RunningService(
+            transport_url=servers.rabbitmq().url, database_url=server.create_database(),
+            queues__dead_letters=f"dead-{base.new_uuid()}", queues__commands_attempts=2))
+        uuid = running.api.create_provider(None, "provider").uuid
+        running.api.set_inventory(None, uuid, [base.inventory("VCPU", 100)])
+        requests = []
+        for _ in range(4):
+            server.stop()
+            requests += [running.api.claim_allocations(
+                None, base.claim({uuid: {"VCPU": 1}}), cast=True) for _ in range(5)]
+            time.sleep(2)
+            server.start()
+        deadline = time.monotonic() + 40
+        while running.api.get_usages(None, uuid).objects[0].used < 20:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+        for request_id in requests:
+            running.api.get_request_result(None, request_id).result()
+
+
+class KilledTest(base.TestCase):
+
+    time_limit = 120
+
+    def test_conductors_are_killed_and_every_cast_is_settled_once(self):
+        broker = self.useFixture(private.RabbitMQ())
+        store = self.useFixture(placement_fixtures.Store(
+            servers.new_database("postgresql"), transport_url=broker.url))
+        conductors = [self.useFixture(processes.Conductor({
+            "DEFAULT": {"transport_url": broker.url},
+            "database": {"connection": store.conf.database.connection},
+            "conductor": {"host": f"host{number}", "workers": 1}})) for number in range(2)]
+        client = placement_fixtures.api.PlacementAPI(conf=store.conf)
+        self.addCleanup(client.close)
+        client.ping(None, timeout=60)
+        uuid = client.create_provider(None, "provider").uuid
+        client.set_inventory(None, uuid, [base.inventory("VCPU", 100_000)])
+        requests = []
+        for round_ in range(4):
+            for _ in range(200):
+                requests.append(client.claim_allocations(
+                    None, base.claim({uuid: {"VCPU": 1}}), cast=True))
+            victim = conductors[round_ % 2]
+            victim.kill()
+            victim.start()
+        deadline = time.monotonic() + 60
+        while client.get_usages(None, uuid, timeout=30).objects[0].used < len(requests):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.2)
+        generations = sorted(
+            client.get_request_result(None, request_id).result().generations[uuid]
+            for request_id in requests)
+        self.assertEqual(list(range(2, len(requests) + 2)), generations)

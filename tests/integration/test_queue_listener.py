@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A billing program's queue: acknowledged after it was handled, and nothing lost on the way."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+
+import fixtures
+import kombu
+
+from placement_rpc import rabbit
+from placement_rpc.db.queries import events
+from placement_rpc.notifications import dead_letters, envelope, listener
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing import servers as private
+from tests import base, servers
+
+
+class QueueTest(base.TestCase):
+
+    time_limit = 120
+
+    def setUp(self):
+        super().setUp()
+        self.broker = self.make_broker()
+        name = base.new_uuid()
+        self.running = self.useFixture(placement_fixtures.RunningService(
+            transport_url=self.broker.url, notifications__topic=f"topic-{name}",
+            notifications__stream=f"stream-{name}", queues__dead_letters=f"dead-{name}",
+            queues__listener_attempts=3, placement_client__attempt_timeout=2))
+        self.conf, self.api = self.running.conf, self.running.api
+        self.queue = f"billing-{name}"
+        self.path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, "position")
+        self.seen, self.gaps = [], []
+
+    def make_broker(self):
+        return servers.rabbitmq()
+
+    def listener(self, handler=None, saved=True):
+        return listener.QueueListener(
+            self.conf, self.queue, handler or self.seen.append, broker=self.broker.url,
+            saved=listener.SavedPosition(self.path) if saved else None,
+            on_gap=lambda *gap: self.gaps.append(gap))
+
+    def listen(self, handler=None, saved=True, idle=1):
+        self.listener(handler, saved).run(idle)
+        return [event.position for event in self.seen]
+
+    def change(self, number, start=0):
+        """Make events: this many, and wait until they are published."""
+        for each in range(number):
+            self.api.create_provider(None, f"{start + each} {base.new_uuid()}")
+        deadline = time.monotonic() + 30
+        while True:
+            with self.running.database.reader() as tx:
+                status = events.status(tx)
+            if status["published_position"] == status["events"]:
+                return
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+
+    def rewind(self, position):
+        self.running.database.write(lambda tx: events.rewind(tx, position))
+        self.change(1)
+
+    def letters(self):
+        return dead_letters.DeadLetters(
+            rabbit.Broker.at(self.broker.url), self.conf.queues)
+
+    def publish(self, body):
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            connection.Producer().publish(
+                body, routing_key=self.queue, content_type="application/json",
+                content_encoding="utf-8")
+
+    def message(self, event_type="resource_provider.create", version="1.0", position=100, **data):
+        """A notification as another release of the service might send it."""
+        return json.dumps({"oslo.version": "2.0", "oslo.message": json.dumps({
+            "event_type": event_type, "payload": {
+                "placement_object.name": "X", "placement_object.version": version,
+                "placement_object.data": {
+                    "event_id": base.new_uuid(), "position": position,
+                    "occurred_at": "2026-11-21T10:00:00+00:00", **data}}})})
+
+
+class QueueListenerTest(QueueTest):
+
+    def test_what_comes_while_nobody_listens_is_kept(self):
+        self.assertEqual([], self.listen())
+        self.change(3)
+        self.assertEqual([1, 2, 3], self.listen())
+        self.change(2)
+        self.assertEqual([1, 2, 3, 4, 5], self.listen())
+        self.assertEqual([], self.gaps)
+        self.assertEqual(5, listener.SavedPosition(self.path).load()["position"])
+
+    def test_what_comes_again_is_dropped_also_after_a_restart(self):
+        self.listen()
+        self.change(3)
+        self.rewind(0)
+        self.assertEqual([1, 2, 3, 4], self.listen())
+        self.rewind(1)
+        self.assertEqual([1, 2, 3, 4, 5], self.listen())
+
+    def test_a_gap_is_told(self):
+        self.listen()
+        self.change(2)
+        self.running.database.write(lambda tx: tx.exec_driver_sql(
+            "UPDATE relay_state SET last_position = 7, published_position = 7"))
+        self.api.create_provider(None, "one more")
+        self.assertEqual([1, 2, 8], self.listen())
+        self.assertEqual([(3, 8)], self.gaps)
+
+    def test_an_event_that_fails_for_a_while_is_handled_in_its_turn(self):
+        self.listen()
+        self.change(3)
+        failures = iter([True, True])
+
+        def handle(event):
+            if event.position == 2 and next(failures, None):
+                raise RuntimeError("not yet")
+            self.seen.append(event)
+
+        self.assertEqual([1, 2, 3], self.listen(handle))
+        self.assertEqual([], self.letters().letters())
+
+    def test_a_poison_event_goes_to_the_dead_letters_and_comes_back_when_it_is_asked_for(self):
+        self.listen()
+        self.change(3)
+        poison, tries = {2}, []
+
+        def handle(event):
+            if event.position in poison:
+                tries.append(event.position)
+                raise RuntimeError("can not bill this")
+            self.seen.append(event)
+
+        self.assertEqual([1, 3], self.listen(handle))
+        self.assertEqual([2, 2, 2], tries)
+        letter, = self.letters().letters()
+        self.assertEqual(self.queue, letter.queue)
+        self.assertIn("can not bill this", letter.reason)
+        self.assertEqual(1, self.log.output.count("goes to the dead letters"))
+        poison.clear()
+        self.letters().replay(lambda each: True)
+        self.assertEqual([1, 3, 2], self.listen(handle))
+        self.assertEqual([], self.letters().letters())
+        self.assertEqual(3, listener.SavedPosition(self.path).load()["position"])
+
+    def test_foreign_messages_go_to_the_dead_letters(self):
+        self.listen()
+        bad = ["nonsense", "[]", "[" * 100_000, json.dumps({"oslo.message": "x"}),
+               self.message(position="five"), self.message(occurred_at="yesterday"),
+               self.message(event_type=["x"]), self.message(event_id=7),
+               self.message(version="2.0")]
+        for body in bad:
+            self.publish(body)
+        self.change(1)
+        self.assertEqual([1], self.listen())
+        letters = self.letters().letters()
+        self.assertEqual(bad, [letter.body for letter in letters])
+        self.assertIn("version 2.0", letters[-1].reason)
+        self.assertEqual(len(bad), self.log.output.count("goes to the dead letters"))
+
+    def test_a_later_minor_version_is_handled_and_an_unknown_type_passed_over(self):
+        self.listen()
+        self.publish(self.message("trait.create", position=1))
+        self.publish(self.message("trait.create", position=2))
+        self.publish(self.message(version="1.7", position=3, provider_uuid="x", novelty=5))
+        self.assertEqual([3], self.listen())
+        self.assertEqual(5, self.seen[0].payload["novelty"])
+        self.assertEqual(1, self.log.output.count("trait.create are not known"))
+        self.assertEqual([], self.letters().letters())
+
+    def test_the_queue_has_limits(self):
+        self.conf.set_override("listener_max_length", 3, group="queues")
+        self.listen()
+        self.change(8)
+        self.assertEqual([6, 7, 8], self.listen())
+        # What was dropped is in the stream, and nothing of it is a dead letter.
+        self.assertEqual([], self.letters().letters())
+
+    def test_it_can_be_told_to_stop_while_an_event_is_tried_again(self):
+        self.listen()
+        self.change(1)
+
+        def fail(event):
+            stopping.set()
+            raise RuntimeError("always")
+
+        stopping = threading.Event()
+        stubborn = self.listener(fail)
+        self.conf.set_override("listener_attempts", 1000, group="queues")
+        thread = threading.Thread(target=stubborn.run)
+        thread.start()
+        self.assertTrue(stopping.wait(10))
+        stubborn.stop()
+        thread.join(10)
+        self.assertFalse(thread.is_alive())
+        self.assertEqual([1], self.listen())
+
+    def test_another_one_takes_over(self):
+        first, second = self.listener(saved=False), self.listener(saved=False)
+        threads = [threading.Thread(target=each.run) for each in (first, second)]
+        self.addCleanup(second.stop)
+        for thread in threads:
+            thread.start()
+            time.sleep(0.5)
+        self.change(3)
+        first.stop()
+        threads[0].join()
+        self.change(3)
+        deadline = time.monotonic() + 20
+        while len(self.seen) < 6 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual([1, 2, 3, 4, 5, 6], [event.position for event in self.seen])
+        second.stop()
+        threads[1].join()
+
+
+_PROGRAM = """
+import os, sys
+from placement_rpc import conf as configuration
+from placement_rpc.notifications import listener
+
+url, queue, dead, topic, path, deadly = sys.argv[1:]
+
+def handle(event):
+    if event.position == int(deadly):
+        os.kill(os.getpid(), 9)
+    with open(path + ".handled", "a") as file:
+        print(event.position, file=file)
+
+conf = configuration.new_config(config_files=[], transport_url=url, queues__dead_letters=dead,
+                                notifications__topic=topic, queues__listener_attempts=3)
+listener.QueueListener(conf, queue, handle, saved=listener.SavedPosition(path)).run(idle=3)
+"""
+
+
+class KilledTest(QueueTest):
+
+    def program(self, deadly):
+        return subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", _PROGRAM, self.broker.url, self.queue,
+             self.conf.queues.dead_letters, self.conf.notifications.topic, str(self.path),
+             str(deadly)], check=False, capture_output=True, text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+    def test_one_event_that_kills_condemns_no_other(self):
+        self.listen()
+        self.change(40)
+        codes = []
+        while not codes or codes[-1]:
+            self.assertLess(len(codes), 8, codes)
+            done = self.program(7)
+            codes.append(done.returncode)
+        # Once together with others, and then as often as it is tried.
+        self.assertEqual([-9] * 4 + [0], codes, done.stderr)
+        letter, = self.letters().letters()
+        self.assertEqual(7, listener.Event.of_message(letter.body).position)
+        self.assertIn("the listener died over it", letter.reason)
+        with open(f"{self.path}.handled") as file:
+            handled = [int(line) for line in file]
+        # What was handled together with it, before it, comes again; and all in order.
+        self.assertEqual(set(range(1, 41)) - {7}, set(handled))
+        self.assertEqual(sorted(set(handled)), list(dict.fromkeys(handled)))
+
+
+class BrokerAwayTest(QueueTest):
+
+    def make_broker(self):
+        return self.useFixture(private.RabbitMQ())
+
+    def test_it_goes_on_after_the_broker_was_away(self):
+        self.listen()
+        worker = self.listener()
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        self.addCleanup(worker.stop)
+        for round_ in range(2):
+            self.change(3)
+            self.broker.restart()
+            self.api.create_provider(None, f"after restart {round_}", timeout=40)
+        deadline = time.monotonic() + 40
+        while len(self.seen) < 8 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(list(range(1, 9)), [event.position for event in self.seen])
+        worker.stop()
+        thread.join()
+
+
+class CommandTest(QueueTest):
+    """``placement-rpc-manage dead-letters``."""
+
+    def manage(self, *arguments, code=0):
+        path = self.path.with_suffix(".conf")
+        path.write_text(f"[DEFAULT]\ntransport_url = {self.broker.url}\n"
+                        f"[queues]\ndead_letters = {self.conf.queues.dead_letters}\n")
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.manage", "--config-file",
+             str(path), "dead-letters", *arguments], check=False, capture_output=True, text=True)
+        self.assertEqual(code, done.returncode, done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        return done
+
+    def test_list_show_replay_and_discard(self):
+        self.listen()
+        self.assertEqual([], json.loads(self.manage("list").stdout))
+        self.publish("nonsense")
+        self.change(2)
+
+        def fail(event):
+            raise RuntimeError("no")
+
+        self.listen(fail)
+        found = json.loads(self.manage("list").stdout)
+        self.assertEqual([None, "resource_provider.create", "resource_provider.create"],
+                         [each["what"] for each in found])
+        self.assertEqual(3, len(json.loads(self.manage("list", "--queue", self.queue).stdout)))
+        self.assertEqual([], json.loads(self.manage("list", "--queue", "other").stdout))
+        self.assertEqual("RuntimeError: no", found[1]["reason"])
+        self.assertIn("RuntimeError:", self.manage("list", "--format", "table").stdout)
+        shown = json.loads(self.manage("show", found[1]["id"]).stdout)
+        self.assertEqual("resource_provider.create",
+                         envelope.opened(json.dumps(shown["body"]))["event_type"])
+        self.assertEqual(found[1]["id"], envelope.opened(json.dumps(shown["body"]))["message_id"])
+        self.assertIn("there is no", self.manage("show", "x", code=1).stderr)
+        self.assertIn("give --queue or --all", self.manage("replay", code=1).stderr)
+        self.assertIn("1 dead letters were removed", self.manage("discard", found[0]["id"]).stdout)
+        self.assertIn("there is no x", self.manage("replay", found[1]["id"], "x", code=1).stderr)
+        self.assertEqual([1], self.listen())
+        self.assertIn("1 dead letters were sent again", self.manage("replay", "--all").stdout)
+        self.assertEqual([1, 2], self.listen())
+        self.assertEqual([], json.loads(self.manage("list").stdout))
+
+    def test_a_letter_whose_queue_is_gone_stays(self):
+        self.listen()
+        self.publish("nonsense")
+        self.listen()
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            connection.channel().queue_delete(self.queue)
+        self.assertIn("did not take it", self.manage("replay", "--all", code=1).stderr)
+        self.assertEqual(1, len(json.loads(self.manage("list").stdout)))

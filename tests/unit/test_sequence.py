@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a listener has had, and what it has not."""
+
+import pathlib
+
+import fixtures
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placement_rpc.notifications.event import Event
+from placement_rpc.notifications.sequence import SavedPosition, Sequence
+from tests import base
+
+
+def event(position):
+    return Event(f"event {position}", "x", position, "2026-11-21T00:00:00+00:00", {})
+
+
+def handle(sequence, positions):
+    """The positions that are taken for new, in their order."""
+    new = []
+    for position in positions:
+        if sequence.is_new(event(position)):
+            sequence.tell_gap(event(position))
+            sequence.add(event(position))
+            new.append(position)
+    return new
+
+
+class SequenceTest(base.TestCase):
+
+    def test_what_comes_again_is_not_new_also_in_another_process(self):
+        sequence = Sequence()
+        self.assertEqual([4, 5, 6], handle(sequence, [4, 5, 4, 6, 5]))
+        self.assertEqual([7], handle(Sequence(sequence.state), [5, 6, 7, 4]))
+
+    def test_gaps_are_told_and_can_be_filled(self):
+        gaps = []
+        sequence = Sequence(on_gap=lambda *gap: gaps.append(gap))
+        self.assertEqual([1, 2, 9], handle(sequence, [1, 2, 9]))
+        self.assertEqual([(3, 9)], gaps)
+        again = Sequence(sequence.state)
+        self.assertEqual([5, 3, 8], handle(again, [5, 3, 2, 9, 8, 5]))
+        self.assertEqual({"position": 9, "missing": [[4, 4], [6, 7]]}, again.state)
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.lists(st.tuples(st.integers(1, 30), st.booleans()), max_size=60))
+    def test_every_event_is_new_once_in_any_order(self, arrivals):
+        """The boolean is a restart before the event."""
+        sequence, seen, first = Sequence(), set(), None
+        for position, restart in arrivals:
+            if restart:
+                sequence = Sequence(sequence.state)
+            first = first or position
+            # What is from before the first event was for somebody else.
+            expected = position not in seen and position >= first
+            if sequence.is_new(event(position)) and position >= first:
+                self.assertTrue(expected)
+                sequence.add(event(position))
+                seen.add(position)
+            elif position >= first:
+                self.assertFalse(expected)
+
+
+class SavedPositionTest(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, "position")
+
+    def test_it_is_kept(self):
+        saved = SavedPosition(self.path)
+        self.assertIsNone(saved.load())
+        for position in (1, 2):
+            saved.save({"position": position, "missing": []})
+        self.assertEqual({"position": 2, "missing": []}, SavedPosition(str(self.path)).load())
+        self.assertEqual([self.path], list(self.path.parent.iterdir()))
+
+    def test_another_file_is_an_error_and_stays(self):
+        for text in ("", "42", "{}", "[1]", "nonsense"):
+            self.path.write_text(text)
+            self.assertRaises(ValueError, SavedPosition(self.path).load)
+            self.assertEqual(text, self.path.read_text())

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resource-hours from events alone."""
+
+import datetime
+import decimal
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placement_rpc.notifications.event import Event
+from placement_rpc.notifications.usage import UsageAccount
+from tests import base
+
+_DAY = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
+
+
+def at(hours):
+    return _DAY + datetime.timedelta(hours=hours)
+
+
+class Story:
+    """Events of a made-up cloud, as they would be published."""
+
+    def __init__(self):
+        self.events = []
+        self.held = {}
+
+    def add(self, event_type, hour, **payload):
+        self.events.append(Event(
+            f"event {len(self.events)}", event_type, len(self.events) + 1,
+            at(hour).isoformat(), payload))
+
+    def hold(self, hour, consumer, amounts, owner=("project", "user")):
+        """A consumer holds these amounts of provider and class from now on."""
+        before, previous = self.held.get(consumer, ({}, (None, None)))
+        kind = "create" if not before else "update" if amounts else "delete"
+        self._tell(f"allocation.{kind}", hour, consumer, before, amounts, previous, owner)
+        self.held[consumer] = amounts, owner
+        if not amounts:
+            del self.held[consumer]
+
+    def _tell(self, event_type, hour, consumer, before, after, previous, owner):
+        providers = sorted({provider for provider, _ in [*before, *after]})
+        self.add(event_type, hour, consumer_uuid=consumer, project_id=owner[0],
+                 user_id=owner[1], previous_project_id=previous[0], previous_user_id=previous[1],
+                 providers=[{
+                     "provider_uuid": provider,
+                     "before": {name: n for (uuid, name), n in before.items() if uuid == provider},
+                     "after": {name: n for (uuid, name), n in after.items() if uuid == provider}}
+                     for provider in providers])
+
+    def snapshot_begin(self, hour):
+        self.add("allocation.snapshot.begin", hour, snapshot_id=f"s{hour}", consumers=0)
+
+    def exists(self, hour, consumer):
+        amounts, owner = self.held[consumer]
+        self._tell("allocation.exists", hour, consumer, amounts, amounts, owner, owner)
+
+    def snapshot_end(self, hour, begun, count):
+        self.add("allocation.snapshot.end", hour, snapshot_id=f"s{begun}", consumers=count)
+
+    def snapshot(self, hour):
+        self.snapshot_begin(hour)
+        for consumer in sorted(self.held):
+            self.exists(hour, consumer)
+        self.snapshot_end(hour, hour, len(self.held))
+
+    def account(self, begin, end, first=1):
+        account = UsageAccount(at(begin), at(end))
+        for event in self.events[first - 1:]:
+            account.apply(event)
+        return account
+
+
+def hours(account):
+    return {(line.project_id, line.resource_class, line.provider_uuid): line.resource_hours
+            for line in account.lines() if line.resource_hours}
+
+
+def held(account):
+    return {(line.project_id, line.resource_class, line.provider_uuid): line.held
+            for line in account.lines() if line.held}
+
+
+VCPU, DISK = ("node", "VCPU"), ("node", "DISK_GB")
+
+
+class UsageTest(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.story = Story()
+
+    def test_amount_times_hours(self):
+        self.story.hold(1, "a", {VCPU: 4})
+        self.story.hold(3, "a", {})
+        account = self.story.account(0, 24)
+        self.assertTrue(account.complete)
+        self.assertEqual({("project", "VCPU", "node"): 8}, hours(account))
+        self.assertEqual({}, held(account))
+
+    def test_only_what_is_within_the_time_counts(self):
+        self.story.hold(1, "a", {VCPU: 4})
+        self.story.hold(3, "a", {VCPU: 2})
+        self.story.hold(9, "a", {})
+        account = self.story.account(2, 5)
+        self.assertEqual({("project", "VCPU", "node"): 4 + 2 * 2}, hours(account))
+        self.assertEqual({("project", "VCPU", "node"): 2}, held(account))
+        self.assertEqual({}, hours(self.story.account(10, 12)))
+
+    def test_what_is_still_held_counts_until_the_end(self):
+        self.story.hold(1, "a", {VCPU: 1, DISK: 50})
+        self.assertEqual({("project", "VCPU", "node"): 9, ("project", "DISK_GB", "node"): 450},
+                         hours(self.story.account(0, 10)))
+
+    def test_a_fraction_of_an_hour_is_exact(self):
+        self.story.hold(0, "a", {VCPU: 3})
+        self.story.hold(1 / 3600 / 1000, "a", {})
+        self.assertEqual({("project", "VCPU", "node"): decimal.Decimal(3) / 3_600_000},
+                         hours(self.story.account(0, 1)))
+
+    def test_a_change_of_owner_splits_it(self):
+        self.story.hold(1, "a", {VCPU: 1}, ("one", "user"))
+        self.story.hold(4, "a", {VCPU: 1}, ("two", "user"))
+        self.assertEqual({("one", "VCPU", "node"): 3, ("two", "VCPU", "node"): 6},
+                         hours(self.story.account(0, 10)))
+
+    def test_a_class_that_was_renamed_is_billed_by_the_name_it_had(self):
+        self.story.hold(1, "a", {("node", "CUSTOM_OLD"): 1})
+        self.story.add("resource_class.update", 3, name="CUSTOM_NEW", previous_name="CUSTOM_OLD")
+        self.assertEqual({("project", "CUSTOM_NEW", "node"): 9},
+                         hours(self.story.account(0, 10)))
+
+    def test_without_the_beginning_it_is_not_complete(self):
+        self.story.hold(1, "a", {VCPU: 1})
+        self.story.hold(2, "b", {VCPU: 1})
+        self.assertFalse(self.story.account(3, 4, first=2).complete)
+
+    def test_a_gap_makes_it_incomplete(self):
+        for hour in range(3):
+            self.story.hold(hour, f"consumer {hour}", {VCPU: 1})
+        del self.story.events[1]
+        self.assertFalse(self.story.account(0, 9).complete)
+
+    def test_an_event_that_comes_again_counts_once(self):
+        self.story.hold(1, "a", {VCPU: 1})
+        self.story.hold(3, "a", {})
+        account = self.story.account(0, 9)
+        for event in self.story.events:
+            account.apply(event)
+        self.assertEqual({("project", "VCPU", "node"): 2}, hours(account))
+
+    def test_from_a_snapshot(self):
+        self.story.hold(1, "gone", {VCPU: 8})
+        self.story.hold(1, "stays", {VCPU: 1})
+        self.story.hold(2, "gone", {})
+        begin = len(self.story.events) + 1
+        self.story.snapshot(5)
+        self.story.hold(7, "stays", {VCPU: 2})
+        account = self.story.account(6, 10, first=begin)
+        self.assertTrue(account.complete)
+        self.assertEqual({("project", "VCPU", "node"): 1 + 2 * 3}, hours(account))
+
+    def test_what_happens_while_the_snapshot_is_taken(self):
+        self.story.hold(1, "a", {VCPU: 1})
+        self.story.hold(1, "b", {VCPU: 2})
+        self.story.hold(1, "c", {VCPU: 4})
+        begin = len(self.story.events) + 1
+        self.story.snapshot_begin(2)
+        self.story.exists(2, "a")
+        self.story.hold(3, "b", {})
+        self.story.hold(3, "a", {VCPU: 16})
+        self.story.hold(3, "d", {VCPU: 8})
+        self.story.exists(4, "c")
+        self.story.snapshot_end(4, 2, 2)
+        account = self.story.account(2, 10, first=begin)
+        self.assertTrue(account.complete)
+        self.assertEqual(
+            {("project", "VCPU", "node"): 1 + 16 * 7 + 2 + 4 * 8 + 8 * 7}, hours(account))
+
+    def test_a_snapshot_that_is_not_whole_or_too_late_is_none(self):
+        self.story.hold(1, "a", {VCPU: 1})
+        begin = len(self.story.events) + 1
+        self.story.snapshot_begin(2)
+        self.story.exists(2, "a")
+        self.assertFalse(self.story.account(3, 9, first=begin).complete)
+        self.story.snapshot_end(3, 2, 2)
+        self.assertFalse(self.story.account(3, 9, first=begin).complete)
+        self.story.snapshot(6)
+        self.assertFalse(self.story.account(5, 9, first=begin).complete)
+        self.assertTrue(self.story.account(6, 9, first=begin).complete)
+
+    def test_a_snapshot_mends_a_gap_from_before_the_time(self):
+        self.story.hold(1, "a", {VCPU: 1})
+        self.story.hold(2, "a", {})
+        self.story.hold(3, "b", {VCPU: 2})
+        self.story.snapshot(4)
+        del self.story.events[1]
+        account = self.story.account(5, 7)
+        self.assertTrue(account.complete)
+        self.assertEqual({("project", "VCPU", "node"): 4}, hours(account))
+
+    def test_a_snapshot_after_the_end_tells_what_was_held(self):
+        """A consumer that did nothing is told of only when the time is over."""
+        self.story.hold(1, "a", {VCPU: 3})
+        begin = len(self.story.events) + 1
+        self.story.snapshot_begin(2)
+        self.story.exists(5, "a")
+        self.story.hold(6, "a", {VCPU: 9})
+        self.story.snapshot_end(6, 2, 1)
+        account = self.story.account(3, 4, first=begin)
+        self.assertTrue(account.complete)
+        self.assertEqual({("project", "VCPU", "node"): 3}, hours(account))
+        self.assertEqual({("project", "VCPU", "node"): 3}, held(account))
+
+
+class PropertyTest(base.TestCase):
+
+    @settings(max_examples=150, deadline=None)
+    @given(st.lists(st.tuples(
+        st.integers(0, 5), st.sampled_from("abcd"),
+        st.dictionaries(st.tuples(st.sampled_from(["n1", "n2"]), st.sampled_from(["X", "Y"])),
+                        st.integers(1, 9), max_size=3),
+        st.sampled_from(["p1", "p2"])), max_size=25), st.integers(0, 25), st.integers(0, 60),
+        st.integers(1, 40))
+    def test_it_does_not_matter_where_one_begins(self, steps, snapshot_after, begin, length):
+        """The sum hour by hour, the account from the first event, and the one from a snapshot."""
+        story, hour, expected = Story(), 0, {}
+        first = None
+        for number, (pause, consumer, amounts, project) in enumerate(steps):
+            if number == snapshot_after:
+                first = len(story.events) + 1, hour
+                story.snapshot(hour)
+            self.add_up(expected, story, hour, hour + pause, begin, begin + length)
+            hour += pause
+            if amounts or consumer in story.held:
+                story.hold(hour, consumer, amounts, (project, "user"))
+        self.add_up(expected, story, hour, begin + length, begin, begin + length)
+        account = story.account(begin, begin + length)
+        self.assertEqual(expected, hours(account))
+        if first and first[1] <= begin:
+            late = story.account(begin, begin + length, first=first[0])
+            self.assertTrue(late.complete)
+            self.assertEqual(account.lines(), late.lines())
+
+    def add_up(self, expected, story, since, until, begin, end):
+        for each in range(max(since, begin), min(until, end)):
+            del each
+            for amounts, owner in story.held.values():
+                for (provider, name), amount in amounts.items():
+                    key = owner[0], name, provider
+                    expected[key] = expected.get(key, 0) + amount
