@@ -45,10 +45,12 @@ class RunningService(fixtures.Fixture):
         ``transport_url``
     :param transport_url: str; None for an in-process bus of its own
     :param database_url: str, as for :class:`Store`
+    :param topic: str, where it listens; None for a topic of its own
     :param overrides: further options, see :func:`placement_rpc.conf.new_config`
     """
 
-    def __init__(self, transport="bus", transport_url=None, database_url=None, **overrides):
+    def __init__(self, transport="bus", transport_url=None, database_url=None, topic=None,
+                 **overrides):
         super().__init__()
         self._transport = transport
         self._database_url = database_url
@@ -58,7 +60,7 @@ class RunningService(fixtures.Fixture):
             "database__sqlite_synchronous": False,
             "placement_client__deadline": 20.0, "conductor__threads": 8, **overrides}
         # Services that share a broker keep to a topic of their own.
-        self.topic = f"placement-{uuid.uuid4().hex}"
+        self.topic = topic or f"placement-{uuid.uuid4().hex}"
 
     def _setUp(self):
         store = self.useFixture(Store(self._database_url, **self._overrides))

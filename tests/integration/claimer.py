@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client process under load: ``python -m tests.integration.claimer`` with JSON on its input.
 
-It claims, claims anew and gives back at random from several threads, and prints what it was
-told: what each of its consumers must hold in the end, and how its requests came out.
+It claims, claims anew, moves and gives back at random from several threads, by calls and by
+casts, and prints what it was told: what each of its consumers must hold in the end, and how its
+requests came out.
 """
 
 import json
+import os
 import random
 import sys
 import threading
@@ -25,13 +27,12 @@ class Claimer:
         self.order = order
         self.random = random.Random(f"{order['seed']} {number}")
         self.held = {}
-        self.outcomes = {"accepted": 0, "refused": 0, "changes": {}}
+        self.outcomes = {"accepted": 0, "refused": 0, "casts": 0, "moves": 0, "changes": {}}
         self.failures = []
         self.sent = 0
 
     def run(self):
-        ends = time.monotonic() + self.order.get("seconds", 3600)
-        while self.sent < self.order["requests"] and time.monotonic() < ends:
+        while self.sent < self.order["requests"] and not self._told_to_end():
             act = self._choose()
             if act is None:
                 continue
@@ -44,12 +45,15 @@ class Claimer:
             except Exception as error:
                 self.failures.append(f"{type(error).__name__}: {error}")
 
+    def _told_to_end(self):
+        return "until" in self.order and os.path.exists(self.order["until"])
+
     def _choose(self):
         """What to do next; None where it would ask for what it has."""
         dice = self.random.random()
-        if self.held and dice < 0.1:
+        if self.held and dice < 0.15:
             consumer = self.random.choice(list(self.held))
-            return lambda: self._release(consumer)
+            return lambda: self._release(consumer) if dice < 0.1 else self._move(consumer)
         consumer = self.random.choice(list(self.held)) if self.held and dice < 0.25 else (
             base.new_uuid())
         providers = self.random.sample(self.order["providers"], self.random.choice([1, 1, 2]))
@@ -63,12 +67,37 @@ class Claimer:
         return lambda: self._claim(consumer, allocations)
 
     def _release(self, consumer):
-        self._changed(self.client.release_allocations(None, consumer))
+        self._changed(self._make("release_allocations", consumer))
         del self.held[consumer]
 
+    def _move(self, consumer):
+        target = base.new_uuid()
+        result = self.client.move_allocations(None, consumer, target)
+        self._changed(result)
+        for provider, generation in result.generations.items():
+            # What leaves is a change of the provider, and what comes another.
+            self.outcomes["changes"][provider].append(generation - 1)
+        self.held[target] = self.held.pop(consumer)
+        self.outcomes["moves"] += 1
+
     def _claim(self, consumer, allocations):
-        self._changed(self.client.claim_allocations(None, base.claim(allocations, consumer)))
+        self._changed(self._make("claim_allocations", base.claim(allocations, consumer)))
         self.held[consumer] = allocations
+
+    def _make(self, method, argument):
+        """Make a change, by a call or, sometimes, by a cast of which the outcome is asked for."""
+        if self.random.random() >= self.order.get("casts", 0):
+            return getattr(self.client, method)(None, argument)
+        request_id = getattr(self.client, method)(None, argument, cast=True)
+        self.outcomes["casts"] += 1
+        deadline = time.monotonic() + self.order.get("deadline", 60)
+        while True:
+            try:
+                return self.client.get_request_result(None, request_id).result()
+            except exception.RequestNotFound:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
 
     def _changed(self, result):
         """Remember which generation of which provider this change made."""

@@ -1,93 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exactly once, though conductors are killed and the broker goes away in the middle."""
+"""Exactly once, though conductors are killed and servers go away in the middle."""
 
-import random
 import threading
 import time
 
-import sqlalchemy as sa
+import testscenarios
 
 from placement_rpc import api, exception, manager
-from placement_rpc.db import models
-from placement_rpc.db.queries import events
-from placement_rpc.notifications import listener
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from tests import base, servers
-from tests.integration import ledger, processes
+from tests.integration import soak
 
 
-class ExactlyOnceTest(base.TestCase):
+class LedgerTest(testscenarios.WithScenarios, base.TestCase):
+    """A minute of everything going away; ``make soak`` takes longer."""
 
-    time_limit = 300
+    time_limit = 600
+    scenarios = [(kind, {"kind": kind}) for kind in soak.DATABASES]
 
-    def setUp(self):
-        super().setUp()
-        self.broker = self.useFixture(private.RabbitMQ())
-        self.store = self.useFixture(placement_fixtures.Store(
-            servers.new_database("postgresql"), transport_url=self.broker.url))
-        self.conductors = [self.useFixture(processes.Conductor({
-            "DEFAULT": {"transport_url": self.broker.url},
-            "database": {"connection": self.store.conf.database.connection},
-            "conductor": {"host": f"host{number}", "workers": 1, "threads": 8,
-                          "report_interval": 1}})) for number in range(2)]
-        self.client = api.PlacementAPI(conf=self.store.conf)
-        self.addCleanup(self.client.close)
-        self.client.ping(None, timeout=60)
-        self.providers = []
-        for number in range(6):
-            uuid = self.client.create_provider(None, f"provider {number}").uuid
-            self.client.set_inventory(None, uuid, [
-                base.inventory("VCPU", 400), base.inventory("MEMORY_MB", 300_000)])
-            self.providers.append(uuid)
-
-    def claimers(self, seconds):
-        return processes.Claimers([
-            {"transport_url": self.broker.url, "providers": self.providers, "threads": 4,
-             "requests": 1_000_000, "seconds": seconds, "deadline": 120, "attempt_timeout": 4,
-             "seed": f"{number}"} for number in range(3)])
-
-    def test_conductors_killed_and_broker_restarted_in_mid_load(self):
-        chance = random.Random(7)
-        claimers = self.claimers(seconds=24)
-        kills = 0
-        for round_ in range(5):
-            time.sleep(chance.uniform(1.5, 3))
-            victim = self.conductors[round_ % 2]
-            victim.kill()
-            kills += 1
-            if round_ in (1, 3):
-                self.broker.restart()
-            victim.start()
-        reports = claimers.results()
-        ledger.check(self, self.store.database, reports)
-        self.assertEqual(5, kills)
-        with self.store.database.reader() as tx:
-            settled = tx.execute(sa.select(sa.func.count()).select_from(models.requests).where(
-                models.requests.c.method.in_(
-                    ["claim_allocations", "release_allocations"]))).scalar()
-        self.assertEqual(sum(report["sent"] for report in reports), settled)
-        self.assertGreater(settled, 300)
-        ledger.check_events(self, self.store.database, self.stream())
-
-    def stream(self):
-        """All events, once they are published."""
-        deadline = time.monotonic() + 60
-        while True:
-            with self.store.database.reader() as tx:
-                status = events.status(tx)
-            if status["published_position"] == status["events"]:
-                break
-            self.assertLess(time.monotonic(), deadline, status)
-            time.sleep(0.2)
-        found = []
-        for event in listener.StreamReader(
-                self.broker.url, self.store.conf.notifications.stream, 1).events(10):
-            found.append(event)
-            if event.position == status["last_position"]:
-                break
-        return found
+    def test_nothing_is_lost_and_nothing_done_twice(self):
+        everything = self.useFixture(soak.Soak(self.kind, seed=7))
+        reports = everything.run(seconds=60)
+        soak.check(self, everything, reports)
+        for name in ("conductors_killed", "broker_killed", "database_killed"):
+            self.assertGreaterEqual(everything.done[name], 3)
+        for name in ("casts", "moves"):
+            self.assertGreater(everything.done[name], 20)
+        self.assertGreater(everything.done["sent"], 300)
 
 
 class StoreAwayTest(base.TestCase):

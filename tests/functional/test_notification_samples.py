@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``docs/notification_samples/`` holds what is really sent, one file for each type of event.
+
+After a change of payloads write them anew, and look at what the difference says::
+
+    python -m tests.functional.test_notification_samples
+"""
+
+import json
+import pathlib
+import sys
+import time
+
+import fixtures
+import oslo_messaging
+
+from placement_rpc import exception
+from placement_rpc.notifications import catalog
+from placement_rpc.objects import snapshot
+from placement_rpc.testing import fixtures as placement_fixtures
+from tests import base
+
+_SAMPLES = pathlib.Path(__file__).parents[2] / "docs" / "notification_samples"
+
+_NODE = "0c5a2b3e-8f0f-4bd0-9d0a-3e1b7b1f6a01"
+_SHARE = "0c5a2b3e-8f0f-4bd0-9d0a-3e1b7b1f6a02"
+_SERVER = "7e64b4d2-14b5-4e0b-93d5-1a2b3c4d5e01"
+_OTHER = "7e64b4d2-14b5-4e0b-93d5-1a2b3c4d5e02"
+_AGGREGATE = "c9a3f7d8-3c11-4d7c-8f5e-6b7a8c9d0e01"
+_PROJECT = "5e2a8b0c7d9f4e1a8b3c6d5f4e2a1b0c"
+_USER = "9d8c7b6a5f4e4d3c8b2a1f0e9d8c7b6a"
+
+# What differs each time, and what stands for it.
+_SAME = {
+    "event_id": "e1f2d3c4-b5a6-4789-8abc-def012345678",
+    "message_id": "e1f2d3c4-b5a6-4789-8abc-def012345678",
+    "snapshot_id": "f0e1d2c3-b4a5-4687-9a8b-7c6d5e4f3a2b",
+    "occurred_at": "2026-11-21T12:00:00.000000+00:00",
+    "timestamp": "2026-11-21 12:00:00.000000",
+}
+
+
+class _Listener:
+    """What any oslo.messaging listener receives."""
+
+    def __init__(self, conf):
+        self.messages = []
+        self.server = oslo_messaging.get_notification_listener(
+            oslo_messaging.get_notification_transport(conf), [oslo_messaging.Target(
+                exchange="placement", topic=conf.notifications.topic)], [self],
+            executor="threading")
+        self.server.start()
+
+    def info(self, context, publisher_id, event_type, payload, metadata):
+        self.messages.append({
+            "message_id": metadata["message_id"], "publisher_id": publisher_id,
+            "event_type": event_type, "priority": "INFO", "timestamp": metadata["timestamp"],
+            "payload": payload})
+
+    def stop(self):
+        self.server.stop()
+        self.server.wait()
+
+
+class Story(fixtures.Fixture):
+    """Everything that can happen, once; ``messages`` is what a listener received of it."""
+
+    def _setUp(self):
+        running = self.useFixture(placement_fixtures.RunningService())
+        self.api, self.database = running.api, running.database
+        listener = _Listener(running.conf)
+        self.addCleanup(listener.stop)
+        for part in (self._inventories, self._allocations, self._over_full, self._classes):
+            part()
+        snapshot.begin(self.database)
+        while snapshot.go_on(self.database) is not None:
+            pass
+        self.api.release_allocations(None, _OTHER, request_id="req-release")
+        self.api.delete_provider(None, _SHARE, request_id="req-delete")
+        deadline = time.monotonic() + 20
+        while not any(each["event_type"] == "resource_provider.delete"
+                      for each in listener.messages):
+            if time.monotonic() > deadline:
+                raise TimeoutError("the last event did not come")
+            time.sleep(0.05)
+        self.messages = [json.loads(json.dumps(each)) for each in listener.messages]
+
+    def _inventories(self):
+        self.api.create_provider(None, "cmp0001.row1.example.org", _NODE, request_id="req-create")
+        self.api.create_provider(None, "old name", _SHARE, request_id="req-share")
+        self.api.update_provider(None, _SHARE, "/mnt/nfs/row1", request_id="req-rename")
+        self.api.set_aggregates(None, _SHARE, [_AGGREGATE], request_id="req-associate")
+        self.api.set_aggregates(None, _SHARE, [], request_id="req-disassociate")
+        self.api.set_inventory(None, _NODE, [
+            base.inventory("VCPU", {"total": 48, "max_unit": 48, "allocation_ratio": 16.0}),
+            base.inventory("MEMORY_MB", {"total": 262144, "reserved": 512, "max_unit": 262144}),
+            base.inventory("DISK_GB", 2000)], request_id="req-inventory")
+        self.api.update_inventory(None, _NODE, base.inventory("MEMORY_MB", {
+            "total": 262144, "reserved": 1024, "max_unit": 262144}), request_id="req-update")
+        self.api.delete_inventory(None, _NODE, "DISK_GB", request_id="req-remove")
+
+    def _allocations(self):
+        def claim(consumer, request_id, **amounts):
+            self.api.claim_allocations(None, base.claim(
+                {_NODE: amounts}, consumer, project_id=_PROJECT, user_id=_USER),
+                request_id=request_id)
+
+        claim(_SERVER, "req-claim", VCPU=2, MEMORY_MB=4096)
+        claim(_SERVER, "req-resize", VCPU=4, MEMORY_MB=8192)
+        try:
+            claim(_OTHER, "req-too-much", MEMORY_MB=262144)
+        except exception.CapacityExceeded:
+            pass
+        else:
+            raise AssertionError("it was granted")
+        self.api.move_allocations(None, _SERVER, _OTHER, request_id="req-move")
+
+    def _over_full(self):
+        """An inventory that somebody else left smaller than what is used of it."""
+        with self.database.writer() as tx:
+            tx.exec_driver_sql("UPDATE inventories SET total = 1024, reserved = 0, "
+                               "capacity = 1024 WHERE total = 262144")
+        self.api.update_inventory(None, _NODE, base.inventory("MEMORY_MB", 4096),
+                                  request_id="req-over-full")
+
+    def _classes(self):
+        self.api.resource_class_create(None, "CUSTOM_GOLD", request_id="req-class")
+        self.api.resource_class_rename(None, "CUSTOM_GOLD", "CUSTOM_SILVER",
+                                       request_id="req-class-rename")
+        self.api.resource_class_delete(None, "CUSTOM_SILVER", request_id="req-class-delete")
+
+    def samples(self):
+        """dict of event type to the first message of the type"""
+        found = {}
+        for message in self.messages:
+            found.setdefault(message["event_type"], _same(message))
+        return found
+
+
+def _same(value):
+    """A message with what differs each time replaced."""
+    if isinstance(value, dict):
+        return {key: _SAME.get(key) or _same(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_same(item) for item in value]
+    return value
+
+
+def _read():
+    return {path.stem: json.loads(path.read_text()) for path in _SAMPLES.glob("*.json")}
+
+
+class NotificationSampleTest(base.TestCase):
+
+    maxDiff = None
+
+    def test_the_samples_are_what_is_sent(self):
+        story = self.useFixture(Story())
+        samples = story.samples()
+        stored = _read()
+        for event_type, sample in samples.items():
+            self.assertEqual(sample, stored.get(event_type), event_type)
+        self.assertEqual(set(samples), set(stored))
+
+    def test_there_is_one_of_every_type(self):
+        self.assertEqual(set(catalog.EVENTS), set(_read()))
+
+
+def write():
+    """Write the samples anew."""
+    _SAMPLES.mkdir(exist_ok=True)
+    with Story() as story:
+        for event_type, sample in story.samples().items():
+            (_SAMPLES / f"{event_type}.json").write_text(json.dumps(sample, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(write())

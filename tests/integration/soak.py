@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything goes away under load, again and again: ``make soak MINUTES=10``.
+
+Clients claim, claim anew, move and release, by calls and by casts, while conductors are killed
+with -9, the broker is killed and started again, and so is the database. What they were told is
+then compared with the store, and the store with the events.
+"""
+
+import argparse
+import collections
+import logging
+import pathlib
+import random
+import sys
+import time
+
+import fixtures
+import sqlalchemy as sa
+import testtools
+
+from placement_rpc import api
+from placement_rpc.cmd import output
+from placement_rpc.db import models
+from placement_rpc.db.queries import events
+from placement_rpc.notifications import listener
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing import servers as private
+from tests import base
+from tests.integration import ledger, processes
+
+DATABASES = {"postgresql": private.PostgreSQL, "mariadb": private.MariaDB}
+_CONDUCTORS = 3
+_PLUGS = ("conductors_killed", "broker_killed", "database_killed")
+_PROVIDERS = 8
+
+
+class Soak(fixtures.Fixture):
+    """A service on servers of its own, clients at work, and someone who pulls the plugs.
+
+    :param kind: str, ``postgresql`` or ``mariadb``
+    :param seed: int, of what happens when
+    :param tell: callable of a text for a person
+    """
+
+    def __init__(self, kind, seed=0, tell=lambda text: None):
+        super().__init__()
+        self._kind = kind
+        self._chance = random.Random(seed)
+        self._tell = tell
+        self.done = collections.Counter()
+
+    def _setUp(self):
+        self.broker = self.useFixture(private.RabbitMQ())
+        self.server = self.useFixture(DATABASES[self._kind](durable=True))
+        self.store = self.useFixture(placement_fixtures.Store(
+            self.server.create_database(), transport_url=self.broker.url))
+        self.conductors = [self.useFixture(processes.Conductor({
+            "DEFAULT": {"transport_url": self.broker.url},
+            "database": {"connection": self.store.conf.database.connection},
+            "notifications": {"snapshot_period": 20, "lease": 2},
+            "conductor": {"host": f"host{number}", "workers": 1, "threads": 8,
+                          "report_interval": 1}})) for number in range(_CONDUCTORS)]
+        self.client = api.PlacementAPI(conf=self.store.conf)
+        self.addCleanup(self.client.close)
+        self.client.ping(None, timeout=90)
+        self.providers = []
+        for number in range(_PROVIDERS):
+            uuid = self.client.create_provider(None, f"provider {number}").uuid
+            self.client.set_inventory(None, uuid, [
+                base.inventory("VCPU", 400), base.inventory("MEMORY_MB", 300_000)])
+            self.providers.append(uuid)
+        self._until = pathlib.Path(self.useFixture(fixtures.TempDir()).path, "until")
+
+    def run(self, seconds):
+        """Work, and pull plugs, for at least so many seconds.
+
+        :returns: list of what the clients' threads report
+        """
+        claimers = processes.Claimers([{
+            "transport_url": self.broker.url, "providers": self.providers, "threads": 4,
+            "requests": 10_000_000, "until": str(self._until), "deadline": 180, "casts": 0.3,
+            "attempt_timeout": 4, "seed": f"{number}"} for number in range(3)])
+        ends = time.monotonic() + seconds
+        plugs = []
+        while time.monotonic() < ends or min(
+                self.done[name] for name in _PLUGS) < 3:
+            if not plugs:
+                plugs = [self._kill_conductor, self._kill_conductor, self._kill_broker,
+                         self._kill_database]
+                self._chance.shuffle(plugs)
+            time.sleep(self._chance.uniform(1, 4))
+            plugs.pop()()
+        time.sleep(2)
+        self._until.touch()
+        reports = claimers.results()
+        for name in ("sent", "accepted", "refused", "casts", "moves"):
+            self.done[name] = sum(report[name] for report in reports)
+        return reports
+
+    def _kill_conductor(self):
+        number = self._chance.randrange(_CONDUCTORS)
+        self._tell(f"conductor {number} is killed")
+        self.conductors[number].kill()
+        self.conductors[number].start()
+        self.done["conductors_killed"] += 1
+
+    def _kill_broker(self):
+        self._tell("the broker is killed")
+        self.broker.stop()
+        time.sleep(self._chance.uniform(0, 3))
+        self.broker.start()
+        self.done["broker_killed"] += 1
+
+    def _kill_database(self):
+        self._tell("the database is killed")
+        self.server.stop()
+        time.sleep(self._chance.uniform(0, 3))
+        self.server.start()
+        self.done["database_killed"] += 1
+
+    def events(self):
+        """:returns: list of all events of the stream, once they are published"""
+        deadline = time.monotonic() + 90
+        while True:
+            with self.store.database.reader() as tx:
+                status = events.status(tx)
+            if status["published_position"] == status["events"]:
+                break
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not everything is published: {status}")
+            time.sleep(0.2)
+        reader = listener.StreamReader(
+            self.broker.url, self.store.conf.notifications.stream, 1)
+        found = []
+        for event in reader.events(30):
+            found.append(event)
+            if event.position == status["last_position"]:
+                break
+        self.done["events"] = len(found)
+        return found
+
+    def settled(self):
+        """:returns: int, the requests that the store knows an outcome of"""
+        with self.store.database.reader() as tx:
+            return tx.execute(sa.select(sa.func.count()).select_from(models.requests).where(
+                models.requests.c.method.in_((
+                    "claim_allocations", "release_allocations", "move_allocations")))).scalar()
+
+
+def check(test, soak, reports):
+    """Compare what clients were told with the store, and the store with the events.
+
+    :param test: :class:`testtools.TestCase`
+    """
+    ledger.check(test, soak.store.database, reports)
+    test.assertEqual(soak.done["sent"], soak.settled())
+    ledger.check_events(test, soak.store.database, soak.events())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--database", choices=[*DATABASES, "both"], default="both")
+    parser.add_argument("--seed", type=int, default=0, help="of what happens when")
+    options = parser.parse_args()
+    # That the servers are away is told below.
+    logging.disable()
+    chosen = list(DATABASES) if options.database == "both" else [options.database]
+    rows, code = [], 0
+    for kind in chosen:
+        print(f"{kind}: {options.minutes / len(chosen):g} minutes", flush=True)
+        began = time.monotonic()
+        with Soak(kind, options.seed, lambda text: print(
+                f"  {time.monotonic() - began:6.1f} s  {text}", flush=True)) as soak:  # noqa: B023
+            reports = soak.run(60 * options.minutes / len(chosen))
+            print("  comparing what the clients were told with the store and the events",
+                  flush=True)
+            verdict = "all is well"
+            try:
+                check(testtools.TestCase("run"), soak, reports)
+            except (AssertionError, TimeoutError) as error:
+                verdict, code = str(error), 1
+            rows.append({"database": kind, **soak.done, "found": verdict})
+    output.show(rows, ["database", "sent", "accepted", "refused", "casts", "moves", "events",
+                       *_PLUGS, "found"], "auto")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

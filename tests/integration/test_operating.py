@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators and billing people run: broker check, usage-report, snapshots, replays."""
+
+import csv
+import datetime
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+import fixtures
+import kombu
+
+from placement_rpc.db.queries import events
+from placement_rpc.notifications import listener
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing import servers as private
+from tests import base
+
+_POLICIES = pathlib.Path(__file__).parents[2] / "etc/integration/rabbitmq/policies.json"
+
+
+class OperatingTest(base.TestCase):
+
+    time_limit = 180
+
+    def setUp(self):
+        super().setUp()
+        self.broker = self.useFixture(private.RabbitMQ(["rabbitmq_management"]))
+        self.running = self.useFixture(placement_fixtures.RunningService(
+            transport_url=self.broker.url, topic="placement"))
+        self.api, self.database = self.running.api, self.running.database
+        directory = self.useFixture(fixtures.TempDir()).path
+        self.conf = pathlib.Path(directory, "placement-rpc.conf")
+        self.conf.write_text(
+            f"[DEFAULT]\ntransport_url = {self.broker.url}\n"
+            f"[database]\nconnection = {self.running.conf.database.connection}\n"
+            f"[queues]\nmanagement_url = http://{self.broker.username}:{self.broker.password}"
+            f"@127.0.0.1:{self.broker.management_port}\n")
+
+    def run_program(self, program, *arguments, code=0):
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", f"placement_rpc.cmd.{program}",
+             "--config-file", str(self.conf), *arguments],
+            check=False, capture_output=True, text=True)
+        codes = code if isinstance(code, tuple) else (code,)
+        self.assertIn(done.returncode, codes, done.stdout + done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        return done
+
+    def amqp(self):
+        return self.useFixture(_Connection(self.broker.url)).connection
+
+    def wait_published(self):
+        deadline = time.monotonic() + 30
+        while True:
+            with self.database.reader() as tx:
+                status = events.status(tx)
+            if status["published_position"] == status["events"]:
+                return status["events"]
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+
+    def provider(self, total=100):
+        uuid = self.api.create_provider(None, base.new_uuid()).uuid
+        self.api.set_inventory(None, uuid, [
+            base.inventory("VCPU", total), base.inventory("DISK_GB", 1000)])
+        return uuid
+
+
+class _Connection(fixtures.Fixture):
+
+    def __init__(self, url):
+        super().__init__()
+        self._url = url.replace("rabbit:", "amqp:")
+
+    def _setUp(self):
+        self.connection = kombu.Connection(self._url)
+        self.addCleanup(self.connection.release)
+
+
+class BrokerCheckTest(OperatingTest):
+
+    def run_check(self, *codes):
+        return self.run_program("manage", "broker", "check", code=codes or (0, 1))
+
+    def check(self, code):
+        done = self.run_check(code)
+        return {row["queue"]: row for row in json.loads(done.stdout)}
+
+    def troubles(self, code=1):
+        return {name: row["trouble"] for name, row in self.check(code).items() if row["trouble"]}
+
+    def declare(self, name, durable=True, **arguments):
+        channel = self.amqp().channel()
+        channel.queue_declare(name, durable=durable, auto_delete=False, arguments=arguments)
+        channel.queue_bind(name, exchange="placement", routing_key="placement_notifications.info")
+
+    def test_what_is_well_and_what_is_not(self):
+        self.provider()
+        self.wait_published()
+        queues = self.check(0)
+        self.assertEqual(
+            {"placement_commands": "commands", "placement_events": "stream",
+             "placement_dead_letters": "dead letters", "placement": "calls"},
+            {name: row["kind"] for name, row in queues.items()
+             if not name.startswith("placement.")})
+        self.assertEqual({1}, {queues[name]["consumers"]
+                               for name in ("placement", "placement_commands")})
+        # As an oslo.messaging listener with its defaults makes them, and never comes back.
+        self.declare("placement_notifications.info")
+        self.declare("fleeting", durable=False, **{"x-max-length": 5})
+        self.provider()
+        self.wait_published()
+        self.amqp().Producer().publish("x", routing_key="placement_dead_letters")
+        self.assertEqual({
+            "placement_notifications.info": ["unbounded", "unread"],
+            "fleeting": ["not durable", "unread"],
+            "placement_dead_letters": ["dead letters wait"]}, self.troubles())
+        table = self.run_program("manage", "broker", "check", "--format", "table", code=1).stdout
+        self.assertIn("unbounded", table)
+        # The policies that are there for it mend what is unbounded.
+        self.broker.rabbitmqctl("import_definitions", str(_POLICIES))
+        self.amqp().channel().queue_delete("fleeting")
+        deadline = time.monotonic() + 20
+        while "unbounded" in self.troubles().get("placement_notifications.info", []):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.5)
+        self.assertEqual(["unread"], self.troubles()["placement_notifications.info"])
+
+    def test_what_it_proposes_mends_it(self):
+        self.provider()
+        self.wait_published()
+        self.declare("billing.v2")
+        mend, = self.check(1)["billing.v2"]["mend"][:1]
+        command = mend.removeprefix("rabbitmqctl ").split(" ", 5)
+        self.broker.rabbitmqctl(*(word.strip("'") for word in command))
+        deadline = time.monotonic() + 20
+        while self.run_check().returncode:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.5)
+
+    def test_without_the_management_interface(self):
+        self.conf.write_text(f"[DEFAULT]\ntransport_url = {self.broker.url}\n"
+                             "[queues]\nmanagement_url = http://x:secret@127.0.0.1:9\n")
+        said = self.run_program("manage", "broker", "check", code=1).stderr
+        self.assertIn("rabbitmq-plugins enable rabbitmq_management", said)
+        self.assertNotIn("secret", said)
+        self.conf.write_text("[DEFAULT]\ntransport_url = inprocess://x/\n")
+        self.assertIn("no RabbitMQ", self.run_program(
+            "manage", "broker", "check", code=1).stderr)
+
+
+class UsageReportTest(OperatingTest):
+
+    def report(self, *arguments, code=0):
+        return self.run_program("main", "usage-report", *arguments, code=code)
+
+    def test_the_report_agrees_with_the_store(self):
+        begin = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=1)
+        provider = self.provider()
+        consumers = []
+        for number in range(4):
+            wanted = base.claim({provider: {"VCPU": 2, "DISK_GB": 50}},
+                                project_id=f"project-{number % 2}")
+            self.api.claim_allocations(None, wanted)
+            consumers.append(wanted.consumer_uuid)
+        self.api.release_allocations(None, consumers[0])
+        self.wait_published()
+        for where in ((), ("--local",)):
+            report = json.loads(self.run_program(
+                "main", *where, "usage-report", "--from", begin.isoformat()).stdout)
+            self.assertTrue(report["complete"])
+            held = {(line["project_id"], line["resource_class"]): line["held"]
+                    for line in report["lines"]}
+            self.assertEqual({
+                ("project-0", "VCPU"): 2, ("project-0", "DISK_GB"): 50,
+                ("project-1", "VCPU"): 4, ("project-1", "DISK_GB"): 100}, held)
+            for line in report["lines"]:
+                self.assertEqual(("user", provider), (line["user_id"], line["provider_uuid"]))
+                self.assertGreater(line["resource_hours"], 0)
+        rows = list(csv.DictReader(io.StringIO(self.report(
+            "--from", begin.isoformat(), "--project", "project-1", "--resource-class", "VCPU",
+            "--format", "csv").stdout)))
+        self.assertEqual([("project-1", "VCPU", "4")], [
+            (row["project_id"], row["resource_class"], row["held"]) for row in rows])
+        table = self.report("--from", begin.isoformat(), "--format", "table").stdout
+        for words in ("project-1", "held", "DISK_GB", "all"):
+            self.assertIn(words, table)
+
+    def test_a_report_of_a_time_that_is_over(self):
+        provider = self.provider()
+        wanted = base.claim({provider: {"VCPU": 3}})
+        self.api.claim_allocations(None, wanted)
+        time.sleep(1)
+        end = datetime.datetime.now(datetime.UTC)
+        self.api.release_allocations(None, wanted.consumer_uuid)
+        self.wait_published()
+        line, = json.loads(self.report(
+            "--from", (end - datetime.timedelta(seconds=1)).isoformat(),
+            "--to", end.isoformat()).stdout)["lines"]
+        self.assertEqual(3, line["held"])
+        self.assertAlmostEqual(3 / 3600, line["resource_hours"], places=4)
+
+    def test_from_a_snapshot_when_the_first_events_are_gone(self):
+        provider = self.provider()
+        for _ in range(3):
+            self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
+        self.wait_published()
+        self.running.conductor.relay.stop()
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            connection.channel().queue_delete("placement_events")
+        self.restart()
+        self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
+        self.wait_published()
+        begin = datetime.datetime.now(datetime.UTC)
+        said = self.report("--from", begin.isoformat(), code=1)
+        self.assertEqual("", said.stdout)
+        self.assertIn("not enough to know all that was held", said.stderr)
+        allowed = self.report("--from", begin.isoformat(), "--allow-incomplete")
+        self.assertFalse(json.loads(allowed.stdout)["complete"])
+        self.assertIn("incomplete", allowed.stderr)
+        self.assertIn("what 4 consumers hold", self.run_program(
+            "manage", "outbox", "snapshot").stdout)
+        self.wait_published()
+        begin = datetime.datetime.now(datetime.UTC)
+        self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
+        self.wait_published()
+        line, = json.loads(self.report("--from", begin.isoformat()).stdout)["lines"]
+        self.assertEqual(5, line["held"])
+
+    def restart(self):
+        """The same service with another relay."""
+        conductor = type(self.running.conductor)(self.running.conf, worker=1, topic="other")
+        self.addCleanup(conductor.stop)
+        conductor.start()
+
+    def test_mistakes(self):
+        self.provider()
+        self.wait_published()
+        for arguments, words in (
+                (("--from", "2999-01-01"), "to come"),
+                (("--from", "2026-01-02", "--to", "2026-01-01"), "before it begins")):
+            self.assertIn(words, self.report(*arguments, code=1).stderr)
+        self.assertIn("invalid", self.report("--from", "yesterday", code=2).stderr)
+
+
+class ReplayTest(OperatingTest):
+
+    def test_the_events_of_one_provider(self):
+        one, other = self.provider(), self.provider()
+        self.api.claim_allocations(None, base.claim({one: {"VCPU": 1}, other: {"VCPU": 1}}))
+        self.api.claim_allocations(None, base.claim({other: {"VCPU": 1}}))
+        last = self.wait_published()
+        seen = []
+        queue = listener.QueueListener(self.running.conf, "replayed", seen.append)
+        queue.run(idle=1)
+        self.assertIn("3 events are published again", self.run_program(
+            "manage", "outbox", "replay", "--provider", one.upper()).stdout)
+        queue.run(idle=2)
+        self.assertEqual(["resource_provider.create", "inventory.create", "allocation.create"],
+                         [event.event_type for event in seen])
+        self.assertEqual([1, 2, 5], [event.position for event in seen])
+        self.assertIn("1 events", self.run_program(
+            "manage", "outbox", "replay", "--provider", one, "--position", "3").stdout)
+        self.assertIn("0 events", self.run_program(
+            "manage", "outbox", "replay", "--provider", base.new_uuid()).stdout)
+        self.assertIn("give --position", self.run_program(
+            "manage", "outbox", "replay", code=1).stderr)
+        # The stream has them a second time, and a reader gives them out once.
+        found = [event.position for event in listener.StreamReader(
+            self.broker.url, "placement_events", 1).events(idle=2)]
+        self.assertEqual(list(range(1, last + 1)), found)

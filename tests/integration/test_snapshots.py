@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Snapshots: a listener that comes late knows all, whatever happens while one is taken."""
+
+import datetime
+import threading
+import time
+
+import testscenarios
+
+from placement_rpc.cmd import usage_report
+from placement_rpc.db.queries import events, snapshots
+from placement_rpc.notifications.usage import UsageAccount
+from placement_rpc.objects import snapshot
+from placement_rpc.testing import fixtures as placement_fixtures
+from tests import base, servers
+
+
+def now():
+    return datetime.datetime.now(datetime.UTC)
+
+
+class SnapshotTest(testscenarios.WithScenarios, base.TestCase):
+
+    time_limit = 120
+    scenarios = [(kind, {"kind": kind}) for kind in servers.DATABASES]
+
+    def setUp(self):
+        super().setUp()
+        store = self.useFixture(placement_fixtures.Store(servers.new_database(self.kind)))
+        self.database, self.conf = store.database, store.conf
+        self.client = placement_fixtures.api.PlacementAPI(
+            "local", self.conf, manager=placement_fixtures.manager.Manager(
+                self.conf, self.database))
+        self.providers = []
+        for number in range(3):
+            uuid = self.client.create_provider(None, f"provider {number}").uuid
+            self.client.set_inventory(None, uuid, [
+                base.inventory("VCPU", 1_000_000), base.inventory("DISK_GB", 1_000_000)])
+            self.providers.append(uuid)
+        self.patch_step(10)
+
+    def patch_step(self, step):
+        before, snapshot._STEP = snapshot._STEP, step
+        self.addCleanup(setattr, snapshot, "_STEP", before)
+
+    def claim(self, number, project="project"):
+        """Claim for so many consumers in one call; returns their uuids."""
+        claims = [base.claim({self.providers[n % 3]: {"VCPU": 1 + n % 4, "DISK_GB": 10}},
+                             project_id=project) for n in range(number)]
+        for each in self.client.claim_batch(None, claims):
+            self.assertEqual(1, each.consumer_generation)
+        return [each.consumer_uuid for each in claims]
+
+    def snapshot(self):
+        snapshot.begin(self.database)
+        while snapshot.go_on(self.database) is not None:
+            pass
+
+    def events(self, first=1):
+        """Everything in the outbox, in the order in which it is published."""
+        while self.database.write(lambda tx: events.give_positions(tx, 500)):
+            pass
+        return list(usage_report.stored(self.database, first - 1))
+
+    def begin_position(self, found):
+        return [event for event in found
+                if event.event_type == "allocation.snapshot.begin"][-1].position
+
+    def account(self, begin, end, first=1):
+        account = UsageAccount(begin, end)
+        for event in self.events(first):
+            account.apply(event)
+        return account
+
+    def test_it_tells_what_every_consumer_holds(self):
+        consumers = self.claim(25)
+        self.snapshot()
+        found = self.events()
+        told = found[self.begin_position(found) - 1:]
+        self.assertEqual(["allocation.snapshot.begin", *["allocation.exists"] * 25,
+                          "allocation.snapshot.end"], [event.event_type for event in told])
+        self.assertEqual(25, told[-1].payload["consumers"])
+        self.assertEqual(told[0].payload["snapshot_id"], told[-1].payload["snapshot_id"])
+        self.assertEqual(sorted(consumers), [event.payload["consumer_uuid"]
+                                             for event in told[1:-1]])
+        for event in told[1:-1]:
+            for each in event.payload["providers"]:
+                self.assertEqual(each["before"], each["after"])
+                self.assertEqual(
+                    self.client.get_allocations(None, event.payload["consumer_uuid"])
+                    .by_provider()[each["provider_uuid"]], each["after"])
+
+    def test_a_late_listener_agrees_with_one_that_was_always_there(self):
+        """While others claim, move and release as fast as they can."""
+        consumers = self.claim(60)
+        ended, errors = threading.Event(), []
+
+        def work(mine):
+            try:
+                while not ended.is_set():
+                    consumer = mine.pop(0)
+                    self.client.release_allocations(None, consumer)
+                    mine.append(self.claim(1, "other")[0])
+                    target = base.new_uuid()
+                    self.client.move_allocations(None, mine.pop(0), target)
+                    mine.append(target)
+            except Exception as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work, args=(consumers[start::3],))
+                   for start in range(3)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.5)
+        self.snapshot()
+        begin = now()
+        time.sleep(0.5)
+        ended.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([], errors)
+        end = now()
+        first = self.begin_position(self.events())
+        always, late = self.account(begin, end), self.account(begin, end, first)
+        self.assertEqual((True, True), (always.complete, late.complete))
+        self.assertEqual(always.lines(), late.lines())
+        self.assertEqual(60, sum(line.held for line in late.lines()
+                                 if line.resource_class == "DISK_GB") // 10)
+
+    def test_one_that_was_interrupted_is_carried_on(self):
+        self.claim(25)
+        snapshot.begin(self.database)
+        self.assertEqual(10, snapshot.go_on(self.database))
+        # Another process; a begin does not begin anew.
+        snapshot.begin(self.database)
+        self.assertEqual(20, snapshot.go_on(self.database, period=0))
+        self.assertEqual(25, snapshot.go_on(self.database, period=0))
+        self.assertIsNone(snapshot.go_on(self.database))
+        found = self.events()
+        self.assertEqual(25, len([event for event in found
+                                  if event.event_type == "allocation.exists"]))
+
+    def test_two_processes_at_once_take_one(self):
+        self.claim(60)
+        snapshot.begin(self.database)
+
+        def work():
+            while snapshot.go_on(self.database) is not None:
+                pass
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = [event for event in self.events() if event.event_type.startswith((
+            "allocation.exists", "allocation.snapshot"))]
+        self.assertEqual((62, 60), (len(found), found[-1].payload["consumers"]))
+        self.assertEqual(60, len({event.payload["consumer_uuid"] for event in found[1:-1]}))
+
+    def test_the_first_period_begins_with_the_service(self):
+        self.claim(1)
+        self.assertIsNone(snapshot.go_on(self.database, 3600))
+        self.assertIsNone(snapshot.go_on(self.database, 3600))
+        hour_ago = now().replace(tzinfo=None) - datetime.timedelta(hours=1)
+        self.database.write(lambda tx: snapshots.begin(
+            tx, base.new_uuid(), hour_ago, ended_at=hour_ago))
+        self.assertEqual(0, snapshot.go_on(self.database, 3600))
+        self.assertEqual(1, snapshot.go_on(self.database, 3600))
+        self.assertIsNone(snapshot.go_on(self.database, 3600))
+        self.assertIsNone(snapshot.go_on(self.database, 3600))
+
+
+class PeriodTest(base.TestCase):
+
+    def test_a_conductor_takes_them_by_itself(self):
+        running = self.useFixture(placement_fixtures.RunningService(
+            notifications__snapshot_period=1, conductor__report_interval=1))
+        uuid = running.api.create_provider(None, "provider").uuid
+        running.api.set_inventory(None, uuid, [base.inventory("VCPU", 10)])
+        running.api.claim_allocations(None, base.claim({uuid: {"VCPU": 1}}))
+        deadline = time.monotonic() + 20
+        while True:
+            kinds = [event.event_type for event in usage_report.stored(running.database)]
+            if kinds.count("allocation.snapshot.end") >= 2:
+                break
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.2)
+        self.assertGreaterEqual(kinds.count("allocation.exists"), 2)
