@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BUS ?= inprocess
+MINUTES ?= 5
 STATE_DIR ?= state
 TRANSPORT_URL ?=
 DATABASE ?=
@@ -9,7 +10,7 @@ DATABASE ?=
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help run demo test lint sample docs bench clean system-rabbit system-test
+.PHONY: help run demo test soak lint sample docs bench clean system-rabbit system-test
 
 help:
 	@echo "make run                  the service in the foreground, on an in-process bus and SQLite"
@@ -17,6 +18,7 @@ help:
 	@echo "make run TRANSPORT_URL=rabbit://user:password@host/ [DATABASE=URL]"
 	@echo "make demo [BUS=rabbit]    the main job on 120 real compute nodes"
 	@echo "make test                 everything that is tested, with what it needs of the system"
+	@echo "make soak [MINUTES=5]     everything goes away under load, and what is left is compared"
 	@echo "make bench [QUICK=1]      measure, beside a bare echo server"
 	@echo "make lint | docs | sample | clean"
 
@@ -40,6 +42,9 @@ demo: $(INSTALLED) $(if $(filter rabbit,$(BUS)),system-rabbit)
 
 test: $(INSTALLED) system-test lint
 	@$(BIN)/stestr run --slowest $(TESTS)
+
+soak: $(INSTALLED) system-test
+	@$(BIN)/python -W ignore -m tests.integration.soak --minutes $(MINUTES)
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .

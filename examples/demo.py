@@ -9,6 +9,7 @@ clients at once; and in the end the books are compared with what was handed out.
 import argparse
 import collections
 import contextlib
+import datetime
 import json
 import os
 import pathlib
@@ -27,10 +28,13 @@ import rich.progress
 import rich.table
 
 # First of the project: it chooses the threading backend for the libraries.
-from placement_rpc.cmd import output, state_file  # isort: skip
+from placement_rpc.cmd import output, state_file, usage_report  # isort: skip
+import demo_events
+
 from placement_rpc import conf as configuration
 from placement_rpc import exception, service
 from placement_rpc.api import PlacementAPI
+from placement_rpc.notifications.listener import StreamReader
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ResourceRequest
@@ -185,6 +189,15 @@ def show_refusals(fleet):
             raise RuntimeError(f"{allocations} was granted")
 
 
+def cast(fleet, schedulers):
+    """One that must not be lost and is not waited for; :returns: str, the request's id"""
+    consumer, allocations = str(uuid.uuid4()), {fleet.pool: {"DISK_GB": 100}}
+    schedulers[0].held[consumer] = allocations
+    return fleet.api.claim_allocations(None, Claim(
+        consumer_uuid=consumer, project_id="project-1", user_id="demo",
+        allocations=allocations), cast=True)
+
+
 def give_back(schedulers, fleet):
     """Some consumers end, and some go to another (a resize, a migration)."""
     released = moved = 0
@@ -201,10 +214,10 @@ def give_back(schedulers, fleet):
     return released, moved
 
 
-def summarise(fleet, schedulers):
+def summarise(fleet):
     """Print usages against capacity.
 
-    :returns: bool, whether the service's books are what was handed out
+    :returns: dict of provider and class to what is used according to the service
     """
     totals, shares, actual = {}, [], {}
     for provider in fleet.names:
@@ -228,7 +241,7 @@ def summarise(fleet, schedulers):
         table.add_row(fleet.names[provider], usage.resource_class, f"{usage.used:,}",
                       f"{usage.capacity:,}", output.bar(usage.used, usage.capacity, 6))
     console.print(table)
-    return actual == _handed_out(schedulers)
+    return actual
 
 
 def _handed_out(schedulers):
@@ -243,12 +256,16 @@ def _handed_out(schedulers):
 
 @contextlib.contextmanager
 def running_service(options, directory):
-    """A service to work with; gives a configuration by which its bus is reached."""
+    """A service to work with.
+
+    :returns: a configuration by which its bus is reached, and a callable of a request's id that
+        gives events from the first on, up to that request's
+    """
     if options.transport_url:
-        yield configuration.new_config(config_files=[], transport_url=options.transport_url)
+        yield _on_rabbit(options.transport_url)
     elif options.bus == "rabbit":
         with _own_process(directory) as url:
-            yield configuration.new_config(config_files=[], transport_url=url)
+            yield _on_rabbit(url)
     else:
         conf = configuration.new_config(
             config_files=[], transport_url="inprocess://demo/",
@@ -257,9 +274,17 @@ def running_service(options, directory):
         conductor = service.Conductor(conf, binary="demo")
         conductor.start()
         try:
-            yield conf
+            # There is no stream inside a process: the outbox is read.
+            yield conf, lambda mark: demo_events.up_to(mark, lambda position: usage_report.stored(
+                conductor.database, position))
         finally:
             conductor.stop()
+
+
+def _on_rabbit(url):
+    conf = configuration.new_config(config_files=[], transport_url=url)
+    return conf, lambda mark: demo_events.up_to(mark, lambda position: StreamReader(
+        url, conf.notifications.stream, position + 1).events(idle=5))
 
 
 @contextlib.contextmanager
@@ -284,8 +309,9 @@ def _own_process(directory):
         process.wait()
 
 
-def demonstrate(options, conf):
+def demonstrate(options, conf, events):
     """The story from the first node to the balance; returns the exit code."""
+    since = datetime.datetime.now(datetime.UTC)
     bus = "inside this process" if conf.transport_url.startswith("inprocess") else "RabbitMQ"
     console.print(f"[bold]placement_rpc[/bold]: the bus is {bus}, "
                   f"{options.clients} clients work at once")
@@ -305,18 +331,24 @@ def demonstrate(options, conf):
         released, moved = give_back(schedulers, fleet)
         console.print(f"Gave back {released:,} and moved {moved:,} to other consumers")
         show_refusals(fleet)
+        last = list(events(cast(fleet, schedulers)))
         console.print()
-        equal = summarise(fleet, schedulers)
+        used = summarise(fleet)
         for name, took in (("get_by_request", sorted(t for s in schedulers for t in s.finds)),
                            ("claim_allocations", sorted(t for s in schedulers for t in s.claims))):
             console.print(f"{name}: {len(took):,} calls, {len(took) / seconds:,.0f} a second, "
                           f"p50 {1000 * took[len(took) // 2]:.1f} ms, "
                           f"p99 {1000 * took[int(len(took) * 0.99)]:.1f} ms")
-    if not equal:
-        console.print("[red]The books differ from what was handed out.[/red]")
-        return 1
-    console.print("[green]The books are exactly what was handed out.[/green]")
-    return 0
+    told = demo_events.show(console, last, since, fleet.names)
+    code = 0
+    for words, other in (("what was handed out", _handed_out(schedulers)),
+                         ("what the events alone say", told)):
+        if used == other:
+            console.print(f"[green]The books are exactly {words}.[/green]")
+        else:
+            console.print(f"[red]The books differ from {words}.[/red]")
+            code = 1
+    return code
 
 
 def main():
@@ -328,8 +360,8 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         try:
-            with running_service(options, os.path.join(directory, "")) as conf:
-                return demonstrate(options, conf)
+            with running_service(options, os.path.join(directory, "")) as (conf, events):
+                return demonstrate(options, conf, events)
         except exception.PlacementException as error:
             print(f"demo: {error}", file=sys.stderr)
             return 1

@@ -183,15 +183,15 @@ class PlacementAPI(Calls):
         service is killed meanwhile. Casts are settled in the order in which they were sent. The
         outcome is told by ``allocation.create``, ``allocation.update`` or
         ``allocation.claim.refused``, which carry the request's id, and by
-        :meth:`get_request_result`. ``timeout`` is for the sending alone.
+        :meth:`get_request_result`. ``timeout`` is for the sending alone, and what is raised
+        below is raised by calls.
 
         :param claim: :class:`placement_rpc.objects.claim.Claim`; its project and user are the
             context's where they are not set
         :param cast: bool
         :returns: :class:`placement_rpc.objects.claim.ClaimResult`; of a cast, the request's id
         :raises CapacityExceeded: :raises ConstraintsViolated: :raises ConsumerConflict:
-        :raises ProviderNotFound: :raises ResourceClassNotFound: :raises RequestIdReused: all of
-            these not by a cast
+        :raises ProviderNotFound: :raises ResourceClassNotFound: :raises RequestIdReused:
         """
         context = own_context(context)
         claim = _owned(context, claim)

@@ -44,7 +44,7 @@ def run(broker, stream, options):
     style = options.format
     if style == "auto":
         style = "table" if sys.stdout.isatty() else "json"
-    show = {"table": _Table(), "json": _print_json, "cloudevents": _print_cloud_event}[style]
+    show = {"table": Table(), "json": _print_json, "cloudevents": _print_cloud_event}[style]
     reader = listener.StreamReader(broker, stream, options.start)
     left = options.count
     try:
@@ -83,11 +83,14 @@ def _print_cloud_event(event):
         "data": event.payload}), flush=True)
 
 
-class _Table:
-    """A live table: a line for each event."""
+class Table:
+    """A live table: a line for each event.
 
-    def __init__(self):
-        self._console = rich.console.Console()
+    :param console: :class:`rich.console.Console`; None for standard output
+    """
+
+    def __init__(self, console=None):
+        self._console = console or rich.console.Console()
         self._headed = False
 
     def __call__(self, event):

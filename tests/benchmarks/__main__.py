@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 
 import psutil
 import rich.console
@@ -54,6 +55,9 @@ class Bench:
             "conductor": {"workers": os.environ.get("BENCH_WORKERS", 2)}}))
         self.echoes = [self._spawn("echo_server", self.broker.url, f"echo{number}")
                        for number in range(2)]
+        self.bare = [self._spawn(
+            "bare_conductor", self.broker.url, self.store.conf.database.connection, f"{number}")
+            for number in range(2)]
         self.clients = []
 
     def _say(self, text):
@@ -79,6 +83,7 @@ class Bench:
                                 "threads": _THREADS})
         self.measure("ping", 1)
         self.measure("echo", 1)
+        self.measure("claim_without_outbox", 1)
 
     @staticmethod
     def _tell(client, order):
@@ -109,11 +114,24 @@ class Bench:
     def _processor_times(self):
         parts = {
             "clients": [psutil.Process(each.pid) for each in self.clients],
-            "servers": [psutil.Process(each.pid) for each in self.echoes] + _tree(
+            "servers": [
+                psutil.Process(each.pid) for each in [*self.echoes, *self.bare]] + _tree(
                 self.conductor.process.pid),
             "broker": _tree(self.broker._process.pid),
             "database": _tree(self.postgresql._process.pid)}
         return {name: sum(_spent(each) for each in group) for name, group in parts.items()}
+
+    def settle(self):
+        """Wait until casts are settled and events published; returns the seconds it took."""
+        began = time.monotonic()
+        seen = None
+        while True:
+            with self.store.database.reader() as tx:
+                status = events.status(tx)
+            if status["published_position"] == status["events"] == seen:
+                return time.monotonic() - began
+            seen = status["events"]
+            time.sleep(0.5)
 
     def keep(self, name, value, unit, note=""):
         """Remember a figure for the report."""
@@ -148,13 +166,17 @@ def _spread(rounds):
 def bench_claims(bench):
     """Claims per second, beside the echo of the same payload, 16 clients at once."""
     bench._say("Claims beside a bare echo, in turns ...")
-    rounds = bench.in_turns("echo", "claim", "claim_batch")
-    echo, single, batch = (rounds[name] for name in ("echo", "claim", "claim_batch"))
+    rounds = bench.in_turns("echo", "claim", "claim_without_outbox", "claim_batch")
+    echo, single, bare, batch = rounds.values()
     bench.keep("bare echo, 16 clients", _median(echo), "calls/s", _spread(echo))
     bench.keep("claim_allocations, 16 clients", _median(single), "claims/s", _spread(single))
     ratios = [ours["rate"] / theirs["rate"] for ours, theirs in zip(single, echo, strict=True)]
     bench.keep("claim_allocations to echo", statistics.median(ratios), "ratio",
                f"{min(ratios):.2f} to {max(ratios):.2f}")
+    bench.keep("claim_allocations without the outbox", _median(bare), "claims/s", _spread(bare))
+    ratios = [ours["rate"] / theirs["rate"] for ours, theirs in zip(single, bare, strict=True)]
+    bench.keep("claim_allocations to the same without the outbox", statistics.median(ratios),
+               "ratio", f"{min(ratios):.2f} to {max(ratios):.2f}")
     bench.keep("claim_batch of 100, 16 clients", _median(batch), "claims/s", _spread(batch))
     bench.keep("claim_batch of 100 to single calls", _median(batch) / _median(single), "ratio")
     for name, each in (("echo", echo), ("claim", single), ("claim in a batch", batch)):
@@ -171,9 +193,19 @@ def bench_claims(bench):
             bench.keep(f"a lone {name}, p{share * 100:.0f}", _percentile(took, share), "ms")
 
 
+def bench_casts(bench):
+    """Casts that the broker confirmed, and how fast they are settled."""
+    bench._say("Casts ...")
+    cast = bench.measure("cast")
+    later = bench.settle()
+    bench.keep("claims cast and confirmed, 16 clients", cast["rate"], "casts/s",
+               f"settled and published {later:.1f} s after the last")
+
+
 def bench_events(bench):
     """From commit to delivery by the stream, under the load of 16 clients that claim."""
     bench._say("Events under the load of claims ...")
+    bench.settle()
     took = []
     reader = listener.StreamReader(
         bench.broker.url, bench.store.conf.notifications.stream, "next")
@@ -196,6 +228,26 @@ def bench_events(bench):
     for share in (0.5, 0.99):
         bench.keep(f"from commit to delivery, p{share * 100:.0f}",
                    _percentile(sorted(took), share), "ms")
+
+
+def bench_relay(bench):
+    """Events that wait in the outbox, through the relay to a confirmed publish."""
+    number = 5000 * bench.seconds
+    bench._say(f"Relaying {number} events that wait ...")
+    with bench.store.database.reader() as tx:
+        row = events.after(tx, events.status(tx)["published_position"] - 1, 1)[0]
+    bench.store.database.write(lambda tx: events.insert(tx, [
+        (str(uuid.uuid4()), row.event_type, row.occurred_at, row.payload)
+        for _ in range(number)]))
+    began = time.monotonic()
+    while True:
+        with bench.store.database.reader() as tx:
+            status = events.status(tx)
+        if status["published_position"] == status["events"]:
+            break
+        time.sleep(0.05)
+    bench.keep("events from the outbox to a confirmed publish", number / (
+        time.monotonic() - began), "events/s", f"{number} that waited")
 
 
 def bench_find(bench, size):
@@ -244,7 +296,9 @@ def main():
         bench.connect(fleet.grow(bench.store.database, 1000))
         if options.only != "find":
             bench_claims(bench)
+            bench_casts(bench)
             bench_events(bench)
+            bench_relay(bench)
         if options.only != "claims":
             for size in (1000, 10_000):
                 bench_find(bench, size)

@@ -18,6 +18,7 @@ from placement_rpc.context import RequestContext
 from placement_rpc.objects import base as objects_base
 from placement_rpc.objects.request import ResourceRequest
 from tests import base
+from tests.benchmarks import bare_conductor
 
 
 class Client:
@@ -31,6 +32,7 @@ class Client:
         self.providers = where["providers"]
         self.threads = where["threads"]
         self.api = api.PlacementAPI(conf=self.conf)
+        self.without_outbox = api.PlacementAPI(conf=self.conf, topic=bare_conductor.TOPIC)
         transport = oslo_messaging.get_rpc_transport(self.conf)
         self.bare = oslo_messaging.get_rpc_client(transport, oslo_messaging.Target(
             exchange=bus.EXCHANGE, topic="echo", version="1.0")).prepare(timeout=30)
@@ -49,6 +51,14 @@ class Client:
 
     def claim(self):
         self.api.claim_allocations(None, self._claim())
+        return 1
+
+    def claim_without_outbox(self):
+        self.without_outbox.claim_allocations(None, self._claim())
+        return 1
+
+    def cast(self):
+        self.api.claim_allocations(None, self._claim(), cast=True)
         return 1
 
     def claim_batch(self):
