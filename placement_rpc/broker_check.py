@@ -6,6 +6,8 @@ every event, read or not: an unread queue without a bound ends with the broker.
 """
 
 import dataclasses
+import re
+import shlex
 import urllib.parse
 
 import requests
@@ -14,8 +16,15 @@ from placement_rpc import command_queue, exception, rabbit
 from placement_rpc.notifications import envelope
 
 _TIMEOUT = 10
-_BOUNDS = ("max-length", "max-length-bytes", "message-ttl", "expires")
-_STREAM_BOUNDS = ("max-age", "max-length-bytes")
+_LENGTHS = ("max-length", "max-length-bytes")
+_BOUNDS = {"listener": (*_LENGTHS, "message-ttl", "expires"), "stream": ("max-age", *_LENGTHS),
+           "commands": _LENGTHS, "dead letters": (*_LENGTHS, "message-ttl")}
+_MEND = {
+    "listener": '{"max-length":1000000,"message-ttl":604800000}',
+    "stream": '{"max-age":"40D","max-length-bytes":5000000000}',
+    # None of these may be dropped.
+    "commands": '{"max-length":1000000,"overflow":"reject-publish"}',
+    "dead letters": '{"max-length":100000,"message-ttl":2592000000}'}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,15 +59,16 @@ class Management:
             (parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
         self._auth = tuple(urllib.parse.unquote(part or "guest")
                            for part in (parts.username, parts.password))
-        self._virtual_host = urllib.parse.quote(virtual_host, safe="")
+        self.virtual_host = virtual_host
 
     def get(self, *path):
         """:returns: what the interface answers for the virtual host; None where there is none
 
         :raises ServiceUnavailable: when it can not be asked
         """
-        resource, *rest = (urllib.parse.quote(part, safe="") for part in path)
-        url = "/".join([self._url, "api", resource, self._virtual_host, *rest])
+        resource, *rest = (urllib.parse.quote(part, safe="") for part in (
+            path[0], self.virtual_host, *path[1:]))
+        url = "/".join([self._url, "api", resource, *rest])
         try:
             answer = requests.get(url, auth=self._auth, timeout=_TIMEOUT)
             if answer.status_code == 404:
@@ -84,17 +94,27 @@ def check(conf, broker, management, topic, exchange):
     :returns: list of :class:`Finding`
     :raises ServiceUnavailable: when the broker can not be asked
     """
-    kinds = _kinds(conf, management.get("bindings") or [], topic, exchange)
-    found = [queue for queue in management.get("queues") or [] if queue["name"] in kinds]
-    counts = _counts(broker, [queue["name"] for queue in found])
-    findings = [_look(queue, kinds[queue["name"]], *counts[queue["name"]])
-                for queue in found if queue["name"] in counts]
+    bindings = management.get("bindings") or []
+    kinds = _kinds(conf, bindings, topic, exchange)
+    found = {queue["name"]: queue for queue in management.get("queues") or []
+             if queue["name"] in kinds}
+    counts = _counts(broker, found)
+    findings = [_look(found[name], kinds[name], *counts[name], management.virtual_host)
+                for name in found if name in counts]
+    findings += [Finding(name, kind, 0, 0, ["missing"], ["start a conductor"])
+                 for name, kind in kinds.items() if name not in found]
+    stream = conf.notifications.stream
+    if stream in found and not any(
+            binding["source"] == exchange and binding["destination"] == stream
+            for binding in bindings):
+        findings.append(Finding(stream, "stream", 0, 0, ["not bound"], ["restart the conductors"]))
     described = management.get("exchanges", exchange)
     if described and not described["durable"]:
         findings.append(Finding(
             f"(exchange {exchange})", "exchange", 0, 0, ["not durable"],
-            ["stop what uses it, 'rabbitmqadmin delete exchange', and start it with "
-             "[oslo_messaging_rabbit] rabbit_quorum_queue = true everywhere"]))
+            [f"stop what uses it, 'rabbitmqadmin -V {shlex.quote(management.virtual_host)} delete "
+             f"exchange name={exchange}', and start it with [oslo_messaging_rabbit] "
+             "rabbit_quorum_queue = true everywhere"]))
     return sorted(findings, key=lambda finding: (finding.kind, finding.queue))
 
 
@@ -118,8 +138,7 @@ def _counts(broker, names):
     """:returns: dict of queue to its messages and consumers, as they are now"""
     counts = {}
     try:
-        connection = broker.connect()
-        try:
+        with broker.connected() as connection:
             for name in names:
                 channel = connection.channel()
                 try:
@@ -129,34 +148,44 @@ def _counts(broker, names):
                     continue
                 counts[name] = answer.message_count, answer.consumer_count
                 channel.close()
-        finally:
-            rabbit.close(connection)
     except rabbit.FAILURES as error:
         raise exception.ServiceUnavailable(reason=f"{type(error).__name__}: {error}") from error
     return counts
 
 
-def _look(queue, kind, messages, consumers):
+def _look(queue, kind, messages, consumers, virtual_host):
+    """:returns: :class:`Finding` of a queue as the management interface describes it"""
+    name = queue["name"]
     limits = {key.removeprefix("x-") for key in queue.get("arguments") or {}}
     limits.update(queue.get("effective_policy_definition") or {})
-    name, troubles = queue["name"], []
+    control = f"rabbitmqctl -p {shlex.quote(virtual_host)}"
+    delete = f"{control} delete_queue {shlex.quote(name)}"
+    troubles = []
     if not queue["durable"]:
         troubles.append((
-            "not durable", f"set [oslo_messaging_rabbit] rabbit_quorum_queue = true in whoever "
-                           f"declares it, and 'rabbitmqctl delete_queue {name}'"))
-    if kind in ("listener", "stream") and not limits.intersection(
-            _STREAM_BOUNDS if kind == "stream" else _BOUNDS):
-        limit = '{"max-age":"7D"}' if kind == "stream" else (
-            '{"max-length":1000000,"message-ttl":604800000}')
-        troubles.append((
-            "unbounded", f"rabbitmqctl set_policy --apply-to queues bound-{name} '^{name}$' "
-                         f"'{limit}'"))
-    if kind == "listener" and messages and not consumers:
-        troubles.append((
-            "unread", f"start its listener, or 'rabbitmqctl delete_queue {name}'"))
-    if kind in ("calls", "commands") and not consumers:
-        troubles.append(("unread", "start a conductor"))
-    if kind == "dead letters" and messages:
-        troubles.append(("dead letters wait", "placement-rpc-manage dead-letters list"))
+            "not durable", "set [oslo_messaging_rabbit] rabbit_quorum_queue = true in whoever "
+                           f"declares it, and: {delete}"))
+    if kind != "calls" and not limits.intersection(_BOUNDS[kind]):
+        # Calls expire by themselves.
+        troubles.append(("unbounded", " ".join((
+            control, "set_policy --apply-to queues --priority 10",
+            shlex.quote(f"bound-{name}"), shlex.quote(f"^{re.escape(name)}$"),
+            shlex.quote(_MEND[kind])))))
+    unread = _unread(kind, messages, consumers)
+    if unread:
+        troubles.append((unread[0], unread[1] or (
+            f"start whoever read it; where that is gone for good: {delete}")))
     return Finding(name, kind, messages, consumers, [trouble for trouble, _ in troubles],
                    [mend for _, mend in troubles])
+
+
+def _unread(kind, messages, consumers):
+    """:returns: tuple of the trouble and how to mend it, or None for that; None for no trouble"""
+    if kind == "dead letters":
+        return ("dead letters wait", "placement-rpc-manage dead-letters list") if messages else (
+            None)
+    if kind == "commands" and not consumers:
+        return "unread", "start a conductor"
+    if not consumers and (kind == "calls" or (kind == "listener" and messages)):
+        return "unread", None
+    return None

@@ -26,6 +26,7 @@ class QueueCaster:
         self._threads = CallThreads(conf.placement_client.max_concurrent_calls)
         self._mutex = threading.Lock()
         self._connection = self._channel = None
+        self._closed = False
 
     def cast(self, context, method, arguments, timeout):
         """Make one attempt to have a command kept by the broker.
@@ -58,6 +59,8 @@ class QueueCaster:
         if not self._mutex.acquire(timeout=max(0, ends - time.monotonic())):
             raise TimeoutError
         try:
+            if self._closed:
+                raise exception.ServiceUnavailable(reason="this client was closed")
             if self._channel is None:
                 self._open()
             try:
@@ -89,6 +92,7 @@ class QueueCaster:
     def close(self):
         """Close the connection, and let the threads end."""
         self._threads.close()
+        self._closed = True
         if self._mutex.acquire(timeout=1):
             self._drop()
             self._mutex.release()

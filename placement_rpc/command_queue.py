@@ -12,7 +12,7 @@ from placement_rpc.notifications import dead_letters
 
 # The consumer counts attempts at each command by itself; the broker counts for all that a dead
 # process held, and so only puts an end to what nothing else does.
-_DELIVERY_LIMIT = 1000
+_DELIVERY_LIMIT = 1_000_000
 
 #: The calls of the contract that can be made as commands.
 METHODS = ("claim_allocations", "release_allocations")

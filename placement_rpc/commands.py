@@ -12,10 +12,12 @@ import threading
 from placement_rpc import bus, command_queue, exception, rabbit
 from placement_rpc.db.queries import commands as queries
 from placement_rpc.notifications import dead_letters
+from placement_rpc.objects.settlement import Settled
 
 LOG = logging.getLogger(__name__)
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+_STOP_TIMEOUT = 30
 
 
 class _ToldToStop(Exception):
@@ -44,6 +46,7 @@ class CommandConsumer:
         self._queue = command_queue.name(topic)
         self._dispatcher = bus.Dispatcher(manager)
         self._ended = threading.Event()
+        self._pause = _FIRST_PAUSE
         self._thread = threading.Thread(target=self._run, name="commands", daemon=True)
 
     def start(self):
@@ -53,28 +56,24 @@ class CommandConsumer:
         """End, after the commands at hand; what was not begun goes back to the queue."""
         self._ended.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_STOP_TIMEOUT)
+        if self._thread.is_alive():
+            LOG.warning("Commands at hand are left to another process: the broker hangs")
 
     def _run(self):
-        pause = _FIRST_PAUSE
         while not self._ended.is_set():
-            connection = None
             try:
-                connection = self._broker.connect()
-                command_queue.declare(connection, self._topic, self._options)
-                pause = _FIRST_PAUSE
-                self._consume(connection)
+                with self._broker.connected() as connection:
+                    command_queue.declare(connection, self._topic, self._options)
+                    self._consume(connection)
             except _ToldToStop:
                 LOG.info("Commands at hand go back to their queue")
             except (rabbit.Unconfirmed, *rabbit.FAILURES) as error:
                 LOG.warning("Commands wait for the broker: %s", error)
             except Exception:
                 LOG.exception("Commands failed; the queue is opened anew")
-            finally:
-                if connection is not None:
-                    rabbit.close(connection)
-            self._ended.wait(pause)
-            pause = min(_LONGEST_PAUSE, 2 * pause)
+            self._ended.wait(self._pause)
+            self._pause = min(_LONGEST_PAUSE, 2 * self._pause)
 
     def _consume(self, connection):
         graves = rabbit.ConfirmedChannel(connection)
@@ -87,6 +86,8 @@ class CommandConsumer:
                 self._work(connection, graves, batch, doubtful)
                 if batch:
                     intake.acknowledge(batch[-1])
+                    # Something works again.
+                    self._pause = _FIRST_PAUSE
 
     def _work(self, connection, graves, batch, doubtful):
         """Settle commands, or bury them."""
@@ -109,19 +110,17 @@ class CommandConsumer:
         if isinstance(error, exception.RequestIdReused):
             # Nothing is stored for it, and nothing ever can be.
             self._bury(graves, message, f"{error.code}: {error.text}")
-        elif error is not None and not isinstance(error, exception.PlacementException):
+        elif _is_failure(error):
             self._try(connection, graves, message, settlement, repr(error))
 
     def _try(self, connection, graves, message, settlement, error=None):
         """Settle a command by itself, counting the attempts."""
         request_id, pause = settlement.request.request_id, _FIRST_PAUSE
-        if (message.headers or {}).get(dead_letters.REPLAYED) and not rabbit.deliveries(message):
-            self._insist(connection, lambda: self._write(queries.forget, request_id))
+        counted = str((message.headers or {}).get(dead_letters.REPLAYED) or request_id)[:64]
         while self._insist(
-                connection, lambda: self._write(queries.count_attempt, request_id)
-        ) <= self._options.commands_attempts:
+                connection, lambda: self._count(counted)) <= self._options.commands_attempts:
             settled, = self._settle(connection, [settlement])
-            if settled.error is None or isinstance(settled.error, exception.PlacementException):
+            if not _is_failure(settled.error):
                 self._conclude(connection, graves, message, settlement, settled.error)
                 return
             error = repr(settled.error)
@@ -130,15 +129,19 @@ class CommandConsumer:
             pause = min(_LONGEST_PAUSE, 2 * pause)
         self._bury(graves, message, error or "whoever worked on it died each time")
 
-    def _write(self, change, request_id):
-        return self._manager.database.write(lambda tx: change(tx, request_id), "command")
+    def _count(self, counted):
+        return self._manager.database.write(
+            lambda tx: queries.count_attempt(tx, counted), "command")
 
     def _settle(self, connection, settlements):
-        """:returns: list of Settled; every error in it is a final one"""
+        """:returns: list of Settled; no error in it says that the store is away"""
         def settle():
-            answers = self._manager.group_commit.settle(settlements)
+            try:
+                answers = self._manager.group_commit.settle(settlements)
+            except exception.StoreBusy as error:
+                return [Settled(error=error) for _ in settlements]
             for settled in answers:
-                if getattr(settled.error, "retryable", False):
+                if isinstance(settled.error, exception.StoreUnavailable):
                     raise settled.error
             return answers
 
@@ -177,8 +180,17 @@ class CommandConsumer:
             raise exception.UnsupportedCall(reason=f"{str(method)[:64]!r} is no command")
         context, arguments = self._dispatcher.arguments(
             command["version"], method, command["context"], command["args"])
+        # It waits for as long as it takes.
+        context.deadline = None
         return self._manager.settlement(context, method, arguments)
 
     def _bury(self, graves, message, reason):
         LOG.error("A command goes to the dead letters: %s", reason)
         dead_letters.bury(graves, self._options, message, self._queue, reason)
+
+
+def _is_failure(error):
+    """Whether an error says nothing about the command: it may be settled when tried again."""
+    return error is not None and (
+        isinstance(error, exception.StoreBusy)
+        or not isinstance(error, exception.PlacementException))

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import itertools
 import logging
+import re
 import ssl
 import time
 
@@ -24,6 +25,7 @@ LOG = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT = 5
 HEARTBEAT = 30
+_SOCKET_TIMEOUT = 60
 # A broker that does not confirm for so long is as good as away.
 CONFIRM_TIMEOUT = 30
 
@@ -43,6 +45,10 @@ class Unconfirmed(Exception):
     """The broker is away, or did not take everything: all of it has to be sent again."""
 
 
+class Unsuitable(Unconfirmed):
+    """A queue is there and is not of the kind that it has to be."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Broker:
     """How a broker is reached.
@@ -52,7 +58,7 @@ class Broker:
     :param tls: False, or what kombu takes as ``ssl``
     """
 
-    urls: tuple
+    urls: tuple = dataclasses.field(repr=False)
     login_method: str = "AMQPLAIN"
     tls: object = False
 
@@ -87,11 +93,26 @@ class Broker:
         """:returns: an open :class:`kombu.Connection`; :raises: one of :data:`FAILURES`"""
         connection = kombu.Connection(
             list(self.urls), connect_timeout=CONNECT_TIMEOUT, heartbeat=HEARTBEAT,
-            login_method=self.login_method, ssl=self.tls)
+            login_method=self.login_method, ssl=self.tls,
+            # Nothing waits for an answer for ever, as it would where a broker hangs.
+            transport_options={"read_timeout": _SOCKET_TIMEOUT,
+                               "write_timeout": _SOCKET_TIMEOUT})
         connection.ensure_connection(
             max_retries=len(self.urls), interval_start=0, interval_step=0,
-            timeout=CONNECT_TIMEOUT)
+            timeout=CONNECT_TIMEOUT * len(self.urls))
         return connection
+
+    @contextlib.contextmanager
+    def connected(self):
+        """A connection for a block; :raises: one of :data:`FAILURES`"""
+        connection = self.connect()
+        try:
+            yield connection
+        except BaseException:
+            # It may be broken: to say goodbye would be to wait for an answer.
+            drop(connection)
+            raise
+        close(connection)
 
 
 def _tls(options):
@@ -130,13 +151,63 @@ def declare(connection, queue, arguments):
     The limits of a queue that exists are not changed by this; a policy of the broker does.
 
     :param arguments: dict, as RabbitMQ names them (``x-queue-type`` and others)
+    :raises Unsuitable: when a queue of that name is there and is something else
+    """
+    asked, limits = dict(arguments), []
+    # The broker names one difference at a time.
+    while (difference := _differs(connection, queue, asked)) is not None:
+        name, current = difference
+        if name in limits or name not in _LIMITS:
+            raise Unsuitable(f"queue {queue} is there and is of another kind ({name}); it has to "
+                             "be deleted")
+        limits.append(name)
+        asked.pop(name, None)
+        if current is not None:
+            asked[name] = current
+    if limits:
+        LOG.warning("Queue %s keeps the limits that it was made with: %s", queue,
+                    ", ".join(limits))
+
+
+def _differs(connection, queue, arguments):
+    """Declare a queue.
+
+    :returns: tuple of an argument that the queue has otherwise and its value there, None where it
+        has none; None when there is no difference
     """
     channel = connection.channel()
     try:
         channel.queue_declare(queue, durable=True, auto_delete=False, arguments=arguments)
-        channel.close()
     except amqp_exceptions.PreconditionFailed as error:
-        LOG.warning("Queue %s keeps the limits that it was made with: %s", queue, error)
+        found = _INEQUIVALENT.search(str(error))
+        if found is None:
+            raise
+        name, text, value = found.groups()
+        return name, text if value is None else int(value) if value.isdigit() else value
+    channel.close()
+    return None
+
+
+_INEQUIVALENT = re.compile(
+    r"inequivalent arg '([^']+)'.* current is (?:none|the value '([^']*)'|'([^']*)')")
+# What a policy can change; anything else is what a queue is.
+_LIMITS = ("x-max-length", "x-max-length-bytes", "x-max-age", "x-message-ttl", "x-delivery-limit",
+           "x-expires")
+
+
+def raw_channel(connection):
+    """A channel that leaves bodies alone: a message can name an encoding that breaks them."""
+    channel = connection.channel()
+    channel.auto_decode = False
+    return channel
+
+
+def depth(connection, queue):
+    """:returns: int, how many messages are in a queue; :raises: what ends a channel"""
+    channel = connection.channel()
+    count = channel.queue_declare(queue, passive=True).message_count
+    channel.close()
+    return count
 
 
 class ConfirmedChannel:
@@ -219,7 +290,7 @@ class Intake:
     def __init__(self, connection, queue):
         self._connection = connection
         self._messages = collections.deque()
-        self._channel = connection.channel()
+        self._channel = raw_channel(connection)
         self._channel.basic_qos(0, WINDOW, False)
         self._channel.basic_consume(queue, callback=self._messages.append)
 

@@ -42,6 +42,8 @@ class Conductor:
         self.host = conf.conductor.host or socket.gethostname()
         self._identity = {"binary": binary, "host": self.host, "worker": worker}
         self._topic = topic
+        # Of leases: like nobody else.
+        self._holder = f"{self.host}.{uuid.uuid4().hex[:16]}"
         self._ended = threading.Event()
         self._housekeeping = threading.Thread(
             target=self._keep_house, name="housekeeping", daemon=True)
@@ -62,8 +64,7 @@ class Conductor:
             f"{self.host}.{self._identity['binary']}.{self._identity['worker']}", self._topic)
         self.relay = Relay(
             self.conf, self.database,
-            get_publisher(self.conf, self._transport, bus.EXCHANGE),
-            f"{self.host}.{os.getpid()}.{uuid.uuid4().hex[:8]}")
+            get_publisher(self.conf, self._transport, bus.EXCHANGE), self._holder)
         self.database.after_events(self.relay.wake)
         self._beat(started=True)
         self._server.begin()
@@ -116,7 +117,7 @@ class Conductor:
                 if since_pruned >= _PRUNE_EVERY:
                     since_pruned = 0
                     self._prune()
-                self._take_snapshot(interval)
+                self._take_snapshot(interval / 2)
             except exception.PlacementException as error:
                 LOG.warning("Housekeeping is put off: %s", error)
             except Exception:
@@ -134,10 +135,16 @@ class Conductor:
 
 
     def _take_snapshot(self, seconds):
-        """Carry on the snapshot that is due, for some seconds; leaves the store as much time."""
-        period = self.conf.notifications.snapshot_period
+        """Carry on the snapshot that is due, for some seconds; leaves the store as much time.
+
+        One process does at a time, and what somebody began is brought to its end in any case.
+        """
+        period = self.conf.notifications.snapshot_period or None
+        if not snapshot.is_wanted(self.database, period) or not self.database.write(
+                lambda tx: events.acquire(tx, "snapshot", self._holder, 3 * seconds), "snapshot"):
+            return
         ends = time.monotonic() + seconds
-        while period and time.monotonic() < ends:
+        while time.monotonic() < ends:
             began = time.monotonic()
             if snapshot.go_on(self.database, period) is None or self._ended.wait(
                     time.monotonic() - began):

@@ -4,7 +4,6 @@
 import datetime
 import fnmatch
 import json
-import os
 import sys
 
 import rich.console
@@ -17,7 +16,7 @@ _COLOURS = {"create": "green", "associate": "green", "update": "yellow", "delete
 
 
 def add_arguments(parser):
-    parser.add_argument("--from", dest="start", type=_start, default="next",
+    parser.add_argument("--from", dest="start", type=_start, default=None,
                         metavar="POSITION|TIME",
                         help="begin at a position, or at a time in ISO 8601 (default: now)")
     parser.add_argument("--event-type", metavar="GLOB", help="only these, such as 'allocation.*'")
@@ -45,7 +44,8 @@ def run(broker, stream, options):
     if style == "auto":
         style = "table" if sys.stdout.isatty() else "json"
     show = {"table": Table(), "json": _print_json, "cloudevents": _print_cloud_event}[style]
-    reader = listener.StreamReader(broker, stream, options.start)
+    reader = listener.StreamReader(
+        broker, stream, "next" if options.start is None else options.start)
     left = options.count
     try:
         for event in reader.events(options.idle):
@@ -56,10 +56,8 @@ def run(broker, stream, options):
             if left == 0:
                 break
     except KeyboardInterrupt:
+        # The way to end it.
         return 0
-    except BrokenPipeError:
-        # Whoever read the pipe has enough. The interpreter would complain once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

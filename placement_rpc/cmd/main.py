@@ -74,7 +74,8 @@ def _services(client, options):
                 options.format)
 
 
-def _parser():
+def _options_of_all():
+    """:returns: the parser, with what every command has"""
     parser = argparse.ArgumentParser(
         prog="placement-rpc", description="Resource accounting for clouds on the message bus.")
     parser.add_argument("--version", action="version", version=placement_rpc.__version__)
@@ -87,6 +88,11 @@ def _parser():
                         help="state directory of a standalone service (default: ./state)")
     parser.add_argument("--local", action="store_true",
                         help="work on the service's store directly instead of calling it")
+    return parser
+
+
+def _parser():
+    parser = _options_of_all()
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     text = "run the whole service in this process"
     command = commands.add_parser("standalone", help=text, description=text.capitalize())

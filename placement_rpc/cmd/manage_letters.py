@@ -34,7 +34,8 @@ def add_commands(groups):
         command = commands.add_parser(name, help=text, description=text.capitalize())
         command.add_argument("letters", nargs="*", metavar="ID")
         command.add_argument("--all", action="store_true", help="all of them")
-        command.add_argument("--queue", help="all that were in this queue")
+        command.add_argument("--queue", help="only those that were in this queue, or, without "
+                                             "IDs, all of them")
         command.set_defaults(run=run)
 
 
@@ -88,8 +89,9 @@ def _wanted(options):
     if not (options.letters or options.all or options.queue):
         raise exception.InvalidInput(
             what="dead letters", reason="name some, or give --queue or --all")
-    return lambda letter: options.all or letter.letter_id in options.letters or (
-        options.queue is not None and letter.queue == options.queue)
+    named = set() if options.all else set(options.letters)
+    return lambda letter: options.queue in (None, letter.queue) and (
+        not named or letter.letter_id in named)
 
 
 def _progress(letters):
@@ -98,18 +100,40 @@ def _progress(letters):
         console=rich.console.Console(stderr=True))
 
 
+def _check_unambiguous(options, letters):
+    """Two listeners may have buried the same event.
+
+    :raises InvalidInput: when an id stands for letters of several queues
+    """
+    queues = {}
+    for letter in letters.letters():
+        queues.setdefault(letter.letter_id, set()).add(letter.queue)
+    for letter_id in options.letters:
+        if len(queues.get(letter_id, ())) > 1 and not options.queue:
+            raise exception.InvalidInput(
+                what="dead letter", reason=f"{letter_id} was in several queues: give --queue, "
+                                           f"one of {', '.join(sorted(queues[letter_id]))}")
+
+
 def _replay(options, conf):
-    return _report(options, _letters(conf).replay(_wanted(options), _progress), "sent again")
+    wanted, letters = _wanted(options), _letters(conf)
+    _check_unambiguous(options, letters)
+    return _report(options, *letters.replay(wanted, _progress), "sent again")
 
 
 def _discard(options, conf):
-    return _report(options, _letters(conf).discard(_wanted(options), _progress), "removed")
+    wanted, letters = _wanted(options), _letters(conf)
+    _check_unambiguous(options, letters)
+    return _report(options, *letters.discard(wanted, _progress), "removed")
 
 
-def _report(options, done, word):
-    """:returns: int, the exit code: 1 where one that was named is not there"""
+def _report(options, done, left, word):
+    """:returns: int, the exit code: 1 where something could not be done"""
     print(f"{len(done)} dead letters were {word}")
-    missing = set(options.letters) - {letter.letter_id for letter in done}
+    missing = set(options.letters) - {letter.letter_id for letter in [*done, *left]}
+    for letter in left:
+        print(f"placement-rpc-manage: {letter.letter_id} stays: queue {letter.queue!r} did not "
+              "take it", file=sys.stderr)
     for letter_id in sorted(missing):
         print(f"placement-rpc-manage: there is no {letter_id}", file=sys.stderr)
-    return 1 if missing else 0
+    return 1 if missing or left else 0

@@ -145,12 +145,24 @@ def _progress():
 
 
 def _snapshot(database, _options, _conf):
-    snapshot.begin(database)
+    # One that began before cannot tell what is held now: it is brought to its end first.
+    snapshot_id, is_new = snapshot.begin(database)
+    if not is_new:
+        _go_on(database, snapshot_id)
+        snapshot_id, _ = snapshot.begin(database)
+    print(f"Told what {_go_on(database, snapshot_id)} consumers hold")
+    return 0
+
+
+def _go_on(database, snapshot_id):
+    """Bring a snapshot to its end, beside whoever does so too; :returns: int, its consumers"""
     consumers = 0
     with _progress() as progress:
         task = progress.add_task("Taking a snapshot", total=None)
-        while (done := snapshot.go_on(database)) is not None:
-            consumers = done
+        while (done := snapshot.progress(database, snapshot_id)) is not None:
+            consumers, whole = done
+            if whole:
+                break
             progress.update(task, completed=consumers)
-    print(f"Told what {consumers} consumers hold")
-    return 0
+            snapshot.go_on(database)
+    return consumers

@@ -2,6 +2,7 @@
 """Mistakes of whoever starts a program: one clear line instead of a trace."""
 
 import functools
+import os
 import sys
 
 import oslo_messaging
@@ -18,6 +19,8 @@ _MISTAKES = (
 def told(program):
     """Decorate a ``main`` that returns an exit code: 1, and one line, for a mistake.
 
+    130 where it was interrupted, and 0 where the reader of a pipe had enough.
+
     :param program: str, the name to begin the line with
     """
     def decorate(main):
@@ -25,6 +28,13 @@ def told(program):
         def run(args=None):
             try:
                 return main(args)
+            except KeyboardInterrupt:
+                return 130
+            except BrokenPipeError:
+                # Whoever read the pipe has enough. The interpreter would complain once more at
+                # its end.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                return 0
             except _MISTAKES as error:
                 print(f"{program}: {str(error).strip() or type(error).__name__}",
                       file=sys.stderr)

@@ -44,15 +44,7 @@ def run(options, conf):
         print(f"placement-rpc: process {running['pid']} runs on {state_dir} already",
               file=sys.stderr)
         return 1
-    if not (options.database or conf.database.connection):
-        conf.set_override("connection", f"sqlite:///{state_dir / 'placement.sqlite'}",
-                          group="database")
-    elif options.database:
-        conf.set_override("connection", options.database, group="database")
-    # The terminal is for the few lines below; what went on is in the file.
-    conf.set_default("log_file", str(state_dir / "placement-rpc.log"))
-    conf.set_default("use_stderr", False)
-    log.setup(conf, configuration.PROJECT)
+    _configure(options, conf, state_dir)
     with contextlib.ExitStack() as stack:
         try:
             url, management_url = _bus_url(options, stack)
@@ -72,6 +64,19 @@ def run(options, conf):
         print("\nStopping: what was taken in is finished first.", flush=True)
     print("Stopped.", flush=True)
     return 0
+
+
+def _configure(options, conf, state_dir):
+    """Where the store is and where the log goes, unless that is configured."""
+    if not (options.database or conf.database.connection):
+        conf.set_override("connection", f"sqlite:///{state_dir / 'placement.sqlite'}",
+                          group="database")
+    elif options.database:
+        conf.set_override("connection", options.database, group="database")
+    # The terminal is for the few lines below; what went on is in the file.
+    conf.set_default("log_file", str(state_dir / "placement-rpc.log"))
+    conf.set_default("use_stderr", False)
+    log.setup(conf, configuration.PROJECT)
 
 
 def _bus_url(options, stack):

@@ -2,6 +2,7 @@
 """``placement-rpc usage-report``: resource-hours, from the events alone."""
 
 import collections
+import contextlib
 import csv
 import dataclasses
 import datetime
@@ -22,6 +23,10 @@ from placement_rpc.notifications.usage import UsageAccount
 FORMATS = ("auto", "table", "csv", "json")
 _COLUMNS = ("project_id", "user_id", "resource_class", "provider_uuid", "resource_hours", "held")
 _PAGE = 1000
+# How far the clocks of conductors may be apart.
+_SKEW = datetime.timedelta(minutes=1)
+# Seconds within which a stream that has anything from a time on gives it out.
+_PATIENCE = 5
 
 
 def add_arguments(parser):
@@ -42,34 +47,92 @@ def from_stream(broker, stream, options, look_back):
     """Report from the stream.
 
     :param broker: :class:`placement_rpc.rabbit.Broker`
-    :param look_back: float, seconds before the time within which a snapshot can be expected
+    :param look_back: float, seconds before the time within which a snapshot can be expected; 0
+        for none
     :returns: int, the exit code
     """
-    end = StreamReader(broker, stream).last_offset()
-    # From a snapshot of before the time, and only without one from the very first event.
-    for start in (options.begin - datetime.timedelta(seconds=look_back), 1):
-        account = _account(options)
-        reader = StreamReader(broker, stream, start, on_gap=_told_by_the_account)
-        if end is not None:
-            _apply(account, reader.events(end=end))
-        if account.complete:
-            break
+    options.end = _end(options)
+    tail = StreamReader(broker, stream).tail()
+    account = UsageAccount(options.begin, options.end)
+    if tail is not None:
+        account = _from_snapshot(broker, stream, options, tail, look_back)
+        if not account.complete:
+            account = _from_first(broker, stream, options, tail)
+    if account.as_of is None or account.as_of < account.end:
+        print(f"placement-rpc: the last event is of {account.as_of}: what was done since then and "
+              "is not published yet is not in the report", file=sys.stderr)
     return _report(account, options)
+
+
+def _from_snapshot(broker, stream, options, tail, look_back):
+    """:returns: the account, complete if it could be made from a snapshot of before the time"""
+    account = UsageAccount(options.begin, options.end)
+    if look_back:
+        start = options.begin - datetime.timedelta(seconds=look_back)
+        reader = StreamReader(broker, stream, start, on_gap=_told_by_the_account)
+        with contextlib.suppress(exception.ServiceUnavailable):
+            # Nothing comes where nothing was published since.
+            for event in _until(account, reader, tail, _PATIENCE):
+                account.apply(event)
+                if account.hopeless:
+                    break
+    return account
+
+
+def _from_first(broker, stream, options, tail):
+    """:returns: the account, from all that the stream has"""
+    account = UsageAccount(options.begin, options.end)
+    late = False
+    for event in _until(account, _first_reader(broker, stream), tail):
+        late = late or (account.position is not None and event.position < account.position)
+        account.apply(event)
+    if late and not account.complete:
+        # Something was published again behind what came meanwhile.
+        found = {event.position: event for event in _until(
+            account, _first_reader(broker, stream), tail)}
+        account = UsageAccount(options.begin, options.end)
+        for position in sorted(found):
+            account.apply(found[position])
+    return account
+
+
+def _first_reader(broker, stream):
+    return StreamReader(broker, stream, 1, on_gap=_told_by_the_account)
 
 
 def _told_by_the_account(_expected, _found):
     """Whether a gap matters depends on where it is."""
 
 
+def _until(account, reader, tail, patience=30):
+    """Events as far as they matter, with a progress bar."""
+    for event in _shown(reader.events(idle=1, tail=tail, patience=patience)):
+        yield event
+        if account.complete and event.time > account.end + _SKEW:
+            return
+        if reader.offset is not None and reader.offset >= tail and event.time > account.end:
+            # All that was published when the report was asked for.
+            return
+
+
 def from_store(database, options):
-    """Report from the outbox, where the service keeps its events.
+    """Report from the outbox, where the service keeps its events, published or not.
 
     :param database: :class:`placement_rpc.db.api.Database`
     :returns: int, the exit code
     """
-    account = _account(options)
-    _apply(account, stored(database))
-    return _report(account, options)
+    account = UsageAccount(options.begin, _end(options))
+    for event in _shown(stored(database)):
+        account.apply(event)
+    while True:
+        with database.reader() as tx:
+            waiting = outbox.waiting(tx)
+            # What got a position since the last look.
+            rows = outbox.after(tx, account.position or 0, _PAGE)
+        for row in rows or waiting:
+            account.apply(Event.of_row(row))
+        if not rows:
+            return _report(account, options)
 
 
 def stored(database, position=0):
@@ -83,25 +146,29 @@ def stored(database, position=0):
         position = rows[-1].position
 
 
-def _account(options):
+def _end(options):
+    """:returns: datetime, the end of the time, which is never to come
+
+    :raises InvalidInput: when it ends before it begins
+    """
     now = datetime.datetime.now(datetime.UTC)
     end = min(options.end or now, now)
     if options.begin >= end:
         raise exception.InvalidInput(what="time", reason="it ends before it begins, or is to come")
-    return UsageAccount(options.begin, end)
+    return end
 
 
-def _apply(account, events):
-    for event in rich.progress.track(
-            events, "Reading events", transient=True, disable=not sys.stderr.isatty(),
-            console=rich.console.Console(stderr=True)):
-        account.apply(event)
+def _shown(events):
+    return rich.progress.track(
+        events, "Reading events", transient=True, disable=not sys.stderr.isatty(),
+        console=rich.console.Console(stderr=True))
 
 
 def _report(account, options):
     if not account.complete:
-        words = ("the events that are left are not enough to know all that was held: none of "
-                 "them is the first one, and no whole snapshot began before the time")
+        words = ("the events that are left are not enough to know all that was held: neither the "
+                 "first one is among them nor a whole snapshot from before the time, or some are "
+                 "missing; [notifications] stream_max_age says how long they are kept")
         if not options.allow_incomplete:
             print(f"placement-rpc: {words}", file=sys.stderr)
             return 1
@@ -120,7 +187,8 @@ def _print_json(account, lines):
     json.dump({
         "from": account.begin.isoformat(), "to": account.end.isoformat(),
         "position": account.position, "complete": account.complete,
-        "lines": [{**line, "resource_hours": round(float(line["resource_hours"]), 6)}
+        "as_of": account.as_of and account.as_of.isoformat(),
+        "lines": [{**line, "resource_hours": round(float(line["resource_hours"]), 9)}
                   for line in lines]}, sys.stdout, indent=2)
     print()
 
@@ -129,7 +197,7 @@ def _print_csv(_account, lines):
     writer = csv.DictWriter(sys.stdout, _COLUMNS, lineterminator="\n")
     writer.writeheader()
     for line in lines:
-        writer.writerow({**line, "resource_hours": f"{line['resource_hours']:.6f}"})
+        writer.writerow({**line, "resource_hours": f"{line['resource_hours']:.9f}"})
 
 
 def _print_table(account, lines):

@@ -13,8 +13,10 @@ OPTS = [
         "stream", default="placement_events",
         help="The RabbitMQ stream that keeps the same messages, for reading from any position."),
     cfg.StrOpt(
-        "stream_max_age", default="7D",
-        help="How long the stream keeps messages, as RabbitMQ writes it (7D, 12h)."),
+        "stream_max_age", default="40D",
+        help="How long the stream keeps messages, as RabbitMQ writes it (40D, 12h). A usage "
+             "report needs as much, and a snapshot_period more, as it goes back: by default a "
+             "month and a week."),
     cfg.IntOpt(
         "stream_max_bytes", default=5_000_000_000, min=1_000_000,
         help="The most bytes that the stream keeps."),

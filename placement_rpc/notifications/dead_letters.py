@@ -3,15 +3,18 @@
 
 import contextlib
 import dataclasses
+import datetime
 import hashlib
 import time
+import uuid
 
 from placement_rpc import exception, rabbit
 
 # Beside the message: why it is here, where it was, and when it came.
 _REASON, _QUEUE, _TIME = "placement-reason", "placement-queue", "placement-time"
 
-#: Beside a message that an operator had delivered again.
+#: Beside a message that an operator had delivered again: an id of that, so that attempts at it
+#: are counted anew.
 REPLAYED = "placement-replayed"
 
 
@@ -59,17 +62,19 @@ class DeadLetter:
     @classmethod
     def of_message(cls, message):
         """:param message: as it was delivered"""
-        body = message.body.encode() if isinstance(message.body, str) else message.body
         headers = message.headers or {}
         # What the broker writes where it was the one who gave the message up.
         death = (headers.get("x-death") or [{}])[0]
-        died_at = death.get("time")
+        died_at = headers.get(_TIME)
+        if not isinstance(died_at, int):
+            at = death.get("time")
+            died_at = int(at.replace(tzinfo=datetime.UTC).timestamp()) if at else 0
         return cls(
-            str(message.properties.get("message_id") or hashlib.sha256(body).hexdigest()[:32]),
+            str(message.properties.get("message_id")
+                or hashlib.sha256(message.body).hexdigest()[:32]),
             str(headers.get(_QUEUE) or death.get("queue", "")),
             str(headers.get(_REASON) or _of_broker(death.get("reason"))),
-            int(headers.get(_TIME) or (died_at.timestamp() if died_at else 0)),
-            body.decode(errors="replace"))
+            died_at, message.body.decode(errors="replace"))
 
 
 def _of_broker(reason):
@@ -102,49 +107,50 @@ class DeadLetters:
 
         :param wanted: callable of a :class:`DeadLetter`, whether it is to be sent
         :param progress: callable that wraps the list of what is sent
-        :returns: list of :class:`DeadLetter`
+        :returns: two lists of :class:`DeadLetter`: what was sent, and what stays since its queue
+            is not there or is full
         :raises ServiceUnavailable: what was sent by then is sent
         """
         return self._empty(wanted, progress, self._resend)
 
     def discard(self, wanted, progress=lambda letters: letters):
         """Remove letters for good; as :meth:`replay` otherwise."""
-        return self._empty(wanted, progress, lambda channel, letter, message: None)
+        return self._empty(wanted, progress, lambda channel, letter, message: True)
 
     def _empty(self, wanted, progress, settle):
-        done = []
+        done, left = [], []
         with self._held() as (channel, held):
             chosen = [(letter, message) for letter, message in held if wanted(letter)]
             for letter, message in progress(chosen):
-                settle(channel, letter, message)
-                message.channel.basic_ack(message.delivery_tag)
-                done.append(letter)
-        return done
+                if settle(channel, letter, message):
+                    message.channel.basic_ack(message.delivery_tag)
+                    done.append(letter)
+                else:
+                    left.append(letter)
+        return done, left
 
-    def _resend(self, channel, letter, message):
+    @staticmethod
+    def _resend(channel, letter, message):
+        """:returns: bool, whether its queue took it"""
         channel.send(message.body, "", letter.queue, message.properties.get("message_id"),
-                     {REPLAYED: True})
+                     {REPLAYED: str(uuid.uuid4())})
         try:
             channel.settle()
-        except rabbit.Unconfirmed as error:
-            raise exception.ServiceUnavailable(
-                reason=f"letter {letter.letter_id} stays: queue {letter.queue!r} did not take it "
-                       f"({error})") from None
+        except rabbit.Unconfirmed:
+            return False
+        return True
 
     @contextlib.contextmanager
     def _held(self):
         """All letters, unacknowledged: they go back to the queue at the end of the block."""
         try:
-            connection = self._broker.connect()
-            try:
+            with self._broker.connected() as connection:
                 declare(connection, self._options)
-                reader = connection.channel()
+                reader = rabbit.raw_channel(connection)
                 held = []
                 while (message := reader.basic_get(self._options.dead_letters)) is not None:
                     held.append((DeadLetter.of_message(message), message))
                 yield rabbit.ConfirmedChannel(connection), held
-            finally:
-                rabbit.close(connection)
-        except rabbit.FAILURES as error:
+        except (rabbit.Unconfirmed, *rabbit.FAILURES) as error:
             raise exception.ServiceUnavailable(
                 reason=f"{type(error).__name__}: {error}") from error

@@ -59,14 +59,15 @@ class RabbitPublisher:
             raise
 
     def idle(self):
-        """Keep the connection alive while there is nothing to publish."""
-        if self._connection is None or time.monotonic() < self._beat_at:
+        """Be ready: connected, with a stream to listen to, while there is nothing to publish."""
+        if time.monotonic() < self._beat_at:
             return
         self._beat_at = time.monotonic() + rabbit.HEARTBEAT / 6
         try:
+            self._open()
             rabbit.wait(self._connection, 0.001)
         except rabbit.FAILURES as error:
-            LOG.info("The broker closed an idle connection: %s", error)
+            LOG.info("The broker is away, or closed an idle connection: %s", error)
             self.close()
 
     def _open(self):

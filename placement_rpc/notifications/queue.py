@@ -15,6 +15,12 @@ LOG = logging.getLogger(__name__)
 # Deliveries after which an event counts as deadly where nothing else was saved about it.
 _MOST_DELIVERIES = 100
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+# Seconds after which what was handled is acknowledged, though more of it is at hand.
+_KEEP_EVERY = 1
+
+
+class _NotSaved(Exception):
+    """The position could not be saved: its cause ends the listener."""
 
 
 class _ToldToStop(Exception):
@@ -33,8 +39,9 @@ class QueueListener:
     after ``[queues] listener_attempts`` times the event goes to the dead letters; so does one
     that the process died over as often, a message that is no event, and an event whose payload
     is of a later major version than this release knows. An event of a type that this release
-    does not know is passed over. After a crash an event may come again: the handler must be able
-    to see one anew that it had begun with.
+    does not know is passed over. After a crash an event may come again, and so may one over which
+    the handler took longer than a minute, for which the broker gives the listener up: the handler
+    must be able to see one anew that it had begun with.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts` made by :mod:`placement_rpc.conf`
     :param queue: str, the queue's name
@@ -65,6 +72,7 @@ class QueueListener:
         self._strangers = set()
         # The event that is being tried, and how often it was, while there is doubt about it.
         self._trying = {}
+        self._keep_at = 0
 
     @property
     def position(self):
@@ -79,25 +87,25 @@ class QueueListener:
         """Handle events until told to stop.
 
         :param idle: float, seconds without an event after which to return; None for never
+        :raises: what ``load`` and ``save`` of the position raise
         """
         state = (self._saved.load() if self._saved else None) or {}
         self._sequence = Sequence(state, self._on_gap)
         self._trying = state.get("trying", {})
-        pause, self._quiet_since = _FIRST_PAUSE, time.monotonic()
+        self._quiet_since = time.monotonic()
+        self._pause = _FIRST_PAUSE
         while not self._over(idle):
-            connection = None
             try:
-                connection = self._broker.connect()
-                self._consume(connection, idle)
+                with self._broker.connected() as connection:
+                    self._consume(connection, idle)
             except _ToldToStop:
                 return
+            except _NotSaved as error:
+                raise error.__cause__ from None
             except (rabbit.Unconfirmed, *rabbit.FAILURES) as error:
                 LOG.warning("Queue %s is away: %s", self._queue, error)
-                self._ended.wait(pause)
-                pause = min(_LONGEST_PAUSE, 2 * pause)
-            finally:
-                if connection is not None:
-                    rabbit.close(connection)
+                self._ended.wait(self._pause)
+                self._pause = min(_LONGEST_PAUSE, 2 * self._pause)
 
     def _over(self, idle):
         return self._ended.is_set() or (
@@ -116,9 +124,10 @@ class QueueListener:
                     handled = message
                     if self._ended.is_set():
                         break
-                    if rabbit.deliveries(message):
-                        # Somebody may have died over one of these: one after the other.
+                    if rabbit.deliveries(message) or time.monotonic() > self._keep_at:
+                        # Somebody may have died over one of these, or each takes its time.
                         self._keep(intake, handled)
+                        connection.heartbeat_check()
             finally:
                 # What was handled, also when the next one can not be.
                 if handled is not None:
@@ -128,11 +137,17 @@ class QueueListener:
         """Remember what was handled up to a message, and then acknowledge it."""
         self._save()
         intake.acknowledge(message)
+        self._pause = _FIRST_PAUSE
         self._quiet_since = time.monotonic()
+        self._keep_at = self._quiet_since + _KEEP_EVERY
 
     def _save(self):
         if self._saved and (self._trying or self._sequence.position is not None):
-            self._saved.save({**self._sequence.state, "trying": self._trying})
+            try:
+                self._saved.save({**self._sequence.state, "trying": self._trying})
+            except Exception as error:
+                # Not the broker's failure, though it may be of the same class.
+                raise _NotSaved from error
 
     def _declare(self, connection):
         dead_letters.declare(connection, self._options)
@@ -189,14 +204,16 @@ class QueueListener:
 
     def _attempts(self, message, event):
         """Count attempts, those of processes that died included; gives the number of each."""
-        deliveries, made = rabbit.deliveries(message), 0
-        if self._trying.get("event_id") == event.event_id:
-            # An event that an operator had sent again begins anew.
-            made = self._trying["attempts"] if deliveries else 0
-        while made < self._options.listener_attempts and deliveries < _MOST_DELIVERIES:
+        deliveries = rabbit.deliveries(message)
+        if not self._saved and deliveries >= _MOST_DELIVERIES:
+            return
+        # An event that an operator had sent again begins anew.
+        counted = str((message.headers or {}).get(dead_letters.REPLAYED) or event.event_id)
+        made = self._trying["attempts"] if self._trying.get("of") == counted else 0
+        while made < self._options.listener_attempts:
             made += 1
-            if deliveries or self._trying.get("event_id") == event.event_id:
-                self._trying = {"event_id": event.event_id, "attempts": made}
+            if deliveries:
+                self._trying = {"of": counted, "attempts": made}
                 self._save()
             yield made
 

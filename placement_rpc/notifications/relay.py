@@ -67,7 +67,7 @@ class Relay:
         while not self._ended.is_set():
             try:
                 busy = self._lead() and self._relay_some()
-                if not busy:
+                if self.active and not busy:
                     self._publisher.idle()
                 self._rest(busy)
                 pause = 0
@@ -115,32 +115,20 @@ class Relay:
 
     def _relay_some(self):
         """Publish the next batch; :returns: bool, whether there was any"""
-        read_from, rows = self._database.write(self._next, "relay")
+        if self._confirmed is None:
+            with self._database.reader() as tx:
+                if events.is_idle(tx):
+                    return False
+        batch = self._database.write(lambda tx: events.next_batch(
+            tx, LEASE, self._holder, self._confirmed, self._options.batch), "relay")
+        if batch is None:
+            raise _LeaseLost
         self._confirmed = None
+        read_from, rows = batch
         if rows:
             self._publisher.publish(rows, self._still_leading)
             self._confirmed = read_from, rows[-1].position
         return bool(rows)
-
-    def _next(self, tx):
-        """Remember what was confirmed, and read what comes next.
-
-        :returns: the position after which was read, and the list of rows
-        """
-        self._check_lease(tx)
-        self._mark(tx)
-        events.give_positions(tx, self._options.batch)
-        state = events.state(tx)
-        after = state.published_position if state else 0
-        return after, events.after(tx, after, self._options.batch)
-
-    def _mark(self, tx):
-        if self._confirmed is not None:
-            events.mark_published(tx, *self._confirmed)
-
-    def _check_lease(self, tx):
-        if not events.holds(tx, LEASE, self._holder):
-            raise _LeaseLost
 
     def _give_up(self):
         """Remember what was confirmed, and let another process take over at once."""
@@ -151,5 +139,6 @@ class Relay:
             LOG.warning("The relay's lease runs out by itself: %s", error)
 
     def _last(self, tx):
-        self._mark(tx)
+        if self._confirmed is not None:
+            events.mark_published(tx, *self._confirmed)
         events.release(tx, LEASE, self._holder)

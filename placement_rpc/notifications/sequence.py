@@ -34,7 +34,9 @@ class Sequence:
         # First and last position of what is missing, in order.
         self._missing = [tuple(gap) for gap in state.get("missing", ())]
         self._on_gap = on_gap or _log_gap
+        # The ids of the last events, by position.
         self._seen = collections.OrderedDict()
+        self._conflict = False
 
     @property
     def state(self):
@@ -46,9 +48,19 @@ class Sequence:
 
         :param event: :class:`placement_rpc.notifications.event.Event`
         """
-        return event.event_id not in self._seen and (
-            self.position is None or event.position > self.position
-            or self._gap_of(event.position) is not None)
+        seen = self._seen.get(event.position)
+        if seen is not None:
+            self._compare(event, seen)
+            return False
+        return (self.position is None or event.position > self.position
+                or self._gap_of(event.position) is not None)
+
+    def _compare(self, event, seen):
+        if seen != event.event_id and not self._conflict:
+            self._conflict = True
+            LOG.error("Position %d came with two events, %s and %s: was the store restored from "
+                      "a backup? Whoever listens has to begin anew", event.position, seen,
+                      event.event_id)
 
     def _gap_of(self, position):
         return next((gap for gap in self._missing if gap[0] <= position <= gap[1]), None)
@@ -60,7 +72,7 @@ class Sequence:
 
     def add(self, event):
         """Remember that an event was handled."""
-        self._seen[event.event_id] = None
+        self._seen[event.position] = event.event_id
         if len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
         if self.position is None:

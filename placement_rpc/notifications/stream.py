@@ -17,6 +17,10 @@ LOG = logging.getLogger(__name__)
 
 _PREFETCH = 200
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+_PATIENCE = 30
+# Seconds after which a stream that says it is empty is believed.
+_EMPTY = 2
+_EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 
 class StreamReader:
@@ -24,8 +28,8 @@ class StreamReader:
 
     An event that comes again is dropped. A position that is left out is told to ``on_gap``:
     the stream was cut before it was read, or events were pruned before they could be sent
-    again. What is no event of this service, or one that is too new for this release, is passed
-    over, with a line in the log.
+    again. One that fills a gap is given out when it comes, late. What is no event of this
+    service, or one that is too new for this release, is passed over, with a line in the log.
 
     :param broker: str, as ``rabbit://user:password@host:port/``, or
         :class:`placement_rpc.rabbit.Broker`
@@ -39,8 +43,11 @@ class StreamReader:
         self._broker = rabbit.Broker.at(broker)
         self._stream = stream
         self._start = start
-        self._sequence = Sequence(on_gap=on_gap)
-        self._offset = None
+        # What is missing before the first event is a gap, too.
+        self._sequence = Sequence(
+            {"position": start - 1} if isinstance(start, int) else None, on_gap)
+        #: int, the place in the stream of the last message that was read; None before the first
+        self.offset = None
         self._messages = collections.deque()
 
     @property
@@ -48,28 +55,26 @@ class StreamReader:
         """int, the position of the last event that was given out; None before the first"""
         return self._sequence.position
 
-    def events(self, idle=None, end=None):
+    def events(self, idle=None, tail=None, patience=_PATIENCE):
         """Give out events as they come.
 
-        :param idle: float, seconds without an event after which to end; None for never
-        :param end: int, the place in the stream after which to end, of :meth:`last_offset`; None
-            for no end
+        :param idle: float, seconds without a message after which to end; None for never
+        :param tail: int, a place in the stream, of :meth:`tail`, that is to be reached before
+            ``idle`` counts; None for none
+        :param patience: float, seconds without a message before that place after which something
+            must be wrong
         :returns: generator of :class:`placement_rpc.notifications.event.Event`
-        :raises ServiceUnavailable: when there is no such stream
+        :raises ServiceUnavailable: when there is no such stream, or the tail does not come
         """
-        quiet_since, pause = time.monotonic(), _FIRST_PAUSE
-
-        def over():
-            return (idle is not None and time.monotonic() - quiet_since >= idle) or (
-                end is not None and self._offset is not None and self._offset >= end)
-
-        while not over():
+        pause, self._quiet_since = _FIRST_PAUSE, time.monotonic()
+        while not self._over(idle, tail, patience):
             try:
                 with self._consuming(self._from()) as connection:
-                    while not over():
+                    self._quiet_since = time.monotonic()
+                    while not self._over(idle, tail, patience):
                         for event in self._received(connection):
                             yield event
-                            quiet_since, pause = time.monotonic(), _FIRST_PAUSE
+                            pause = _FIRST_PAUSE
             except amqp_exceptions.NotFound:
                 raise _no_stream(self._stream) from None
             except rabbit.FAILURES as error:
@@ -77,50 +82,58 @@ class StreamReader:
                 time.sleep(pause)
                 pause = min(_LONGEST_PAUSE, 2 * pause)
 
-    def last_offset(self, idle=1.0):
-        """Where the stream ends now.
+    def _over(self, idle, tail, patience):
+        quiet = time.monotonic() - self._quiet_since
+        if tail is None or (self.offset is not None and self.offset >= tail):
+            return idle is not None and quiet >= idle
+        if quiet >= patience:
+            raise exception.ServiceUnavailable(
+                reason=f"nothing came from stream {self._stream!r} for {patience:.0f} s")
+        return False
 
-        :param idle: float, seconds without a message after which it is taken for ended
+    def tail(self):
+        """A place near the end of the stream: that of the first message of its last chunk.
+
         :returns: int; None when the stream is empty
         :raises ServiceUnavailable: when there is no such stream, or no broker
         """
-        offset, quiet_since = None, time.monotonic()
         try:
             with self._consuming("last") as connection:
-                while time.monotonic() - quiet_since < idle:
+                began = time.monotonic()
+                while not self._messages:
                     rabbit.wait(connection, 0.1)
-                    while self._messages:
-                        message = self._messages.popleft()
-                        offset = message.headers["x-stream-offset"]
-                        message.channel.basic_ack(message.delivery_tag)
-                        quiet_since = time.monotonic()
+                    quiet = time.monotonic() - began
+                    if quiet > _EMPTY and not rabbit.depth(connection, self._stream):
+                        return None
+                    if quiet > _PATIENCE:
+                        raise exception.ServiceUnavailable(
+                            reason=f"nothing came from stream {self._stream!r}")
+                return self._messages[0].headers["x-stream-offset"]
         except amqp_exceptions.NotFound:
             raise _no_stream(self._stream) from None
         except rabbit.FAILURES as error:
             raise exception.ServiceUnavailable(reason=f"{type(error).__name__}") from error
-        return offset
 
     @contextlib.contextmanager
     def _consuming(self, offset):
         self._messages.clear()
-        connection = self._broker.connect()
-        try:
-            channel = connection.channel()
+        with self._broker.connected() as connection:
+            channel = rabbit.raw_channel(connection)
             channel.basic_qos(0, _PREFETCH, False)
             channel.basic_consume(
                 self._stream, callback=self._messages.append,
                 arguments={"x-stream-offset": offset})
             yield connection
-        finally:
-            rabbit.close(connection)
 
     def _from(self):
         """Where in the stream to begin, or to go on."""
-        if self._offset is not None:
-            return self._offset + 1
+        if self.offset is not None:
+            return self.offset + 1
         if isinstance(self._start, int):
             # Offsets count deliveries, and positions events: only reading tells.
             return "first"
+        if isinstance(self._start, datetime.datetime):
+            return max(self._start, _EPOCH)
         return self._start
 
     def _received(self, connection):
@@ -131,7 +144,8 @@ class StreamReader:
             event = self._event(message)
             if event is not None:
                 yield event
-            self._offset = message.headers.get("x-stream-offset", self._offset)
+            self.offset = message.headers.get("x-stream-offset", self.offset)
+            self._quiet_since = time.monotonic()
             message.channel.basic_ack(message.delivery_tag)
 
     def _event(self, message):
@@ -148,12 +162,8 @@ class StreamReader:
         return event
 
     def _is_too_early(self, event):
-        if isinstance(self._start, int):
-            return event.position < self._start
-        if isinstance(self._start, datetime.datetime):
-            # A time finds a chunk of the stream, not a message.
-            return event.time < self._start
-        return False
+        # A time finds a chunk of the stream, not a message.
+        return isinstance(self._start, datetime.datetime) and event.time < self._start
 
 
 def _no_stream(name):

@@ -51,8 +51,9 @@ class UsageAccount:
 
     Events are applied in the order of their positions, from any position on; when they are
     enough to know all that was held, the account is :attr:`complete`: they begin with the very
-    first event, or with a snapshot that began before the time and is whole, and none is missing
-    since. Events from after the time may be applied and change nothing.
+    first event, or with a snapshot that began before the time and is whole, none is missing
+    since, and each fits to the one before. Events from after the time may be applied and change
+    nothing. A class is billed by the name that it had at the time.
 
     :param begin: datetime with a zone
     :param end: datetime with a zone, after which nothing counts
@@ -63,8 +64,10 @@ class UsageAccount:
         self.end = end
         #: int, the position of the last event that was applied; None before the first
         self.position = None
-        self._restart()
+        #: datetime, the time of the latest event that was applied; None before the first
+        self.as_of = None
         self._complete = False
+        self._restart()
 
     def _restart(self):
         """Forget everything; nothing of the time itself has been accounted for yet."""
@@ -72,13 +75,22 @@ class UsageAccount:
         self._hours = collections.Counter()
         # Consumers of which something was told after the end: what they held then is known.
         self._final = set()
+        # Names that classes had, and those that they got; and those that they got after the end,
+        # with the ones that they had at it.
+        self._renamed, self._renamed_late = {}, {}
         self._snapshot = None
         self._exists = 0
 
     @property
     def complete(self):
-        """bool, whether everything that was held in the time is known"""
+        """bool, whether everything that was held in the time is known, up to :attr:`as_of`"""
         return self._complete
+
+    @property
+    def hopeless(self):
+        """bool, whether no event to come can make it complete"""
+        return not self._complete and self._snapshot is None and (
+            self.as_of is not None and self.as_of > self.begin)
 
     def apply(self, event):
         """Take an event into account.
@@ -94,6 +106,7 @@ class UsageAccount:
             # What is missing may be anything.
             self._complete, self._snapshot = False, None
         self.position = event.position
+        self.as_of = max(event.time, self.as_of or event.time)
         if event.event_type == "allocation.snapshot.begin":
             self._begin_snapshot(event)
         elif event.event_type == "allocation.snapshot.end":
@@ -116,33 +129,50 @@ class UsageAccount:
 
     def _rename(self, event):
         old, new = event.payload["previous_name"], event.payload["name"]
-        for holding in self._holdings.values():
-            for provider, name in [key for key in holding.amounts if key[1] == old]:
-                holding.amounts[provider, new] = holding.amounts.pop((provider, name))
+        if event.time >= self.end:
+            self._renamed_late[new] = self._renamed_late.pop(old, old)
+            return
+        self._renamed[old] = new
+        # A class that is there anew under a name of old is another one.
+        self._renamed.pop(new, None)
+        for consumer, holding in self._holdings.items():
+            if consumer in self._final or not any(name == old for _, name in holding.amounts):
+                continue
+            self._advance(holding, event)
+            holding.amounts = _translate(holding.amounts, self._renamed)
 
     def _allocate(self, event):
         payload = event.payload
         consumer = payload["consumer_uuid"]
         if consumer in self._final:
             return
+        before = _amounts(payload, "before")
+        owner = payload["previous_project_id"], payload["previous_user_id"]
         holding = self._holdings.get(consumer)
         if holding is None:
             # Whatever it held before it has held since the account began.
-            holding = _Holding(
-                (payload["previous_project_id"], payload["previous_user_id"]),
-                _amounts(payload, "before"), self.begin)
-            self._holdings[consumer] = holding
+            holding = self._holdings[consumer] = _Holding(
+                owner, _translate(before, self._renamed_late), self.begin)
         if event.time >= self.end:
             self._final.add(consumer)
             return
+        if holding.owner != owner or (
+                _translate(holding.amounts, self._renamed) != _translate(before, self._renamed)):
+            # Of another past than the events before: a store was restored, or something is lost.
+            self._complete, self._snapshot = False, None
+            holding.owner, holding.amounts = owner, before
+        self._advance(holding, event)
+        holding.owner = payload["project_id"], payload["user_id"]
+        holding.amounts = _amounts(payload, "after")
+        if not holding.amounts:
+            del self._holdings[consumer]
+
+    def _advance(self, holding, event):
+        """Account for what was held up to an event."""
         # Clocks of two conductors may differ by a little.
         now = max(holding.since, event.time)
         self._accrue(self._hours, holding, now)
-        holding.owner = payload["project_id"], payload["user_id"]
-        holding.amounts = _amounts(payload, "after")
         holding.since = now
-        if not holding.amounts:
-            del self._holdings[consumer]
 
     def _accrue(self, hours, holding, until):
         length = (min(until, self.end) - max(holding.since, self.begin)) // _MICROSECOND
@@ -160,6 +190,12 @@ class UsageAccount:
         return [UsageLine(
             *key, decimal.Decimal(hours[key]) / _MICROSECONDS_AN_HOUR, held[key])
             for key in sorted(hours.keys() | held.keys())]
+
+
+def _translate(amounts, names):
+    """:returns: dict of provider and class to amount, with other names for classes"""
+    return {(provider, names.get(name, name)): amount
+            for (provider, name), amount in amounts.items()}
 
 
 def _amounts(payload, side):

@@ -23,13 +23,27 @@ _STEP = 200
 
 
 def begin(database):
-    """Begin a snapshot now, unless one is under way."""
+    """Begin a snapshot now, unless one is under way.
+
+    :returns: str, the id of the one that is under way now; and bool, whether it is a new one
+    """
     def change(tx):
         row = snapshots.state(tx, lock=True)
         if row is None or row.ended_at is not None:
-            _begin(tx)
+            return _begin(tx), True
+        return row.snapshot_id, False
 
-    database.write(change, "snapshot")
+    return database.write(change, "snapshot")
+
+
+def progress(database, snapshot_id):
+    """:returns: int, the consumers that a snapshot has by now, and bool, whether it is whole;
+    None when it was not the last one"""
+    with database.reader() as tx:
+        row = snapshots.state(tx)
+    if row is None or row.snapshot_id != snapshot_id:
+        return None
+    return row.consumers, row.ended_at is not None
 
 
 def go_on(database, period=None):
@@ -38,12 +52,13 @@ def go_on(database, period=None):
     :param period: int, seconds between the begins of two; None to begin none
     :returns: int, the consumers that it has by now; None when there is nothing to do
     """
-    if not _is_busy(database, period):
+    if not is_wanted(database, period):
         return None
     return database.write(lambda tx: _go_on(tx, period), "snapshot")
 
 
-def _is_busy(database, period):
+def is_wanted(database, period=None):
+    """:returns: bool, whether there is a step to take; a look that locks nothing"""
     with database.reader() as tx:
         row = snapshots.state(tx)
     return row is None or row.ended_at is None or _is_due(row, period)
@@ -57,6 +72,7 @@ def _begin(tx):
     snapshot_id = str(uuid.uuid4())
     snapshots.begin(tx, snapshot_id, bulk.now())
     _tell(tx, "begin", snapshot_id, 0)
+    return snapshot_id
 
 
 def _tell(tx, what, snapshot_id, consumers):

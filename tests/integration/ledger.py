@@ -2,10 +2,12 @@
 """Whether a store is what its clients were told."""
 
 import collections
+import datetime
 
 import sqlalchemy as sa
 
 from placement_rpc.db import models
+from placement_rpc.notifications.usage import UsageAccount
 
 
 def check(test, database, reports):
@@ -83,13 +85,43 @@ def check_events(test, database, events):
             for sign, side in ((1, "after"), (-1, "before")):
                 for name, amount in each.get(side, {}).items():
                     used[each["provider_uuid"], name] += sign * amount
+    for row in _inventories(database):
+        test.assertEqual(row.used, used.pop((row.uuid, row.name), 0))
+        test.assertEqual(list(range(row.generation + 1)), made[row.uuid])
+    test.assertEqual({}, {key: amount for key, amount in used.items() if amount})
+
+
+def check_late_listener(test, database, events):
+    """Whether a billing program that begins with the last snapshot knows as much as one that was
+    there from the first event, and as the store.
+
+    :param events: as of :func:`check_events`
+    """
+    begins = [event for event in events if event.event_type == "allocation.snapshot.begin"]
+    ends = [event for event in events if event.event_type == "allocation.snapshot.end"]
+    test.assertGreater(len(ends), 0)
+    # The last one may not have come to its end.
+    begin = begins[len(ends) - 1]
+    until = events[-1].time + datetime.timedelta(seconds=1)
+    late, always = (UsageAccount(begin.time, until) for _ in range(2))
+    for event in events:
+        always.apply(event)
+        if event.position >= begin.position:
+            late.apply(event)
+    test.assertEqual((True, True), (always.complete, late.complete))
+    test.assertEqual(always.lines(), late.lines())
+    held = collections.Counter()
+    for line in late.lines():
+        held[line.provider_uuid, line.resource_class] += line.held
+    test.assertEqual({(row.uuid, row.name): row.used for row in _inventories(database)
+                      if row.used}, {key: amount for key, amount in held.items() if amount})
+
+
+def _inventories(database):
+    """:returns: list of rows of uuid and generation (the provider's), name (the class's), used"""
     with database.reader() as tx:
-        rows = tx.execute(sa.select(
+        return tx.execute(sa.select(
             models.resource_providers.c.uuid, models.resource_providers.c.generation,
             models.resource_classes.c.name, models.inventories.c.used,
         ).select_from(models.inventories).join(models.resource_providers).join(
             models.resource_classes)).all()
-    for row in rows:
-        test.assertEqual(row.used, used.pop((row.uuid, row.name), 0))
-        test.assertEqual(list(range(row.generation + 1)), made[row.uuid])
-    test.assertEqual({}, {key: amount for key, amount in used.items() if amount})

@@ -154,7 +154,9 @@ def check(test, soak, reports):
     """
     ledger.check(test, soak.store.database, reports)
     test.assertEqual(soak.done["sent"], soak.settled())
-    ledger.check_events(test, soak.store.database, soak.events())
+    found = soak.events()
+    ledger.check_events(test, soak.store.database, found)
+    ledger.check_late_listener(test, soak.store.database, found)
 
 
 def main():

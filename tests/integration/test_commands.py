@@ -2,12 +2,15 @@
 """Casts: as safe as calls, whatever dies before they are settled."""
 
 import json
+import socket
 import threading
 import time
 
+import amqp
 import kombu
 
 from placement_rpc import command_queue, exception, rabbit
+from placement_rpc import conf as configuration
 from placement_rpc.db.queries import events
 from placement_rpc.notifications import dead_letters
 from placement_rpc.notifications.event import Event
@@ -147,6 +150,47 @@ class CastTest(CommandTest):
         self.assertEqual(len(bad), self.log.output.count("A command goes to the dead letters"))
         self.assertEqual(len(bad), len({letter.letter_id for letter in letters}))
 
+    def test_a_message_whose_encoding_breaks_it_stops_nobody(self):
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            for encoding in ("unicode_escape", "utf-16", "no such"):
+                connection.channel().basic_publish(amqp.Message(
+                    b"\\ud800", content_type="application/json", content_encoding=encoding),
+                    routing_key=self.queue)
+        self.outcome(self.cast())
+        self.assertEqual({"\\ud800"}, {letter.body for letter in self.letters(3)})
+
+    def test_a_command_has_no_deadline(self):
+        self.publish(command_queue.sealed("1.0", "release_allocations", {
+            "consumer_uuid": base.new_uuid(), "request_id": "late"}, {"deadline": 5}))
+        self.assertRaises(exception.ConsumerNotFound, self.outcome, "late")
+
+    def test_a_store_that_is_always_busy_with_one_command_does_not_hold_up_others(self):
+        commit = self.running.conductor.manager.group_commit
+        settle, poison = commit._settle_batch, base.new_uuid()
+
+        def collide(database, settlements):
+            if any(poison in each.consumers for each in settlements):
+                raise exception.StoreBusy(method="claim", attempts=10)
+            return settle(database, settlements)
+
+        commit._settle_batch = collide
+        bad = self.cast(consumer=poison)
+        self.outcome(self.cast())
+        letter, = self.letters()
+        self.assertEqual(bad, letter.letter_id)
+
+    def test_a_queue_of_another_kind_is_told(self):
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            connection.channel().queue_declare(
+                "other_commands", durable=True, auto_delete=False,
+                arguments={"x-queue-type": "quorum", "x-max-length": 7})
+        client = placement_fixtures.api.PlacementAPI(conf=self.running.conf, topic="other")
+        self.addCleanup(client.close)
+        error = self.assertRaises(
+            exception.DeadlineExceeded, client.release_allocations, None, base.new_uuid(),
+            timeout=3, cast=True)
+        self.assertIn("of another kind", str(error))
+
     def test_another_request_under_the_same_id_goes_to_the_dead_letters(self):
         self.outcome(self.cast(request_id="mine"))
         self.cast({self.uuid: {"VCPU": 2}}, request_id="mine")
@@ -177,7 +221,8 @@ class CastTest(CommandTest):
         commit._settle_batch = settle
         letters = dead_letters.DeadLetters(
             rabbit.Broker.at(self.broker.url), self.running.conf.queues)
-        self.assertEqual([bad], [each.letter_id for each in letters.replay(lambda each: True)])
+        done, left = letters.replay(lambda each: True)
+        self.assertEqual(([bad], []), ([each.letter_id for each in done], left))
         self.outcome(bad)
         self.assertEqual([], letters.letters())
 
@@ -276,6 +321,22 @@ class FailureTest(CommandTest):
         self.outcome(self.cast())
         self.outcome(self.cast())
         self.assertEqual(2, self.used())
+
+
+class ClusterTest(base.TestCase):
+
+    def test_a_node_that_hangs_is_passed_over(self):
+        broker = servers.rabbitmq()
+        with socket.create_server(("127.0.0.1", 0)) as hanging:
+            address = hanging.getsockname()
+            urls = broker.url.replace("rabbit://", f"rabbit://x:x@127.0.0.1:{address[1]},")
+            reached = rabbit.Broker.of(configuration.new_config(
+                config_files=[], transport_url=urls)).connect()
+            self.assertTrue(reached.connected)
+            rabbit.close(reached)
+
+    def test_no_password_is_shown(self):
+        self.assertNotIn("secret", repr(rabbit.Broker.at("rabbit://user:secret@host/")))
 
 
 class StoreAwayTest(base.TestCase):

@@ -104,6 +104,48 @@ class StreamReaderTest(base.TestCase):
         self.assertEqual([1, 2, 3, 4], self.positions(1))
         self.assertEqual(6, self.log.output.count("no event is passed over"))
 
+    def test_what_was_cut_off_is_a_gap_and_can_be_filled(self):
+        self.claim(2)
+        self.wait_published(4)
+        self.running.conductor.relay.stop()
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            connection.channel().queue_delete(self.running.conf.notifications.stream)
+        other = type(self.running.conductor)(self.running.conf, worker=1, topic="other")
+        self.addCleanup(other.stop)
+        other.start()
+        self.claim(1)
+        self.wait_published(5)
+        gaps = []
+        found = self.reader(2, on_gap=lambda *gap: gaps.append(gap)).events(3)
+        self.assertEqual([5], [event.position for event in found])
+        self.assertEqual([(2, 5)], gaps)
+        self.running.database.write(lambda tx: events.rewind(tx, 0))
+        self.claim(1)
+        self.wait_published(6)
+        self.assertEqual([5, 2, 3, 4, 6], self.positions(2))
+
+    def test_a_stream_that_is_there_before_the_first_event(self):
+        running = self.useFixture(placement_fixtures.RunningService(
+            transport_url=self.broker.url, notifications__stream="empty"))
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                reader = listener.StreamReader(self.broker.url, "empty", 1)
+                self.assertIsNone(reader.tail())
+                break
+            except exception.ServiceUnavailable:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.2)
+        running.api.create_provider(None, "provider")
+        self.assertEqual(1, next(reader.events()).position)
+        self.assertEqual(0, reader.tail())
+
+    def test_a_time_before_all_times(self):
+        self.claim(1)
+        self.wait_published(3)
+        early = datetime.datetime(1960, 1, 1, tzinfo=datetime.UTC)
+        self.assertEqual([1, 2, 3], self.positions(early))
+
     def test_a_stream_that_is_not_there(self):
         reader = listener.StreamReader(self.broker.url, "no-such-stream", 1)
         self.assertRaises(exception.ServiceUnavailable, next, reader.events())
@@ -128,6 +170,7 @@ class StreamReaderTest(base.TestCase):
         self.assertEqual(("1.0", "placement.allocation.create", "3"), (
             cloud["specversion"], cloud["type"], cloud["sequence"]))
         self.assertEqual("", self.listen("--from", "1", "--provider", base.new_uuid()))
+        self.assertEqual("", self.listen())
         table = self.listen("--from", "1", "--format", "table")
         for words in ("position", "inventory.create", "VCPU none -> 1000", "VCPU:1"):
             self.assertIn(words, table)

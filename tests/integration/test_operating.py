@@ -6,8 +6,10 @@ import datetime
 import io
 import json
 import pathlib
+import shlex
 import subprocess
 import sys
+import threading
 import time
 
 import fixtures
@@ -133,10 +135,11 @@ class BrokerCheckTest(OperatingTest):
     def test_what_it_proposes_mends_it(self):
         self.provider()
         self.wait_published()
-        self.declare("billing.v2")
-        mend, = self.check(1)["billing.v2"]["mend"][:1]
-        command = mend.removeprefix("rabbitmqctl ").split(" ", 5)
-        self.broker.rabbitmqctl(*(word.strip("'") for word in command))
+        self.declare("billing's.eu+1")
+        mend, = self.check(1)["billing's.eu+1"]["mend"]
+        program, *words = shlex.split(mend)
+        self.assertEqual("rabbitmqctl", program)
+        self.broker.rabbitmqctl(*words)
         deadline = time.monotonic() + 20
         while self.run_check().returncode:
             self.assertLess(time.monotonic(), deadline)
@@ -189,6 +192,70 @@ class UsageReportTest(OperatingTest):
         table = self.report("--from", begin.isoformat(), "--format", "table").stdout
         for words in ("project-1", "held", "DISK_GB", "all"):
             self.assertIn(words, table)
+
+    def test_while_others_claim(self):
+        """A stream that is never quiet has an end, too."""
+        provider, ended = self.provider(total=100_000), threading.Event()
+
+        def work():
+            while not ended.is_set():
+                self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            begin = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=1)
+            began = time.monotonic()
+            report = json.loads(self.report("--from", begin.isoformat()).stdout)
+            self.assertLess(time.monotonic() - began, 30)
+        finally:
+            ended.set()
+            thread.join()
+        self.assertTrue(report["complete"])
+        self.assertGreater(report["lines"][0]["held"], 0)
+
+    def test_nothing_was_published_since(self):
+        """Also where no snapshot is ever taken."""
+        provider = self.provider()
+        self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
+        self.wait_published()
+        self.conf.write_text(self.conf.read_text() + "[notifications]\nsnapshot_period = 0\n")
+        time.sleep(1)
+        done = self.report("--from", datetime.datetime.now(datetime.UTC).isoformat())
+        line, = json.loads(done.stdout)["lines"]
+        self.assertEqual(1, line["held"])
+        self.assertIn("the last event is of", done.stderr)
+        done = self.report("--from", "1970-01-01")
+        self.assertTrue(json.loads(done.stdout)["complete"])
+
+    def test_what_was_cut_off_and_published_again(self):
+        provider = self.provider()
+        for _ in range(3):
+            self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
+        self.wait_published()
+        self.running.conductor.relay.stop()
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            connection.channel().queue_delete("placement_events")
+        self.restart()
+        self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
+        self.wait_published()
+        begin = datetime.datetime.now(datetime.UTC).isoformat()
+        self.assertIn("not enough", self.report("--from", begin, code=1).stderr)
+        self.run_program("manage", "outbox", "replay", "--position", "1")
+        self.wait_published()
+        line, = json.loads(self.report("--from", begin).stdout)["lines"]
+        self.assertEqual(4, line["held"])
+
+    def test_what_is_not_published_yet_is_in_the_store(self):
+        provider = self.provider()
+        self.wait_published()
+        self.running.conductor.relay.stop()
+        begin = datetime.datetime.now(datetime.UTC).isoformat()
+        for _ in range(3):
+            self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
+        report = json.loads(self.run_program(
+            "main", "--local", "usage-report", "--from", begin).stdout)
+        self.assertEqual([3], [line["held"] for line in report["lines"]])
 
     def test_a_report_of_a_time_that_is_over(self):
         provider = self.provider()

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 
+import amqp
 import fixtures
 import kombu
 
@@ -184,6 +185,56 @@ class QueueListenerTest(QueueTest):
         # What was dropped is in the stream, and nothing of it is a dead letter.
         self.assertEqual([], self.letters().letters())
 
+    def test_a_message_whose_encoding_breaks_it_stops_nobody(self):
+        self.listen()
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            connection.channel().basic_publish(amqp.Message(
+                b"\\ud800", content_encoding="unicode_escape"), routing_key=self.queue)
+        self.change(1)
+        self.assertEqual([1], self.listen())
+        letter, = self.letters().letters()
+        self.assertEqual("\\ud800", letter.body)
+
+    def test_a_position_that_can_not_be_saved_ends_it_and_condemns_nothing(self):
+        self.listen()
+        self.change(3)
+
+        class Full(listener.SavedPosition):
+            def save(self, state):
+                raise OSError(28, "No space left on device")
+
+        for _ in range(5):
+            broken = listener.QueueListener(
+                self.conf, self.queue, self.seen.append, broker=self.broker.url,
+                saved=Full(self.path))
+            self.assertRaises(OSError, broken.run, 1)
+        self.seen.clear()
+        self.assertEqual([1, 2, 3], self.listen())
+        self.assertEqual([], self.letters().letters())
+
+    def test_what_a_slow_handler_has_done_is_acknowledged_meanwhile(self):
+        self.listen()
+        self.change(6)
+        entered = threading.Event()
+
+        def handle(event):
+            self.seen.append(event)
+            if event.position == 5:
+                entered.set()
+                stopped.wait(20)
+            time.sleep(0.5)
+
+        stopped = threading.Event()
+        slow = self.listener(handle)
+        thread = threading.Thread(target=slow.run)
+        thread.start()
+        self.assertTrue(entered.wait(20))
+        saved = listener.SavedPosition(self.path).load()["position"]
+        slow.stop()
+        stopped.set()
+        thread.join()
+        self.assertGreaterEqual(saved, 2)
+
     def test_it_can_be_told_to_stop_while_an_event_is_tried_again(self):
         self.listen()
         self.change(1)
@@ -330,18 +381,31 @@ class CommandTest(QueueTest):
         self.assertEqual(found[1]["id"], envelope.opened(json.dumps(shown["body"]))["message_id"])
         self.assertIn("there is no", self.manage("show", "x", code=1).stderr)
         self.assertIn("give --queue or --all", self.manage("replay", code=1).stderr)
-        self.assertIn("1 dead letters were removed", self.manage("discard", found[0]["id"]).stdout)
+        self.assertIn("0 dead letters were removed", self.manage(
+            "discard", found[0]["id"], "--queue", "other", code=1).stdout)
+        self.assertIn("1 dead letters were removed", self.manage(
+            "discard", found[0]["id"], "--queue", self.queue).stdout)
         self.assertIn("there is no x", self.manage("replay", found[1]["id"], "x", code=1).stderr)
         self.assertEqual([1], self.listen())
         self.assertIn("1 dead letters were sent again", self.manage("replay", "--all").stdout)
         self.assertEqual([1, 2], self.listen())
         self.assertEqual([], json.loads(self.manage("list").stdout))
 
-    def test_a_letter_whose_queue_is_gone_stays(self):
+    def test_a_letter_whose_queue_is_gone_stays_and_the_others_go(self):
+        self.listen()
+        self.publish("nonsense")
+        self.listen()
+        gone, self.queue = self.queue, f"other-{base.new_uuid()}"
         self.listen()
         self.publish("nonsense")
         self.listen()
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
-            connection.channel().queue_delete(self.queue)
-        self.assertIn("did not take it", self.manage("replay", "--all", code=1).stderr)
-        self.assertEqual(1, len(json.loads(self.manage("list").stdout)))
+            connection.channel().queue_delete(gone)
+        letter_id = json.loads(self.manage("list").stdout)[0]["id"]
+        # Both say the same, and so have the same id.
+        self.assertIn("in several queues", self.manage("replay", letter_id, code=1).stderr)
+        done = self.manage("replay", "--all", code=1)
+        self.assertIn("did not take it", done.stderr)
+        self.assertIn("1 dead letters were sent again", done.stdout)
+        self.assertEqual([gone], [each["queue"] for each in json.loads(
+            self.manage("list").stdout)])

@@ -5,9 +5,11 @@ import datetime
 import threading
 import time
 
+import sqlalchemy as sa
 import testscenarios
 
 from placement_rpc.cmd import usage_report
+from placement_rpc.db import models
 from placement_rpc.db.queries import events, snapshots
 from placement_rpc.notifications.usage import UsageAccount
 from placement_rpc.objects import snapshot
@@ -58,9 +60,14 @@ class SnapshotTest(testscenarios.WithScenarios, base.TestCase):
 
     def events(self, first=1):
         """Everything in the outbox, in the order in which it is published."""
-        while self.database.write(lambda tx: events.give_positions(tx, 500)):
-            pass
+        self.database.write(self.give_positions)
         return list(usage_report.stored(self.database, first - 1))
+
+    def give_positions(self, tx):
+        last = tx.execute(sa.select(sa.func.coalesce(
+            sa.func.max(models.events.c.position), 0))).scalar()
+        while rows := events.give_positions(tx, last, 500):
+            last = rows[-1].position
 
     def begin_position(self, found):
         return [event for event in found

@@ -60,6 +60,20 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
             row = tx.execute(sa.select(models.inventories)).one()
         self.assertEqual((16.123456789, 2 ** 62), (row.allocation_ratio, row.capacity))
 
+    def test_any_text_is_stored_as_it_is(self):
+        """Also what separates texts on their way into PostgreSQL, and none at all."""
+        insert = bulk.Insert(models.consumers, "uuid", "project_id", "user_id", "generation",
+                             returning=("uuid", "id"))
+        for texts in (["a\x1eb", "c"], ["", ""], [""], ["\x1e"], ["it's", '"{},\\'], ["ü", "x"]):
+            rows = [(base.new_uuid(), text, "user", 1) for text in texts]
+            with self.database.writer() as tx:
+                ids = dict(map(tuple, insert.execute(tx, rows)))
+                found = dict(map(tuple, tx.execute(sa.select(
+                    models.consumers.c.uuid, models.consumers.c.project_id))))
+            for uuid, text, _, _ in rows:
+                self.assertEqual(text, found[uuid])
+                self.assertIn(uuid, ids or found)
+
     def test_finding_candidates_walks_indexes(self):
         fleet.grow(self.database, 2000)
         plan = self.explain(candidates.statement({0: 2, 1: 1024}, limit=10))

@@ -27,7 +27,7 @@ _MAY_IMPORT = {
     "broker_check": {"exception", "command_queue", "notifications", "rabbit"},
     "command_queue": {"exception", "rabbit", "notifications"},
     "casts": {"exception", "bus", "call_threads", "command_queue", "rabbit"},
-    "commands": {"exception", "bus", "command_queue", "db", "notifications", "rabbit"},
+    "commands": {"exception", "bus", "command_queue", "db", "notifications", "objects", "rabbit"},
     "calls": {"exception", "context", "conf", "bus", "callers", "casts", "objects", "rabbit"},
     "api": {"exception", "calls", "objects"},
     "notifications": {"exception", "db", "objects", "rabbit"},

@@ -49,6 +49,13 @@ class Story:
                      "after": {name: n for (uuid, name), n in after.items() if uuid == provider}}
                      for provider in providers])
 
+    def rename(self, hour, old, new):
+        self.add("resource_class.update", hour, name=new, previous_name=old)
+        self.held = {consumer: (
+            {(provider, new if name == old else name): amount
+             for (provider, name), amount in amounts.items()}, owner)
+            for consumer, (amounts, owner) in self.held.items()}
+
     def snapshot_begin(self, hour):
         self.add("allocation.snapshot.begin", hour, snapshot_id=f"s{hour}", consumers=0)
 
@@ -128,8 +135,30 @@ class UsageTest(base.TestCase):
     def test_a_class_that_was_renamed_is_billed_by_the_name_it_had(self):
         self.story.hold(1, "a", {("node", "CUSTOM_OLD"): 1})
         self.story.add("resource_class.update", 3, name="CUSTOM_NEW", previous_name="CUSTOM_OLD")
-        self.assertEqual({("project", "CUSTOM_NEW", "node"): 9},
+        self.story.add("resource_class.update", 30, name="CUSTOM_LATE",
+                       previous_name="CUSTOM_NEW")
+        self.assertEqual({("project", "CUSTOM_OLD", "node"): 2,
+                          ("project", "CUSTOM_NEW", "node"): 7},
                          hours(self.story.account(0, 10)))
+
+    def test_a_claim_that_read_the_old_name_is_no_other_past(self):
+        self.story.add("resource_class.update", 1, name="CUSTOM_NEW", previous_name="CUSTOM_OLD")
+        self.story.hold(2, "a", {("node", "CUSTOM_OLD"): 1})
+        self.story.held["a"] = {("node", "CUSTOM_NEW"): 1}, ("project", "user")
+        self.story.hold(4, "a", {})
+        self.assertTrue(self.story.account(0, 10).complete)
+
+    def test_events_of_another_past_make_it_incomplete(self):
+        """A store that was restored from a backup goes on from there."""
+        self.story.hold(1, "a", {VCPU: 1})
+        self.story.hold(2, "a", {VCPU: 2})
+        self.assertTrue(self.story.account(0, 9).complete)
+        self.story.held["a"] = {VCPU: 1}, ("project", "user")
+        self.story.hold(3, "a", {VCPU: 4})
+        account = self.story.account(0, 9)
+        self.assertFalse(account.complete)
+        self.assertTrue(account.hopeless)
+        self.assertEqual({("project", "VCPU", "node"): 4}, held(account))
 
     def test_without_the_beginning_it_is_not_complete(self):
         self.story.hold(1, "a", {VCPU: 1})
@@ -221,18 +250,24 @@ class PropertyTest(base.TestCase):
         st.integers(0, 5), st.sampled_from("abcd"),
         st.dictionaries(st.tuples(st.sampled_from(["n1", "n2"]), st.sampled_from(["X", "Y"])),
                         st.integers(1, 9), max_size=3),
-        st.sampled_from(["p1", "p2"])), max_size=25), st.integers(0, 25), st.integers(0, 60),
-        st.integers(1, 40))
+        st.sampled_from(["p1", "p2"]), st.booleans()), max_size=25), st.integers(0, 25),
+        st.integers(0, 60), st.integers(1, 40))
     def test_it_does_not_matter_where_one_begins(self, steps, snapshot_after, begin, length):
         """The sum hour by hour, the account from the first event, and the one from a snapshot."""
         story, hour, expected = Story(), 0, {}
         first = None
-        for number, (pause, consumer, amounts, project) in enumerate(steps):
+        names = {"X": "X", "Y": "Y"}
+        for number, (pause, consumer, amounts, project, rename) in enumerate(steps):
             if number == snapshot_after:
                 first = len(story.events) + 1, hour
                 story.snapshot(hour)
             self.add_up(expected, story, hour, hour + pause, begin, begin + length)
             hour += pause
+            if rename:
+                old, names["X"] = names["X"], f"X{number}"
+                story.rename(hour, old, names["X"])
+            amounts = {(provider, names[name]): amount
+                       for (provider, name), amount in amounts.items()}
             if amounts or consumer in story.held:
                 story.hold(hour, consumer, amounts, (project, "user"))
         self.add_up(expected, story, hour, begin + length, begin, begin + length)

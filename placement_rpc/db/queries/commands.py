@@ -26,11 +26,6 @@ def count_attempt(tx, command_id):
     return made + 1
 
 
-def forget(tx, command_id):
-    """Forget the attempts at a command, when an operator has it tried anew."""
-    tx.execute(sa.delete(_attempts).where(_attempts.c.command_id == command_id))
-
-
 def prune(tx, before, limit=5000):
     """:returns: int, how many were deleted of those not tried since a time"""
     ids = tx.execute(sa.select(_attempts.c.command_id).where(

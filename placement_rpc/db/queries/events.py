@@ -5,6 +5,7 @@ Ids commit out of the order in which they are given, so nothing pages by them: t
 every event it can see a position, and positions have no gap.
 """
 
+import collections
 import datetime
 
 import sqlalchemy as sa
@@ -17,13 +18,24 @@ _leases = models.leases
 _state = models.relay_state
 _STATE_ID = 1
 
+Row = collections.namedtuple(
+    "Row", "id event_id event_type occurred_at payload position")
+
 _INSERT = bulk.Insert(_events, "event_id", "event_type", "occurred_at", "payload")
 _COLUMNS = (_events.c.id, _events.c.event_id, _events.c.event_type, _events.c.occurred_at,
             _events.c.payload, _events.c.position)
 # By position first, although none of these has one: by the id alone a server may walk all events
 # in the order of the primary key.
-_WAITING = sa.select(_events.c.id).where(_events.c.position.is_(None)).order_by(
+_WAITING = sa.select(*_COLUMNS).where(_events.c.position.is_(None)).order_by(
     _events.c.position, _events.c.id).limit(sa.bindparam("limit"))
+_LEADING = sa.select(
+    _leases.c.holder, _state.c.last_position, _state.c.published_position,
+).join_from(_state, _leases, sa.true()).where(
+    _state.c.id == _STATE_ID, _leases.c.name == sa.bindparam("lease")).with_for_update()
+_IDLE = sa.select(
+    sa.select(_events.c.id).where(_events.c.position.is_(None)).order_by(
+        _events.c.position, _events.c.id).limit(1).scalar_subquery().is_(None)
+    & (_state.c.published_position == _state.c.last_position)).where(_state.c.id == _STATE_ID)
 _AFTER = sa.select(*_COLUMNS).where(_events.c.position > sa.bindparam("after")).order_by(
     _events.c.position).limit(sa.bindparam("limit"))
 
@@ -64,13 +76,6 @@ def release(tx, name, holder):
     tx.execute(sa.delete(_leases).where(_leases.c.name == name, _leases.c.holder == holder))
 
 
-def holds(tx, name, holder):
-    """Whether nobody has taken the lease since; while the transaction runs nobody does."""
-    row = tx.execute(sa.select(_leases).where(
-        _leases.c.name == name).with_for_update()).one_or_none()
-    return row is not None and row.holder == holder
-
-
 def state(tx, lock=False):
     """How far the relay has come.
 
@@ -86,20 +91,17 @@ def state(tx, lock=False):
     return row
 
 
-def give_positions(tx, limit):
+def give_positions(tx, last, limit):
     """Give the next positions to events that have none yet.
 
-    :returns: int, how many got one
+    :param last: int, the position that was given last
+    :returns: list of :class:`Row`, those that got one, in order
     """
-    ids = tx.execute(_WAITING, {"limit": limit}).scalars().all()
-    if not ids:
-        return 0
-    last = state(tx, lock=True).last_position
-    bulk.set_numbers(tx, _events, "position", {
-        id_: position for position, id_ in enumerate(ids, last + 1)})
-    tx.execute(sa.update(_state).where(_state.c.id == _STATE_ID).values(
-        last_position=last + len(ids), updated_at=bulk.now()))
-    return len(ids)
+    waiting = tx.execute(_WAITING, {"limit": limit}).all()
+    rows = [Row(*row[:-1], position) for position, row in enumerate(waiting, last + 1)]
+    if rows:
+        bulk.set_numbers(tx, _events, "position", {row.id: row.position for row in rows})
+    return rows
 
 
 def after(tx, position, limit):
@@ -107,13 +109,61 @@ def after(tx, position, limit):
     return tx.execute(_AFTER, {"after": position, "limit": limit}).all()
 
 
-def mark_published(tx, read_from, position):
-    """Remember up to which position everything is confirmed.
+def waiting(tx):
+    """:returns: list of :class:`Row` of events without a position yet, with those that they get
+    unless others come between"""
+    last = state(tx)
+    rows = tx.execute(_WAITING, {"limit": 10 ** 9}).all()
+    return [Row(*row[:-1], position) for position, row in enumerate(
+        rows, (last.last_position if last else 0) + 1)]
 
-    Compare and swap: a replay that was asked for meanwhile stands.
 
-    :param read_from: int, the published position when the batch was read
+def next_batch(tx, lease, holder, confirmed, limit):
+    """Remember what was confirmed, and read what comes next.
+
+    Nobody takes the lease while the transaction runs. Few statements: it is done many times a
+    second, beside claims.
+
+    :param confirmed: tuple of the published position when the batch was read, and the last
+        position of the batch; None for none. A replay that was asked for meanwhile stands.
+    :returns: tuple of the position after which was read and the list of rows; None when somebody
+        else has the lease
     """
+    row = tx.execute(_LEADING, {"lease": lease}).one_or_none()
+    if row is None:
+        # The very first, or the lease is gone.
+        state(tx, lock=True)
+        row = tx.execute(_LEADING, {"lease": lease}).one_or_none()
+    if row is None or row.holder != holder:
+        return None
+    last, published = row.last_position, row.published_position
+    if confirmed and confirmed[0] == published:
+        published = confirmed[1]
+    if published < last:
+        rows = after(tx, published, limit)
+    else:
+        rows = give_positions(tx, last, limit)
+        last += len(rows)
+    if (last, published) != row[1:]:
+        _set_state(tx, last_position=last, published_position=published)
+    return published, rows
+
+
+def is_idle(tx):
+    """Whether nothing waits to be published; a look that locks nothing.
+
+    :returns: bool
+    """
+    return bool(tx.execute(_IDLE).scalar())
+
+
+def _set_state(tx, **values):
+    tx.execute(sa.update(_state).where(_state.c.id == _STATE_ID).values(
+        **values, updated_at=bulk.now()))
+
+
+def mark_published(tx, read_from, position):
+    """Remember up to which position everything is confirmed; see :func:`next_batch`."""
     tx.execute(sa.update(_state).where(
         _state.c.id == _STATE_ID, _state.c.published_position == read_from).values(
             published_position=position, updated_at=bulk.now()))
@@ -121,8 +171,7 @@ def mark_published(tx, read_from, position):
 
 def rewind(tx, position):
     """Let the relay publish again what comes after a position."""
-    tx.execute(sa.update(_state).where(_state.c.id == _STATE_ID).values(
-        published_position=position, updated_at=bulk.now()))
+    _set_state(tx, published_position=position)
 
 
 def status(tx):

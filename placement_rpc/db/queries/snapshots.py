@@ -65,7 +65,9 @@ def lock_consumers(tx, after, limit):
         _consumers.c.id, _consumers.c.uuid, _consumers.c.project_id, _consumers.c.user_id,
         _consumers.c.generation,
     ).where(_consumers.c.uuid > after).order_by(_consumers.c.uuid).limit(
-        limit).with_for_update()).all()
+        limit).with_for_update().with_hint(
+            # It would lock what it sorts, all of it.
+            _consumers, "FORCE INDEX (uq_consumers_uuid)", "mysql")).all()
 
 
 def held(tx, consumer_ids):
