@@ -11,9 +11,17 @@ from oslo_messaging._drivers import amqp, impl_rabbit
 from oslo_messaging._metrics import client as metrics
 from oslo_messaging._tracing import client as tracing
 
-from placement_rpc.conf import claims, client, conductor, notifications, queues, standalone
+from placement_rpc.conf import (
+    claims,
+    client,
+    compute_nodes,
+    conductor,
+    notifications,
+    queues,
+    standalone,
+)
 
-_MODULES = (claims, client, conductor, notifications, queues, standalone)
+_MODULES = (claims, client, compute_nodes, conductor, notifications, queues, standalone)
 
 # A call of an RPC client reads these two groups, which the library registers on the global
 # configuration alone: without them it fails on any other.

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a hypervisor can run."""
+
+from oslo_versionedobjects import base as ovo
+from oslo_versionedobjects import fields
+
+from placement_rpc.objects.nova import base
+
+
+@ovo.VersionedObjectRegistry.register
+class HVSpec(base.NovaObject):
+    """An architecture, a kind of hypervisor and a mode of its machines."""
+
+    # Version 1.0: Initial version
+    # Version 1.1: Added the vz hypervisor
+    # Version 1.2: Added the lxd hypervisor
+    VERSION = "1.2"
+
+    # What nova's enumerations hold grows with nova.
+    fields = {
+        "arch": fields.StringField(),
+        "hv_type": fields.StringField(),
+        "vm_mode": fields.StringField(),
+    }

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The NUMA topology of a node: its cells, with their processors and memory."""
+
+import json
+
+from oslo_versionedobjects import base as ovo
+from oslo_versionedobjects import fields
+
+from placement_rpc import exception
+from placement_rpc.objects.nova import base
+
+
+@ovo.VersionedObjectRegistry.register
+class NUMAPagesTopology(base.NovaObject):
+    """Pages of one size, in kB, and how many there are."""
+
+    # Version 1.0: Initial version
+    # Version 1.1: Added reserved
+    VERSION = "1.1"
+
+    fields = {
+        "size_kb": fields.IntegerField(),
+        "total": fields.IntegerField(),
+        "used": fields.IntegerField(default=0),
+        "reserved": fields.IntegerField(default=0),
+    }
+
+    added = {"reserved": "1.1"}
+
+
+@ovo.VersionedObjectRegistry.register
+class NetworkMetadata(base.NovaObject):
+    """Networks near a cell."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "physnets": fields.SetOfStringsField(),
+        "tunneled": fields.BooleanField(),
+    }
+
+
+@ovo.VersionedObjectRegistry.register
+class NUMACell(base.NovaObject):
+    """A cell: ``cpuset`` and ``pcpuset`` are the threads for shared and for dedicated use,
+    ``siblings`` the sets of threads of each core, ``memory`` is in MB."""
+
+    # Version 1.0: Initial version
+    # Version 1.1: Added mempages
+    # Version 1.2: Added cpu_usage, memory_usage, pinned_cpus and siblings
+    # Version 1.3: Added network_metadata
+    # Version 1.4: Added pcpuset
+    # Version 1.5: Added socket
+    VERSION = "1.5"
+
+    fields = {
+        "id": fields.IntegerField(read_only=True),
+        "cpuset": fields.SetOfIntegersField(),
+        "pcpuset": fields.SetOfIntegersField(),
+        "memory": fields.IntegerField(),
+        "cpu_usage": fields.IntegerField(default=0),
+        "memory_usage": fields.IntegerField(default=0),
+        "pinned_cpus": fields.SetOfIntegersField(),
+        "siblings": fields.ListOfSetsOfIntegersField(),
+        "mempages": fields.ListOfObjectsField("NUMAPagesTopology"),
+        "network_metadata": fields.ObjectField("NetworkMetadata"),
+        "socket": fields.IntegerField(nullable=True),
+    }
+
+    added = {"mempages": "1.1", "cpu_usage": "1.2", "memory_usage": "1.2", "pinned_cpus": "1.2",
+             "siblings": "1.2", "network_metadata": "1.3", "pcpuset": "1.4", "socket": "1.5"}
+
+    @property
+    def threads(self):
+        """set of int, every thread of the cell"""
+        return self.value("cpuset", set()) | self.value("pcpuset", set())
+
+    @property
+    def cores(self):
+        """int, the cores of the cell; a thread without known siblings is one"""
+        together = [group for group in self.value("siblings", []) if group]
+        return len(together) + len(self.threads - set().union(*together))
+
+
+@ovo.VersionedObjectRegistry.register
+class NUMATopology(base.NovaObject):
+    """The cells of a node."""
+
+    # Version 1.0: Initial version
+    # Version 1.1: Moved to a list of cells
+    # Version 1.2: NUMACell 1.2 and later
+    VERSION = "1.2"
+
+    fields = {"cells": fields.ListOfObjectsField("NUMACell")}
+
+    @classmethod
+    def of_text(cls, text):
+        """The topology that a ``numa_topology`` column holds.
+
+        :param text: str, JSON of an object, or of the dicts of old (``{"cells": [{"id": 0, "cpus":
+            "0-3", "mem": {"total": 4096, "used": 0}, "cpu_usage": 0}]}``); None for none
+        :returns: :class:`NUMATopology`; None where there is none
+        :raises InvalidInput:
+        """
+        if text is None:
+            return None
+        try:
+            found = json.loads(text)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise exception.InvalidInput(what="numa_topology", reason=str(error)[:200]) from None
+        if not found:
+            return None
+        if isinstance(found, dict) and "nova_object.data" in found:
+            return cls.read(found)
+        try:
+            return cls(cells=[_cell_of_dict(cell) for cell in found["cells"]])
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise exception.InvalidInput(
+                what="numa_topology", reason=f"{type(error).__name__}: {error}"[:200]) from None
+
+
+def _cell_of_dict(values):
+    memory = values["mem"]
+    total, used = (memory["total"], memory.get("used", 0)) if isinstance(memory, dict) else (
+        memory, 0)
+    cpus = values["cpus"]
+    return NUMACell(
+        id=values["id"], cpuset=_range(cpus) if isinstance(cpus, str) else set(cpus),
+        pcpuset=set(), memory=total, memory_usage=used, cpu_usage=values.get("cpu_usage", 0),
+        pinned_cpus=set(), siblings=[set(group) for group in values.get("siblings", ())],
+        mempages=[])
+
+
+def _range(text):
+    """:param text: str, as ``0-3,8``; :returns: set of int"""
+    found = set()
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found
