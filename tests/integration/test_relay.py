@@ -120,12 +120,17 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
             time.sleep(0.05)
 
     def received(self, last):
-        """Wait until a listener has the event of a position; returns all, in order, once."""
+        """Wait until a listener has the event of a position; returns all, by position.
+
+        The library calls a listener from several threads, in no order; that the messages are in
+        order is a test of the stream.
+        """
         deadline = time.monotonic() + 20
         while last not in {data["position"] for _, data, _ in self.listener.messages}:
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.05)
-        return [(event_type, data) for event_type, data, _ in self.listener.messages]
+        return sorted(((event_type, data) for event_type, data, _ in self.listener.messages),
+                      key=lambda message: message[1]["position"])
 
     def test_a_listener_that_applies_the_stream_has_the_stores_usages(self):
         self.change_things()

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc-manage dead-letters``: what could not be handled, looked at and sent again."""
+
+import json
+import subprocess
+import sys
+
+import kombu
+
+from placement_rpc.notifications import envelope
+from tests import base
+from tests.integration import test_queue_listener
+
+
+class DeadLettersTest(test_queue_listener.QueueTest):
+
+    def manage(self, *arguments, code=0):
+        path = self.path.with_suffix(".conf")
+        path.write_text(f"[DEFAULT]\ntransport_url = {self.broker.url}\n"
+                        f"[queues]\ndead_letters = {self.conf.queues.dead_letters}\n")
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.manage", "--config-file",
+             str(path), "dead-letters", *arguments], check=False, capture_output=True, text=True)
+        self.assertEqual(code, done.returncode, done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        return done
+
+    def test_list_show_replay_and_discard(self):
+        self.listen()
+        self.assertEqual([], json.loads(self.manage("list").stdout))
+        self.publish("nonsense")
+        self.change(2)
+
+        def fail(event):
+            raise RuntimeError("no")
+
+        self.listen(fail)
+        found = json.loads(self.manage("list").stdout)
+        self.assertEqual([None, "resource_provider.create", "resource_provider.create"],
+                         [each["what"] for each in found])
+        self.assertEqual(3, len(json.loads(self.manage("list", "--queue", self.queue).stdout)))
+        self.assertEqual([], json.loads(self.manage("list", "--queue", "other").stdout))
+        self.assertEqual("RuntimeError: no", found[1]["reason"])
+        self.assertIn("RuntimeError:", self.manage("list", "--format", "table").stdout)
+        shown = json.loads(self.manage("show", found[1]["id"]).stdout)
+        self.assertEqual("resource_provider.create",
+                         envelope.opened(json.dumps(shown["body"]))["event_type"])
+        self.assertEqual(found[1]["id"], envelope.opened(json.dumps(shown["body"]))["message_id"])
+        self.assertIn("there is no", self.manage("show", "x", code=1).stderr)
+        self.assertIn("give --queue or --all", self.manage("replay", code=1).stderr)
+        self.assertIn("0 dead letters were removed", self.manage(
+            "discard", found[0]["id"], "--queue", "other", code=1).stdout)
+        self.assertIn("1 dead letters were removed", self.manage(
+            "discard", found[0]["id"], "--queue", self.queue).stdout)
+        self.assertIn("there is no x", self.manage("replay", found[1]["id"], "x", code=1).stderr)
+        self.assertEqual([1], self.listen())
+        self.assertIn("1 dead letters were sent again", self.manage("replay", "--all").stdout)
+        self.assertEqual([1, 2], self.listen())
+        self.assertEqual([], json.loads(self.manage("list").stdout))
+
+    def test_a_letter_whose_queue_is_gone_stays_and_the_others_go(self):
+        self.listen()
+        self.publish("nonsense")
+        self.listen()
+        gone, self.queue = self.queue, f"other-{base.new_uuid()}"
+        self.listen()
+        self.publish("nonsense")
+        self.listen()
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            connection.channel().queue_delete(gone)
+        letter_id = json.loads(self.manage("list").stdout)[0]["id"]
+        # Both say the same, and so have the same id.
+        self.assertIn("in several queues", self.manage("replay", letter_id, code=1).stderr)
+        done = self.manage("replay", "--all", code=1)
+        self.assertIn("did not take it", done.stderr)
+        self.assertIn("1 dead letters were sent again", done.stdout)
+        self.assertEqual([gone], [each["queue"] for each in json.loads(
+            self.manage("list").stdout)])
