@@ -63,18 +63,21 @@ class DeadLetter:
     def of_message(cls, message):
         """:param message: as it was delivered"""
         headers = message.headers or {}
+        # The library makes a text of a body that is empty.
+        body = message.body or b""
         # What the broker writes where it was the one who gave the message up.
-        death = (headers.get("x-death") or [{}])[0]
+        deaths = headers.get("x-death")
+        death = deaths[0] if isinstance(deaths, list) and deaths else {}
         died_at = headers.get(_TIME)
         if not isinstance(died_at, int):
             at = death.get("time")
             died_at = int(at.replace(tzinfo=datetime.UTC).timestamp()) if at else 0
         return cls(
             str(message.properties.get("message_id")
-                or hashlib.sha256(message.body).hexdigest()[:32]),
+                or hashlib.sha256(body).hexdigest()[:32]),
             str(headers.get(_QUEUE) or death.get("queue", "")),
             str(headers.get(_REASON) or _of_broker(death.get("reason"))),
-            died_at, message.body.decode(errors="replace"))
+            died_at, body.decode(errors="replace"))
 
 
 def _of_broker(reason):

@@ -127,6 +127,7 @@ class QueueListener:
                     if rabbit.deliveries(message) or time.monotonic() > self._keep_at:
                         # Somebody may have died over one of these, or each takes its time.
                         self._keep(intake, handled)
+                        handled = None
                         connection.heartbeat_check()
             finally:
                 # What was handled, also when the next one can not be.

@@ -134,7 +134,7 @@ class CastTest(CommandTest):
     def test_what_can_not_be_understood_goes_to_the_dead_letters(self):
         good = json.loads(command_queue.sealed("1.0", "release_allocations", {
             "consumer_uuid": base.new_uuid(), "request_id": "r"}, {}))
-        bad = ["nonsense", "[]", "[" * 100_000, json.dumps({"method": "claim_allocations"}),
+        bad = ["", "nonsense", "[]", "[" * 100_000, json.dumps({"method": "claim_allocations"}),
                json.dumps({**good, "method": "delete_provider"}),
                json.dumps({**good, "method": ["x"]}),
                json.dumps({**good, "version": "2.0"}),

@@ -97,6 +97,8 @@ class QueueListenerTest(QueueTest):
         self.change(2)
         self.assertEqual([1, 2, 3, 4, 5], self.listen())
         self.assertEqual([], self.gaps)
+        # Nothing was acknowledged twice, which would end the channel.
+        self.assertNotIn("is away", self.log.output)
         self.assertEqual(5, listener.SavedPosition(self.path).load()["position"])
 
     def test_what_comes_again_is_dropped_also_after_a_restart(self):
@@ -154,7 +156,7 @@ class QueueListenerTest(QueueTest):
 
     def test_foreign_messages_go_to_the_dead_letters(self):
         self.listen()
-        bad = ["nonsense", "[]", "[" * 100_000, json.dumps({"oslo.message": "x"}),
+        bad = ["", "nonsense", "[]", "[" * 100_000, json.dumps({"oslo.message": "x"}),
                self.message(position="five"), self.message(occurred_at="yesterday"),
                self.message(event_type=["x"]), self.message(event_id=7),
                self.message(version="2.0")]
@@ -211,6 +213,8 @@ class QueueListenerTest(QueueTest):
         self.seen.clear()
         self.assertEqual([1, 2, 3], self.listen())
         self.assertEqual([], self.letters().letters())
+        # One after the other, since they were delivered before.
+        self.assertNotIn("is away", self.log.output)
 
     def test_what_a_slow_handler_has_done_is_acknowledged_meanwhile(self):
         self.listen()
