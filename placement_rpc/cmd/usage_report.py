@@ -58,7 +58,9 @@ def from_stream(broker, stream, options, look_back):
         account = _from_snapshot(broker, stream, options, tail, look_back)
         if not account.complete:
             account = _from_first(broker, stream, options, tail)
-    if account.as_of is None or account.as_of < account.end:
+    if account.as_of is None:
+        print("placement-rpc: the stream is empty", file=sys.stderr)
+    elif account.as_of < account.end:
         print(f"placement-rpc: the last event is of {account.as_of}: what was done since then and "
               "is not published yet is not in the report", file=sys.stderr)
     return _report(account, options)
@@ -168,7 +170,8 @@ def _report(account, options):
     if not account.complete:
         words = ("the events that are left are not enough to know all that was held: neither the "
                  "first one is among them nor a whole snapshot from before the time, or some are "
-                 "missing; [notifications] stream_max_age says how long they are kept")
+                 "missing; [notifications] stream_max_age says how long they are kept, and "
+                 "'placement-rpc-manage outbox replay' publishes again what the store has of them")
         if not options.allow_incomplete:
             print(f"placement-rpc: {words}", file=sys.stderr)
             return 1
