@@ -229,16 +229,7 @@ class UsageReportTest(OperatingTest):
         self.assertTrue(json.loads(done.stdout)["complete"])
 
     def test_what_was_cut_off_and_published_again(self):
-        provider = self.provider()
-        for _ in range(3):
-            self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
-        self.wait_published()
-        self.running.conductor.relay.stop()
-        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
-            connection.channel().queue_delete("placement_events")
-        self.restart()
-        self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
-        self.wait_published()
+        self.lose_stream()
         begin = datetime.datetime.now(datetime.UTC).isoformat()
         self.assertIn("not enough", self.report("--from", begin, code=1).stderr)
         self.run_program("manage", "outbox", "replay", "--position", "1")
@@ -272,16 +263,7 @@ class UsageReportTest(OperatingTest):
         self.assertAlmostEqual(3 / 3600, line["resource_hours"], places=4)
 
     def test_from_a_snapshot_when_the_first_events_are_gone(self):
-        provider = self.provider()
-        for _ in range(3):
-            self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
-        self.wait_published()
-        self.running.conductor.relay.stop()
-        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
-            connection.channel().queue_delete("placement_events")
-        self.restart()
-        self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
-        self.wait_published()
+        provider = self.lose_stream()
         begin = datetime.datetime.now(datetime.UTC)
         said = self.report("--from", begin.isoformat(), code=1)
         self.assertEqual("", said.stdout)
@@ -298,11 +280,22 @@ class UsageReportTest(OperatingTest):
         line, = json.loads(self.report("--from", begin.isoformat()).stdout)["lines"]
         self.assertEqual(5, line["held"])
 
-    def restart(self):
-        """The same service with another relay."""
+    def lose_stream(self):
+        """Three claims in a stream that is lost, and one after it; returns the provider."""
+        provider = self.provider()
+        for _ in range(3):
+            self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
+        self.wait_published()
+        self.running.conductor.relay.stop()
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            connection.channel().queue_delete("placement_events")
+        # The same service with another relay.
         conductor = type(self.running.conductor)(self.running.conf, worker=1, topic="other")
         self.addCleanup(conductor.stop)
         conductor.start()
+        self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
+        self.wait_published()
+        return provider
 
     def test_mistakes(self):
         self.provider()
