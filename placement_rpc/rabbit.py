@@ -145,6 +145,16 @@ def wait(connection, seconds):
     connection.heartbeat_check()
 
 
+def declare_exchange(channel, name, options):
+    """Make sure that a topic exchange is there, as the RPC transport declares it.
+
+    :param options: ``conf.oslo_messaging_rabbit``
+    """
+    channel.exchange_declare(
+        name, "topic", auto_delete=options.amqp_auto_delete,
+        durable=options.amqp_durable_queues or options.rabbit_quorum_queue)
+
+
 def declare(connection, queue, arguments):
     """Make sure that a durable queue is there.
 

@@ -27,9 +27,7 @@ class RabbitPublisher:
 
     def __init__(self, conf, broker, exchange):
         self._options = conf.notifications
-        options = conf.oslo_messaging_rabbit
-        self._durable = options.amqp_durable_queues or options.rabbit_quorum_queue
-        self._auto_delete = options.amqp_auto_delete
+        self._rabbit = conf.oslo_messaging_rabbit
         self._routing_key = f"{self._options.topic}.{envelope.PRIORITY}"
         self._exchange = exchange
         self._broker = broker
@@ -76,8 +74,7 @@ class RabbitPublisher:
             return
         self._connection = self._broker.connect()
         channel = rabbit.ConfirmedChannel(self._connection)
-        channel.channel.exchange_declare(
-            self._exchange, "topic", auto_delete=self._auto_delete, durable=self._durable)
+        rabbit.declare_exchange(channel.channel, self._exchange, self._rabbit)
         rabbit.declare(self._connection, self._options.stream, {
             "x-queue-type": "stream", "x-max-age": self._options.stream_max_age,
             "x-max-length-bytes": self._options.stream_max_bytes})

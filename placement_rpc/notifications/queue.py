@@ -159,11 +159,8 @@ class QueueListener:
             "x-single-active-consumer": True,
             # The listener counts by itself: what is dropped for age must not be a dead letter.
             "x-delivery-limit": 1_000_000})
-        rabbit_options = self._conf.oslo_messaging_rabbit
         channel = connection.channel()
-        channel.exchange_declare(
-            self._exchange, "topic", auto_delete=rabbit_options.amqp_auto_delete,
-            durable=rabbit_options.amqp_durable_queues or rabbit_options.rabbit_quorum_queue)
+        rabbit.declare_exchange(channel, self._exchange, self._conf.oslo_messaging_rabbit)
         channel.queue_bind(
             self._queue, exchange=self._exchange,
             routing_key=f"{self._conf.notifications.topic}.{envelope.PRIORITY}")

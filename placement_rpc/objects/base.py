@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all versioned objects share: namespace, registry, and the serializer of the bus."""
 
+import contextlib
+
 from oslo_versionedobjects import base
 from oslo_versionedobjects import exception as ovo_exc
 
@@ -49,6 +51,27 @@ class PlacementObjectList(base.ObjectListBase, PlacementObject):
     """Base of the lists of objects."""
 
 
+@contextlib.contextmanager
+def refusals(name):
+    """Make what the library raises about an object that is read the project's errors.
+
+    :param name: str, of the object
+    :raises IncompatibleObjectVersion: for an object that is newer than this release
+    :raises InvalidInput: for one that is none
+    """
+    try:
+        yield
+    except ovo_exc.IncompatibleObjectVersion as error:
+        raise exception.IncompatibleObjectVersion(
+            name=error.kwargs.get("objname"), version=error.kwargs.get("objver"),
+            supported=error.kwargs.get("supported")) from None
+    except exception.PlacementException:
+        raise
+    except (ovo_exc.VersionedObjectsException, ValueError, TypeError, KeyError,
+            AttributeError) as error:
+        raise exception.InvalidInput(what=name, reason=str(error)) from None
+
+
 class Serializer(base.VersionedObjectSerializer):
     """Puts objects on the bus and takes them off it.
 
@@ -59,18 +82,8 @@ class Serializer(base.VersionedObjectSerializer):
     OBJ_BASE_CLASS = PlacementObject
 
     def _process_object(self, context, objprim):
-        try:
+        with refusals(_name(objprim)):
             return super()._process_object(context, objprim)
-        except ovo_exc.IncompatibleObjectVersion as error:
-            raise exception.IncompatibleObjectVersion(
-                name=error.kwargs.get("objname"), version=error.kwargs.get("objver"),
-                supported=error.kwargs.get("supported")) from None
-        except exception.PlacementException:
-            raise
-        except (ovo_exc.VersionedObjectsException, ValueError, TypeError, KeyError,
-                AttributeError) as error:
-            raise exception.InvalidInput(
-                what=_name(objprim), reason=str(error)) from None
 
 
 def _name(primitive):

@@ -7,9 +7,9 @@ version it has each field, and so what an older receiver must not be sent.
 
 from oslo_utils import versionutils
 from oslo_versionedobjects import base
-from oslo_versionedobjects import exception as ovo_exc
 
 from placement_rpc import exception
+from placement_rpc.objects.base import refusals
 
 
 class NovaObject(base.VersionedObject):
@@ -49,18 +49,8 @@ class NovaObject(base.VersionedObject):
         :raises IncompatibleObjectVersion: when it is newer
         :raises InvalidInput: when it is none
         """
-        try:
+        with refusals(cls.obj_name()):
             found = cls.obj_from_primitive(primitive, context)
-        except ovo_exc.IncompatibleObjectVersion as error:
-            raise exception.IncompatibleObjectVersion(
-                name=error.kwargs.get("objname"), version=error.kwargs.get("objver"),
-                supported=error.kwargs.get("supported")) from None
-        except exception.PlacementException:
-            raise
-        except (ovo_exc.VersionedObjectsException, ValueError, TypeError, KeyError,
-                AttributeError, RecursionError) as error:
-            raise exception.InvalidInput(
-                what=cls.obj_name(), reason=str(error)[:200]) from None
         if not isinstance(found, cls):
             raise exception.InvalidInput(
                 what=cls.obj_name(), reason=f"it is a {type(found).__name__}")
