@@ -1,20 +1,162 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all versioned objects share: namespace, registry, and the serializer of the bus."""
+"""What all versioned objects share: registries, versions, and the serializer of the bus."""
 
+import collections
 import contextlib
 
-from oslo_versionedobjects import base
+from oslo_utils import versionutils
+from oslo_versionedobjects import base, fields
 from oslo_versionedobjects import exception as ovo_exc
 
 from placement_rpc import exception
 
 
-class PlacementObjectRegistry(base.VersionedObjectRegistry):
+class Registry(base.VersionedObjectRegistry):
+    """Objects by name, apart from the library's one registry for all.
+
+    A nova-compute has a ComputeNode and a Service of its own in that one: whoever registers a
+    class there takes the name from whoever had it.
+    """
+
+    def __new__(cls):
+        self = object.__new__(cls)
+        self._obj_classes = cls.__dict__["own"]
+        return self
+
+
+class PlacementObjectRegistry(Registry):
     """Registers the objects of this project."""
 
+    own = collections.defaultdict(list)
 
-class PlacementObject(base.VersionedObject):
+
+# The base class of each namespace on the wire.
+_namespaces = {}
+
+
+class Travelling(base.VersionedObject):
     """Base of the objects that travel.
+
+    An object is of the newest version here, whatever version it came in. ``added`` says since
+    which version it has each field, and so what an older receiver must not be sent.
+
+    :cvar added: dict of field to the version that brought it
+    :cvar registry: :class:`Registry` of its namespace
+    """
+
+    added = {}
+    registry = PlacementObjectRegistry
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "OBJ_SERIAL_NAMESPACE" in vars(cls):
+            _namespaces[cls.OBJ_SERIAL_NAMESPACE] = cls
+
+    def value(self, name, default=None):
+        """The field's value, or ``default`` where it is not set."""
+        return getattr(self, name) if self.obj_attr_is_set(name) else default
+
+    @classmethod
+    def obj_class_from_name(cls, objname, objver):
+        """:raises UnsupportedObjectError: :raises IncompatibleObjectVersion: of the library"""
+        known = cls.registry.obj_classes().get(objname)
+        if not known:
+            raise ovo_exc.UnsupportedObjectError(objtype=objname)
+        # A third number is a stable release's, and says nothing of what the object has.
+        if not versionutils.is_compatible(
+                ".".join(objver.split(".")[:2]), known[0].VERSION):
+            raise ovo_exc.IncompatibleObjectVersion(
+                objname=objname, objver=objver, supported=known[0].VERSION)
+        return known[0]
+
+    @classmethod
+    def to_json_schema(cls):
+        """:returns: dict, as the library's, which looks for objects in its registry for all"""
+        return {"$schema": "http://json-schema.org/draft-04/schema#", "title": cls.obj_name(),
+                **cls._schema()}
+
+    @classmethod
+    def _schema(cls):
+        properties = {}
+        for name, field in cls.fields.items():
+            nested = cls.registry.obj_classes().get(getattr(field, "objname", None))
+            if not nested:
+                properties[name] = field.get_schema()
+            elif isinstance(field, fields.ListOfObjectsField):
+                properties[name] = {"type": ["array"], "items": nested[0]._schema()}
+            else:
+                properties[name] = nested[0]._schema()
+        return {"type": ["object"], "properties": properties, "additionalProperties": False}
+
+    @classmethod
+    def _obj_from_primitive(cls, context, objver, primitive):
+        # The library keeps the sender's version on the instance and would then send it on
+        # without its compatibility code: what came in is of this release from here on.
+        return super()._obj_from_primitive(context, cls.VERSION, primitive)
+
+    def obj_to_primitive(self, target_version=None, version_manifest=None):
+        """As it travels, to a receiver of any age.
+
+        :param target_version: str, of this object; None for what the manifest says
+        :param version_manifest: dict of object name to the version that the receiver knows; an
+            object that it does not name is sent as it is
+        """
+        primitive = super().obj_to_primitive()
+        if target_version is None and version_manifest is None:
+            return primitive
+        return self._backported(primitive, target_version, version_manifest or {})
+
+    @classmethod
+    def _backported(cls, primitive, target, manifest):
+        target = target or manifest.get(cls.obj_name()) or cls.VERSION
+        if _version(target) > _version(cls.VERSION):
+            if manifest:
+                # A receiver that is newer reads what is older.
+                target = cls.VERSION
+            else:
+                raise ovo_exc.InvalidTargetVersion(version=target)
+        key = cls._obj_primitive_key
+        data = primitive[key("data")]
+        cls._leave_out(data, target)
+        for name, value in data.items():
+            data[name] = cls._nested(value, manifest)
+        primitive[key("version")] = target
+        if key("changes") in primitive:
+            primitive[key("changes")] = [
+                name for name in primitive[key("changes")] if name in data]
+        return primitive
+
+    @classmethod
+    def _leave_out(cls, data, target):
+        for name, version in cls.added.items():
+            if _version(target) < _version(version):
+                data.pop(name, None)
+
+    @classmethod
+    def _nested(cls, value, manifest):
+        if isinstance(value, list):
+            return [cls._nested(item, manifest) for item in value]
+        name = value.get(cls._obj_primitive_key("name")) if isinstance(value, dict) else None
+        if name is None:
+            return value
+        return cls.registry.obj_classes()[name][0]._backported(value, None, manifest)
+
+    def lost_at(self, version):
+        """What a receiver of an older version would not be told of.
+
+        :param version: str, of this object, that the receiver knows
+        :returns: list of str, fields that say something
+        """
+        return [name for name, since in self.added.items()
+                if _version(version) < _version(since) and self.value(name) not in (None, [])]
+
+
+def _version(text):
+    return versionutils.convert_version_to_tuple(text)
+
+
+class PlacementObject(Travelling):
+    """Base of this project's objects.
 
     An object carries data and the rules about it; what it needs of the store it gets from the
     context (``context.database``), which only a server sets.
@@ -31,10 +173,6 @@ class PlacementObject(base.VersionedObject):
                     what=type(self).__name__, reason=f"it has no field {name!r}")
         super().__init__(context, **values)
 
-    def value(self, name, default=None):
-        """The field's value, or ``default`` where it is not set."""
-        return getattr(self, name) if self.obj_attr_is_set(name) else default
-
     @classmethod
     def _obj_from_primitive(cls, context, objver, primitive):
         data = cls._obj_primitive_field(primitive, "data")
@@ -42,9 +180,7 @@ class PlacementObject(base.VersionedObject):
             if name not in cls.fields:
                 raise exception.InvalidInput(
                     what=cls.obj_name(), reason=f"it has no field {str(name)[:64]!r}")
-        # The library keeps the sender's version on the instance and would then send it on
-        # without its compatibility code: what came in is of this release from here on.
-        return super()._obj_from_primitive(context, cls.VERSION, primitive)
+        return super()._obj_from_primitive(context, objver, primitive)
 
 
 class PlacementObjectList(base.ObjectListBase, PlacementObject):
@@ -72,19 +208,44 @@ def refusals(name):
         raise exception.InvalidInput(what=name, reason=str(error)) from None
 
 
-class Serializer(base.VersionedObjectSerializer):
-    """Puts objects on the bus and takes them off it.
+class Serializer:
+    """Puts objects of any namespace on the bus and takes them off it."""
 
-    :raises IncompatibleObjectVersion: for an object that is newer than this release
-    :raises InvalidInput: for one that is none
-    """
+    def serialize_entity(self, context, entity, manifest=None):
+        """What travels in place of objects.
 
-    OBJ_BASE_CLASS = PlacementObject
+        :param entity: a versioned object, or lists, tuples, sets and dicts of them and of JSON
+            values
+        :param manifest: dict of object name to the version that the receiver knows; None for
+            one of this release
+        """
+        if isinstance(entity, Travelling):
+            return entity.obj_to_primitive(version_manifest=manifest)
+        if isinstance(entity, dict):
+            return {key: self.serialize_entity(context, value, manifest)
+                    for key, value in entity.items()}
+        if isinstance(entity, (list, tuple, set)):
+            return [self.serialize_entity(context, value, manifest) for value in entity]
+        return entity
 
-    def _process_object(self, context, objprim):
-        with refusals(_name(objprim)):
-            return super()._process_object(context, objprim)
+    def deserialize_entity(self, context, entity):
+        """Objects, out of what travelled.
 
+        :raises IncompatibleObjectVersion: for an object that is newer than this release
+        :raises InvalidInput: for one that is none
+        """
+        if isinstance(entity, dict):
+            for base_class in _namespaces.values():
+                if base_class._obj_primitive_key("name") in entity:
+                    return self._object(context, base_class, entity)
+            return {key: self.deserialize_entity(context, value)
+                    for key, value in entity.items()}
+        if isinstance(entity, list):
+            return [self.deserialize_entity(context, value) for value in entity]
+        return entity
 
-def _name(primitive):
-    return str(primitive.get(f"{PlacementObject.OBJ_SERIAL_NAMESPACE}.name", "object"))[:64]
+    @staticmethod
+    def _object(context, base_class, primitive):
+        name = primitive[base_class._obj_primitive_key("name")]
+        with refusals(str(name)[:64]):
+            return base_class.obj_from_primitive(primitive, context=context)

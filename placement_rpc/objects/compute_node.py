@@ -12,7 +12,7 @@ from placement_rpc.objects.nova import base, hv_spec, numa, pci_device_pool
 __all__ = ["ComputeNode", "ComputeNodeList", "hv_spec", "numa", "pci_device_pool"]
 
 
-@ovo.VersionedObjectRegistry.register
+@base.NovaObjectRegistry.register
 class ComputeNode(base.NovaObject):
     """A machine that runs servers, as its resource tracker tells of it.
 
@@ -116,7 +116,7 @@ def _json(value):
     return json.loads(value) if isinstance(value, str) and value else value or None
 
 
-@ovo.VersionedObjectRegistry.register
+@base.NovaObjectRegistry.register
 class ComputeNodeList(ovo.ObjectListBase, base.NovaObject):
     """Several of them."""
 

@@ -1,45 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova's objects share: their namespace, and answering in older versions.
+"""What nova's objects share: their namespace, and how a compute host calls their methods."""
 
-An object is of the newest version here, whatever version it came in; ``added`` says since which
-version it has each field, and so what an older receiver must not be sent.
-"""
+import collections
+import functools
 
-from oslo_utils import versionutils
-from oslo_versionedobjects import base
+from oslo_versionedobjects import base as ovo
 
 from placement_rpc import exception
+from placement_rpc.objects import base
 from placement_rpc.objects.base import refusals
 
 
-class NovaObject(base.VersionedObject):
-    """Base of nova's objects.
+class NovaObjectRegistry(base.Registry):
+    """Registers nova's objects."""
 
-    :cvar added: dict of field to the version that brought it
-    """
+    own = collections.defaultdict(list)
+
+
+class NovaObject(base.Travelling):
+    """Base of nova's objects."""
 
     OBJ_SERIAL_NAMESPACE = "nova_object"
     OBJ_PROJECT_NAMESPACE = "nova"
 
-    added = {}
-
-    def value(self, name, default=None):
-        """The field's value, or ``default`` where it is not set."""
-        return getattr(self, name) if self.obj_attr_is_set(name) else default
-
-    def obj_make_compatible(self, primitive, target_version):
-        target = versionutils.convert_version_to_tuple(target_version)
-        for name, version in self.added.items():
-            if target < versionutils.convert_version_to_tuple(version):
-                primitive.pop(name, None)
+    registry = NovaObjectRegistry
 
     @classmethod
     def _obj_from_primitive(cls, context, objver, primitive):
         data = cls._obj_primitive_field(primitive, "data")
         if not isinstance(data, dict):
             raise exception.InvalidInput(what=cls.obj_name(), reason="its data is no mapping")
-        # What is received is of this release from here on: see placement_rpc.objects.base.
-        return super()._obj_from_primitive(context, cls.VERSION, primitive)
+        return super()._obj_from_primitive(context, objver, primitive)
 
     @classmethod
     def read(cls, primitive, context=None):
@@ -55,3 +46,33 @@ class NovaObject(base.VersionedObject):
             raise exception.InvalidInput(
                 what=cls.obj_name(), reason=f"it is a {type(found).__name__}")
         return found
+
+    @classmethod
+    def versions(cls, found=None):
+        """:returns: dict of its name, and those of the objects in it, to their versions"""
+        found = {} if found is None else found
+        if cls.obj_name() not in found:
+            found[cls.obj_name()] = cls.VERSION
+            for field in cls.fields.values():
+                name = getattr(field, "objname", None)
+                if name:
+                    cls.registry.obj_classes()[name][0].versions(found)
+        return found
+
+
+def remotable(method):
+    """As the library's: where there is an indirection, the method runs at its other end.
+
+    The library's own looks for the versions of a class's objects in its registry for all.
+    """
+    instance_method = ovo.remotable(method)
+
+    @functools.wraps(instance_method)
+    def call(first, *args, **kwargs):
+        if not isinstance(first, type) or first.indirection_api is None:
+            return instance_method(first, *args, **kwargs)
+        context, *rest = args
+        return first.indirection_api.object_class_action_versions(
+            context, first.obj_name(), method.__name__, first.versions(), rest, kwargs)
+
+    return call

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a hypervisor can run."""
 
-from oslo_versionedobjects import base as ovo
 from oslo_versionedobjects import fields
 
 from placement_rpc.objects.nova import base
 
 
-@ovo.VersionedObjectRegistry.register
+@base.NovaObjectRegistry.register
 class HVSpec(base.NovaObject):
     """An architecture, a kind of hypervisor and a mode of its machines."""
 

@@ -3,14 +3,13 @@
 
 import json
 
-from oslo_versionedobjects import base as ovo
 from oslo_versionedobjects import fields
 
 from placement_rpc import exception
 from placement_rpc.objects.nova import base
 
 
-@ovo.VersionedObjectRegistry.register
+@base.NovaObjectRegistry.register
 class NUMAPagesTopology(base.NovaObject):
     """Pages of one size, in kB, and how many there are."""
 
@@ -28,7 +27,7 @@ class NUMAPagesTopology(base.NovaObject):
     added = {"reserved": "1.1"}
 
 
-@ovo.VersionedObjectRegistry.register
+@base.NovaObjectRegistry.register
 class NetworkMetadata(base.NovaObject):
     """Networks near a cell."""
 
@@ -41,7 +40,7 @@ class NetworkMetadata(base.NovaObject):
     }
 
 
-@ovo.VersionedObjectRegistry.register
+@base.NovaObjectRegistry.register
 class NUMACell(base.NovaObject):
     """A cell: ``cpuset`` and ``pcpuset`` are the threads for shared and for dedicated use,
     ``siblings`` the sets of threads of each core, ``memory`` is in MB."""
@@ -83,7 +82,7 @@ class NUMACell(base.NovaObject):
         return len(together) + len(self.threads - set().union(*together))
 
 
-@ovo.VersionedObjectRegistry.register
+@base.NovaObjectRegistry.register
 class NUMATopology(base.NovaObject):
     """The cells of a node."""
 

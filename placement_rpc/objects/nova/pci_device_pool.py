@@ -8,7 +8,7 @@ from placement_rpc import exception
 from placement_rpc.objects.nova import base
 
 
-@ovo.VersionedObjectRegistry.register
+@base.NovaObjectRegistry.register
 class PciDevicePool(base.NovaObject):
     """Devices of one vendor and product; ``count`` is how many of them are free."""
 
@@ -44,7 +44,7 @@ class PciDevicePool(base.NovaObject):
             raise exception.InvalidInput(what="pci_stats", reason=str(error)[:200]) from None
 
 
-@ovo.VersionedObjectRegistry.register
+@base.NovaObjectRegistry.register
 class PciDevicePoolList(ovo.ObjectListBase, base.NovaObject):
     """The pools of a node."""
 
