@@ -16,6 +16,7 @@ from oslo_messaging.rpc import server as rpc_server
 from placement_rpc import exception, objects
 from placement_rpc.context import RequestContext
 from placement_rpc.objects import base
+from placement_rpc.upgrade import contract, manifests
 
 LOG = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class Serializer(oslo_messaging.Serializer):
         self._entities = base.Serializer()
 
     def serialize_entity(self, ctxt, entity):
-        return self._entities.serialize_entity(ctxt, entity)
+        return self._entities.serialize_entity(ctxt, entity, ctxt.receiver)
 
     def deserialize_entity(self, ctxt, entity):
         return self._entities.deserialize_entity(ctxt, entity)
@@ -85,11 +86,17 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
     never ends it where there is none; here that is settled first.
 
     :param endpoint: object whose ``exposed`` methods may be called
+    :param release: :class:`placement_rpc.upgrade.manifests.Release` that is kept to
+    :param callers: :class:`placement_rpc.upgrade.callers.Callers`; None where nobody asks
     """
 
-    def __init__(self, endpoint):
+    def __init__(self, endpoint, release=manifests.CURRENT, callers=None):
         super().__init__([endpoint], Serializer(), rpc_dispatcher.ExplicitRPCAccessPolicy)
         self._endpoint = endpoint
+        self._release = release
+        self._callers = callers
+        self._pinned = release is not manifests.CURRENT
+        self._target = oslo_messaging.Target(version=release.contract)
 
     def dispatch(self, incoming):
         message = incoming.message
@@ -106,14 +113,15 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
 
     def _check_version(self, version, namespace):
         if namespace is not None or not _VERSION.fullmatch(str(version)) or (
-                not self._is_compatible(self._endpoint.target, str(version))):
+                not self._is_compatible(self._target, str(version))):
             raise exception.UnsupportedCall(
                 reason=f"Version {str(version)[:16]} of the contract is not supported here; "
-                       f"{self._endpoint.target.version} is the newest")
+                       f"{self._release.contract} is the newest")
 
     def _check_method(self, method):
         if not isinstance(method, str) or not self.access_policy.is_allowed(
-                self._endpoint, method):
+                self._endpoint, method) or (self._pinned and contract.missing(
+                    method, {}, self._release)):
             raise exception.UnsupportedCall(reason=f"There is no method {str(method)[:64]!r}")
 
     def _do_dispatch(self, endpoint, method, ctxt, args):
@@ -138,6 +146,11 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
         context = self.serializer.deserialize_context(ctxt)
         if not isinstance(args, dict):
             raise exception.InvalidInput(what="args", reason="they are not a mapping")
+        if self._callers is not None:
+            self._callers.note(context.manifest)
+        if self._pinned:
+            context.receiver = manifests.lower(self._release.versions, context.receiver)
+            base.check_versions(args, self._release.versions)
         arguments = {name: self.serializer.deserialize_entity(context, value)
                      for name, value in args.items()}
         _check_arguments(getattr(self._endpoint, method).__func__, method, arguments)
@@ -216,25 +229,28 @@ class BoundedServer(rpc_server.RPCServer):
             self._places.release()
 
 
-def get_server(conf, transport, endpoint, server, topic=TOPIC):
+def get_server(conf, transport, endpoint, server, topic=TOPIC, release=manifests.CURRENT,
+               callers=None):
     """A server of the contract.
 
     :param endpoint: :class:`placement_rpc.manager.Manager`
     :param server: str, name of this process among the servers of the topic
+    :param release: :class:`placement_rpc.upgrade.manifests.Release` that is kept to
+    :param callers: as of :class:`Dispatcher`
     """
     target = oslo_messaging.Target(exchange=EXCHANGE, topic=topic, server=server)
-    return BoundedServer(transport, target, Dispatcher(endpoint), conf.conductor.threads)
+    return BoundedServer(
+        transport, target, Dispatcher(endpoint, release, callers), conf.conductor.threads)
 
 
-def get_client(transport, version, version_cap=None, topic=TOPIC):
+def get_client(transport, topic=TOPIC):
     """A client of the contract.
 
     Sending to a topic that nobody ever listened on is an error at once, instead of a time-out.
 
-    :param version: str, the version that calls are made in
-    :param version_cap: str, the newest version that may be sent; None for no cap
     """
-    target = oslo_messaging.Target(exchange=EXCHANGE, topic=topic, version=version)
+    target = oslo_messaging.Target(
+        exchange=EXCHANGE, topic=topic, version=contract.RPC_VERSION)
     return oslo_messaging.get_rpc_client(
-        transport, target, serializer=Serializer(), version_cap=version_cap,
+        transport, target, serializer=Serializer(),
         transport_options=oslo_messaging.TransportOptions(at_least_once=True))

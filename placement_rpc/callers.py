@@ -12,25 +12,25 @@ class RemoteCaller:
     """Makes calls over the bus.
 
     :param transport: an oslo.messaging RPC transport
-    :param version: str, the version of the contract that calls are made in
-    :param version_cap: str, the newest version that may be sent; None for no cap
     :param limit: int, the most calls under way
     :param topic: str
     """
 
-    def __init__(self, transport, version, version_cap, limit, topic=bus.TOPIC):
-        self._client = bus.get_client(transport, version, version_cap, topic)
+    def __init__(self, transport, limit, topic=bus.TOPIC):
+        self._client = bus.get_client(transport, topic)
         self._threads = CallThreads(limit)
 
     def call(self, context, method, arguments, timeout):
         """Make one attempt.
 
-        :param context: :class:`placement_rpc.context.RequestContext`
+        :param context: :class:`placement_rpc.context.RequestContext`; the call is made in its
+            release
         :param arguments: dict of argument name to value
         :param timeout: float, seconds
         :raises PlacementException: a retryable one when nothing is known of the outcome
         """
-        client = self._client.prepare(timeout=timeout, retry=0)
+        client = self._client.prepare(
+            timeout=timeout, retry=0, version=context.release.contract)
         try:
             return self._threads.run(
                 lambda: client.call(context, method, **arguments), timeout + 0.5)
@@ -42,8 +42,7 @@ class RemoteCaller:
                 reason=f"no answer within {timeout:.1f} s") from None
         except oslo_messaging.MessageUndeliverable:
             raise exception.ServiceUnavailable(reason="nobody listens") from None
-        except (oslo_messaging.RPCVersionCapError, rpc_dispatcher.UnsupportedVersion,
-                rpc_dispatcher.NoSuchMethod) as error:
+        except (rpc_dispatcher.UnsupportedVersion, rpc_dispatcher.NoSuchMethod) as error:
             raise exception.UnsupportedCall(reason=_first_line(error)) from None
         except oslo_messaging.RemoteError as error:
             # An error that a newer service has and this client has not.
@@ -71,7 +70,7 @@ class LocalCaller:
     """
 
     def __init__(self, manager):
-        self._dispatcher = bus.Dispatcher(manager)
+        self._dispatcher = bus.Dispatcher(manager, manager.release)
         self._serializer = bus.Serializer()
 
     def call(self, context, method, arguments, timeout):

@@ -11,12 +11,13 @@ from placement_rpc import bus, callers, casts, exception, rabbit
 from placement_rpc import conf as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.objects.fields import RequestId
-
-RPC_VERSION = "1.0"
+from placement_rpc.upgrade import contract, manifests, pins
 
 # The wait before an attempt is repeated: doubled each time up to the cap, with jitter.
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
+# What a cast spends on finding out who answers, before it is sent in words that all know.
+_PIN_TIMEOUT = 2.0
 
 
 def new_request_id():
@@ -28,24 +29,30 @@ class Calls:
     """Makes calls; :class:`placement_rpc.api.PlacementAPI` says which there are."""
 
     def __init__(self, transport="rpc", conf=None, transport_url=None, manager=None,
-                 version_cap=None, topic=bus.TOPIC):
+                 pin=None, object_versions=None, topic=bus.TOPIC):
         self.conf = conf or configuration.new_config()
         options = self.conf.placement_client
         self._deadline = options.deadline
         self._attempt_timeout = options.attempt_timeout
         self._transport = None
+        chosen = pins.fixed(pin or self.conf.upgrade_levels.placement)
+        self._manifest = object_versions or (chosen.contract if chosen else None)
         if transport == "local":
             if manager is None:
                 raise ValueError("the local transport needs a manager")
             self._caller = callers.LocalCaller(manager)
             self._caster = casts.CallingCaster(self._caller)
+            self._pin = pins.FixedPin(chosen or manifests.CURRENT)
         elif transport == "rpc":
             self._transport = bus.get_transport(self.conf, transport_url)
             self._caller = callers.RemoteCaller(
-                self._transport, RPC_VERSION, version_cap, options.max_concurrent_calls, topic)
+                self._transport, options.max_concurrent_calls, topic)
+            self._manifest = self._manifest or contract.RPC_VERSION
+            self._pin = pins.FixedPin(chosen) if chosen else pins.AutoPin(
+                self._services, self.conf.upgrade_levels.auto_interval)
             broker = rabbit.Broker.of(self.conf, transport_url)
             self._caster = casts.CallingCaster(self._caller) if broker is None else (
-                casts.QueueCaster(self.conf, broker, RPC_VERSION, topic))
+                casts.QueueCaster(self.conf, broker, topic))
         else:
             raise ValueError(f"transport is 'rpc' or 'local', not {transport!r}")
 
@@ -60,6 +67,16 @@ class Calls:
                 callers.CallThreads(1).run(transport.cleanup, 5)
             except TimeoutError:
                 return
+
+    def reload(self):
+        """Look anew for the oldest release that answers; a program does so on SIGHUP."""
+        self._pin.forget()
+
+    def _services(self, seconds):
+        """Who answers; asked in words that every release knows."""
+        context = RequestContext(deadline=time.time() + seconds, manifest=self._manifest)
+        context.release = manifests.RELEASES[0]
+        return self._caller.call(context, "get_versions", {}, seconds).objects
 
     def __enter__(self):
         return self
@@ -83,19 +100,69 @@ class Calls:
         """Have a change kept until it is made; :returns: str, the request's id"""
         request_id = RequestId().coerce(None, "request_id", request_id or new_request_id())
         context = own_context(context)
+        context.manifest = self._manifest
         arguments["request_id"] = request_id
-        self._attempt(
-            lambda left: self._caster.cast(context, method, arguments, left),
-            method, self._seconds(timeout), request_id)
+
+        def send(left):
+            self._say(context, method, arguments, self._release_of_cast(method, arguments, left))
+            self._caster.cast(context, method, arguments, left)
+
+        self._attempt(send, method, self._seconds(timeout), request_id)
         return request_id
+
+    def _release_of_cast(self, method, arguments, seconds):
+        """A cast is kept while nobody answers: then whoever comes must understand it."""
+        try:
+            return self._pin.release(min(seconds, _PIN_TIMEOUT))
+        except exception.PlacementException as error:
+            if not error.retryable:
+                raise
+        return self._pin.last or next(
+            each for each in manifests.RELEASES if not contract.missing(method, arguments, each))
 
     def _call(self, context, method, timeout, **arguments):
         seconds = self._seconds(timeout)
         context = own_context(context)
+        context.manifest = self._manifest
         context.deadline = time.time() + seconds
         return self._attempt(
-            lambda left: self._caller.call(context, method, arguments, left),
+            lambda left: self._understood(context, method, arguments, left),
             method, seconds, arguments.get("request_id"))
+
+    def _understood(self, context, method, arguments, left):
+        """Make one attempt in a release that whoever answers knows."""
+        ends = time.monotonic() + left
+        if contract.is_plain(method, arguments):
+            # Every release knows it: nobody needs to be asked.
+            release = manifests.RELEASES[0]
+        else:
+            release = self._pin.release(left)
+        self._say(context, method, arguments, release)
+        try:
+            return self._caller.call(context, method, arguments, ends - time.monotonic())
+        except (exception.UnsupportedCall, exception.IncompatibleObjectVersion):
+            self._pin.forget()
+            lower = self._pin.release(max(0.0, ends - time.monotonic()))
+            if lower.number >= release.number:
+                raise
+        self._say(context, method, arguments, lower)
+        return self._caller.call(
+            context, method, arguments, max(0.0, ends - time.monotonic()))
+
+    @staticmethod
+    def _say(context, method, arguments, release):
+        """Speak in a release; :raises ServiceTooOld: when it has no words for the call"""
+        context.release, context.receiver = release, None
+        if release is manifests.CURRENT:
+            return
+        missing = contract.missing(method, arguments, release)
+        if missing:
+            needed = next(each for each in manifests.RELEASES
+                          if not contract.missing(method, arguments, each))
+            raise exception.ServiceTooOld(
+                what=", ".join(missing), needed=needed.contract, found=release.contract,
+                who=f"the oldest service or the pin ({release.name})")
+        context.receiver = release.versions
 
     def _attempt(self, attempt, method, seconds, request_id):
         """Make attempts until one is answered or the time is over.

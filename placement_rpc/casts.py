@@ -13,14 +13,12 @@ class QueueCaster:
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param broker: :class:`placement_rpc.rabbit.Broker`
-    :param version: str, of the contract
     :param topic: str, where the service listens
     """
 
-    def __init__(self, conf, broker, version, topic=bus.TOPIC):
+    def __init__(self, conf, broker, topic=bus.TOPIC):
         self._options = conf.queues
         self._broker = broker
-        self._version = version
         self._topic = topic
         self._serializer = bus.Serializer()
         self._threads = CallThreads(conf.placement_client.max_concurrent_calls)
@@ -33,14 +31,15 @@ class QueueCaster:
 
         It may be kept although the attempt failed: the same again is the same request.
 
-        :param context: :class:`placement_rpc.context.RequestContext`
+        :param context: :class:`placement_rpc.context.RequestContext`; the command is made in its
+            release
         :param arguments: dict of argument name to value, ``request_id`` among them
         :param timeout: float, seconds
         :raises ServiceUnavailable: when nothing is known of it
         :raises InvalidInput: for what can not be written down
         """
         body = command_queue.sealed(
-            self._version, method,
+            context.release.contract, method,
             {name: self._serializer.serialize_entity(context, value)
              for name, value in arguments.items()},
             self._serializer.serialize_context(context))

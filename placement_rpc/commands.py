@@ -44,7 +44,7 @@ class CommandConsumer:
         self._manager = manager
         self._topic = topic
         self._queue = command_queue.name(topic)
-        self._dispatcher = bus.Dispatcher(manager)
+        self._dispatcher = bus.Dispatcher(manager, manager.release)
         self._ended = threading.Event()
         self._pause = _FIRST_PAUSE
         self._thread = threading.Thread(target=self._run, name="commands", daemon=True)

@@ -6,8 +6,11 @@ import time
 from oslo_context import context as oslo_context
 
 from placement_rpc import exception
+from placement_rpc.upgrade import manifests
 
-_WIRE_FIELDS = ("user_id", "project_id", "roles", "request_id", "global_request_id", "deadline")
+_WIRE_FIELDS = ("user_id", "project_id", "roles", "request_id", "global_request_id", "deadline",
+                "manifest")
+_MOST_VERSIONS = 200
 
 
 class RequestContext(oslo_context.RequestContext):
@@ -15,17 +18,26 @@ class RequestContext(oslo_context.RequestContext):
 
     :param deadline: float, seconds since the epoch after which the caller no longer waits; None
         for no deadline. Both ends need synchronised clocks.
+    :param manifest: what the caller reads: the version of the contract that it was made for, or
+        a dict of object name to version; None for this release
     :param kwargs: see :class:`oslo_context.context.RequestContext`
 
-    On the server it also carries ``database``, the store that the call works on; it is never
-    sent. Neither is a token: a context reaches logs and queues.
+    What is on it beside is never sent: on the server ``database``, the store that the call works
+    on, and on both ends ``receiver``, the versions of objects that the other end knows, where
+    those are not this release's. Neither is a token: a context reaches logs and queues.
     """
 
-    def __init__(self, deadline=None, database=None, **kwargs):
+    def __init__(self, deadline=None, manifest=None, database=None, **kwargs):
         kwargs.setdefault("overwrite", False)
         super().__init__(**kwargs)
         self.deadline = deadline
+        self.manifest = manifest
         self.database = database
+        # The connection and the journal of the request's transaction, while there is one, and
+        # how compute nodes are dealt with.
+        self.transaction = self.nodes = None
+        self.release = manifests.CURRENT
+        self.receiver = None
 
     def to_dict(self):
         """What travels with a message: JSON types, and only what is set."""
@@ -41,9 +53,34 @@ class RequestContext(oslo_context.RequestContext):
         if deadline is not None and type(deadline) not in (int, float):
             raise exception.InvalidInput(what="deadline", reason="it is not a number")
         known = {name: values[name] for name in _WIRE_FIELDS if name in values}
-        return cls(**known, **kwargs)
+        context = cls(**known, **kwargs)
+        context.receiver = versions_of(context.manifest)
+        return context
 
     def check_deadline(self):
         """:raises RequestExpired: when the caller has stopped waiting (DESIGN rule 5)"""
         if self.deadline is not None and time.time() > self.deadline:
             raise exception.RequestExpired(late=round(time.time() - self.deadline, 3))
+
+
+def versions_of(manifest):
+    """What somebody reads.
+
+    :param manifest: str, version of the contract; or dict of object name to version; or None
+    :returns: dict of object name to version; None for those of this release
+    :raises InvalidInput: for anything else
+    """
+    if isinstance(manifest, dict):
+        if len(manifest) > _MOST_VERSIONS or not all(
+                isinstance(name, str) and manifests.is_version(version)
+                for name, version in manifest.items()):
+            raise exception.InvalidInput(
+                what="manifest", reason="it does not map objects to their versions")
+        return manifest
+    if manifest is None:
+        return None
+    if not manifests.is_version(manifest):
+        raise exception.InvalidInput(what="manifest", reason="it is no version of the contract")
+    release = manifests.of_contract(manifest)
+    # Whoever is newer reads what this release says; whoever is older than all never was.
+    return None if release in (None, manifests.CURRENT) else release.versions

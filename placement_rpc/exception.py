@@ -122,6 +122,11 @@ class ConsumerNotFound(NotFound):
     message = "Consumer {consumer} holds no allocations"
 
 
+class ComputeNodeNotFound(NotFound):
+    code = "placement.compute_node.not_found"
+    message = "No such compute node: {node}"
+
+
 class RequestNotFound(NotFound):
     """No outcome is kept for the id: it never arrived, is still under way, or was pruned."""
 
@@ -185,6 +190,11 @@ class CapacityConflict(Conflict):
 class ConsumerConflict(Conflict):
     code = "placement.consumer.conflict"
     message = "Consumer {consumer}: {reason}"
+
+
+class ComputeNodeExists(Conflict):
+    code = "placement.compute_node.exists"
+    message = "Compute node {node} exists already"
 
 
 class ResourceClassExists(Conflict):
@@ -299,6 +309,14 @@ class UnsupportedCall(PlacementException):
     code = "placement.rpc.unsupported"
     http_status = 400
     message = "{reason}"
+
+
+class ServiceTooOld(PlacementException):
+    """Something was asked for that a service which is alive does not know yet."""
+
+    code = "placement.service.too_old"
+    http_status = 503
+    message = "{what} needs version {needed} of the contract, and {who} is at {found}"
 
 
 class RemoteFailure(PlacementException):

@@ -4,9 +4,11 @@
 Every method authorises, validates, makes one call into ``objects``, and returns. What may be
 called from outside is what carries ``exposed`` and nothing else.
 
-Contract versions:
+Contract versions (:mod:`placement_rpc.upgrade.contract` has the calls of each):
 
-* 1.0: the first
+* 1.0: newton: providers, inventories, claims, compute nodes, get by request
+* 1.1: ocata: custom resource classes, generations of consumers, limits
+* 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node
 """
 
 import functools
@@ -18,13 +20,16 @@ import oslo_messaging
 
 import placement_rpc
 from placement_rpc import exception
+from placement_rpc.context import versions_of
 from placement_rpc.objects import (
     aggregate,
     allocation,
     fields,
     inventory,
+    node_sync,
     outcome,
     placing,
+    remote,
     request,
     resource_class,
     resource_provider,
@@ -40,10 +45,15 @@ from placement_rpc.objects.claim import (
     MoveSettlement,
     ReleaseSettlement,
 )
+from placement_rpc.objects.compute_node import ComputeNode
 from placement_rpc.objects.group_commit import GroupCommit
+from placement_rpc.objects.node_changes import Said
+from placement_rpc.objects.node_inventory import in_use
 from placement_rpc.objects.outcome import Request
+from placement_rpc.upgrade import contract, manifests, pins
+from placement_rpc.upgrade.gate import InventoryGate
 
-RPC_VERSION = "1.0"
+RPC_VERSION = contract.RPC_VERSION
 
 # The most entries of one answer; PlacementAPI asks for the next page by itself.
 MAX_PAGE = 1000
@@ -79,6 +89,12 @@ def _limit(value):
     return min(MAX_PAGE, fields.WholeNumber(minimum=1).coerce(None, "limit", value))
 
 
+def _truth(name, value):
+    if value is not None and type(value) is not bool:
+        raise exception.InvalidInput(what=name, reason="it is neither true nor false")
+    return value
+
+
 def _an(cls, name, value):
     """:returns: the value, when it is an object of the class; :raises InvalidInput: otherwise"""
     if not isinstance(value, cls):
@@ -102,12 +118,14 @@ class Manager:
     :param database: :class:`placement_rpc.db.api.Database`
     """
 
-    target = oslo_messaging.Target(version=RPC_VERSION)
-
     def __init__(self, conf, database):
         self.conf = conf
         self.database = database
+        # An operator may let it be as an older release.
+        self.release = pins.fixed(conf.upgrade_levels.placement) or manifests.CURRENT
+        self.target = oslo_messaging.Target(version=self.release.contract)
         self.group_commit = GroupCommit(database, conf.claims.max_settled_together)
+        self.gate = InventoryGate(conf, database)
 
     # -- providers ----------------------------------------------------------------------
 
@@ -305,6 +323,53 @@ class Manager:
         asked = Request.of(request_id, "set_aggregates", {"aggregates": aggregates})
         return outcome.once(context, asked, aggregates.replace)
 
+    # -- compute nodes ------------------------------------------------------------------
+
+    @exposed
+    def sync_compute_node(self, context, node, allocations, snapshot_at, request_id,
+                          shares_disk=None, devices_in_use=None, heal=False):
+        _having(_an(ComputeNode, "node", node), "host", "hypervisor_hostname")
+        said = Said(_truth("shares_disk", shares_disk), in_use(devices_in_use))
+        allocations = node_sync.allocations_of(allocations)
+        asked = Request.of(request_id, "sync_compute_node", {
+            "node": node, "allocations": allocations, "at": snapshot_at, "said": [
+                said.shares_disk, said.devices_in_use], "heal": _truth("heal", heal)})
+        context.nodes = self.gate.settings
+        return node_sync.Sync(context, self.group_commit, asked, node, allocations, snapshot_at,
+                              said, bool(heal)).run()
+
+    @exposed
+    def object_class_action_versions(self, context, objname, objmethod, object_versions, args,
+                                     kwargs):
+        context.receiver = manifests.lower(context.receiver, versions_of(object_versions))
+        context.nodes = self.gate.settings
+        return remote.class_action(context, objname, objmethod, args, kwargs)
+
+    @exposed
+    def object_action(self, context, objinst, objmethod, args, kwargs, request_id=None):
+        context.nodes = self.gate.settings
+        if request_id is None:
+            # nova's own callers make none.
+            return list(remote.action(context, objinst, objmethod, args, kwargs))
+        asked = Request.of(request_id, "object_action", {
+            "object": objinst, "method": objmethod, "args": args, "kwargs": kwargs})
+
+        def act(tx, journal):
+            context.transaction = tx, journal
+            try:
+                return list(remote.action(
+                    context, objinst.obj_clone(), objmethod, args, kwargs))
+            finally:
+                context.transaction = None
+
+        return outcome.once(context, asked, act)
+
+    @exposed
+    def object_backport_versions(self, context, objinst, object_versions):
+        if not hasattr(objinst, "obj_to_primitive"):
+            raise exception.InvalidInput(what="objinst", reason="it is no object")
+        return objinst.obj_to_primitive(version_manifest=versions_of(object_versions))
+
     # -- resource classes ---------------------------------------------------------------
 
     @exposed
@@ -347,7 +412,7 @@ class Manager:
     def ping(self, context):
         """Answers without touching the store: the bus works and somebody listens."""
         return {"host": self.conf.conductor.host or socket.gethostname(), "pid": os.getpid(),
-                "version": placement_rpc.__version__, "rpc_version": RPC_VERSION,
+                "version": placement_rpc.__version__, "rpc_version": self.release.contract,
                 "time": time.time()}
 
     @exposed

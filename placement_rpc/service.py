@@ -21,6 +21,8 @@ from placement_rpc.db.queries import commands as command_attempts
 from placement_rpc.notifications.publishers import get_publisher
 from placement_rpc.notifications.relay import Relay
 from placement_rpc.objects import class_names, snapshot
+from placement_rpc.upgrade import neighbours
+from placement_rpc.upgrade.callers import Callers
 
 LOG = logging.getLogger(__name__)
 
@@ -47,21 +49,24 @@ class Conductor:
         self._ended = threading.Event()
         self._housekeeping = threading.Thread(
             target=self._keep_house, name="housekeeping", daemon=True)
+        self._callers = Callers()
         self.database = self.manager = None
         self._transport = self._server = self.relay = self._commands = None
 
     def start(self):
         """Open the store, check its schema, and begin to answer calls.
 
-        :raises StoreUnavailable: :raises SchemaOutdated:
+        :raises StoreUnavailable: :raises SchemaOutdated: :raises ServiceTooOld:
         """
         self.database = db.Database(self.conf)
         migration.check(self.database)
+        neighbours.check(self.conf, self.database)
         self.manager = manager.Manager(self.conf, self.database)
         self._transport = bus.get_transport(self.conf)
         self._server = bus.get_server(
             self.conf, self._transport, self.manager,
-            f"{self.host}.{self._identity['binary']}.{self._identity['worker']}", self._topic)
+            f"{self.host}.{self._identity['binary']}.{self._identity['worker']}", self._topic,
+            self.manager.release, self._callers)
         self.relay = Relay(
             self.conf, self.database,
             get_publisher(self.conf, self._transport, bus.EXCHANGE), self._holder)
@@ -96,7 +101,10 @@ class Conductor:
             self._transport.cleanup()
 
     def _beat(self, started=False):
-        versions = {"version": placement_rpc.__version__, "rpc_version": manager.RPC_VERSION}
+        versions = {
+            "version": placement_rpc.__version__,
+            "rpc_version": self.manager.release.contract,
+            "pin": self.conf.upgrade_levels.placement, "oldest_caller": self._callers.oldest()}
         self.database.write(
             lambda tx: services.beat(tx, self._identity, versions, started), "heartbeat")
 

@@ -10,6 +10,8 @@ from placement_rpc import conf as configuration
 from placement_rpc.cmd import (
     manage_broker,
     manage_letters,
+    manage_migrations,
+    manage_nodes,
     manage_outbox,
     mistakes,
     state_file,
@@ -62,7 +64,8 @@ def _parser():
             ("version", _db_version, "print the schema's version; exits 1 when it is not the "
                                      "one that this release needs")):
         commands.add_parser(name, help=text, description=text.capitalize()).set_defaults(run=run)
-    for group in (manage_outbox, manage_letters, manage_broker):
+    manage_migrations.add_commands(commands)
+    for group in (manage_nodes, manage_outbox, manage_letters, manage_broker):
         group.add_commands(groups)
     return parser
 

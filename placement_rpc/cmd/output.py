@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables and colours for a terminal, JSON for a pipe."""
 
+import contextlib
 import json
 import sys
 
 import rich.console
 import rich.markup
+import rich.progress
 import rich.table
 
 
@@ -37,6 +39,24 @@ def _cell(value):
     if isinstance(value, bool):
         return "[green]yes[/green]" if value else "[red]no[/red]"
     return rich.markup.escape(str(value))
+
+
+@contextlib.contextmanager
+def counter(text):
+    """A count that goes up, on a terminal; nothing elsewhere.
+
+    :param text: str, what is counted
+    :returns: a context manager giving a callable of how many more
+    """
+    console = rich.console.Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda number: None
+        return
+    with rich.progress.Progress(
+            rich.progress.SpinnerColumn(), "{task.description}", "{task.completed}",
+            rich.progress.TimeElapsedColumn(), console=console, transient=True) as progress:
+        task = progress.add_task(text, total=None)
+        yield lambda number: progress.advance(task, number)
 
 
 def bar(part, whole, width=20):

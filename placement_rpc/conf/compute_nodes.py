@@ -6,6 +6,13 @@ from oslo_config import cfg
 GROUP = cfg.OptGroup("compute_nodes", title="Compute nodes as providers")
 
 OPTS = [
+    cfg.StrOpt(
+        "inventory_migration", default="auto", choices=[
+            ("auto", "when every live service is of a release that knows of it"),
+            ("always", "without looking who is alive"),
+            ("never", "both places go on being written")],
+        help="When what nodes have moves from their columns into inventories, and is written "
+             "there alone."),
     cfg.FloatOpt(
         "cpu_allocation_ratio", default=16.0, min=0.0001,
         help="The ratio of VCPU of a node that has none of its own, or 0.0."),

@@ -20,6 +20,10 @@ OPTS = [
     cfg.IntOpt(
         "stream_max_bytes", default=5_000_000_000, min=1_000_000,
         help="The most bytes that the stream keeps."),
+    cfg.StrOpt(
+        "payload_pin",
+        help="The release at whose versions payloads are sent, by name or version of the "
+             "contract, while listeners are of an older release. Defaults to this release."),
     cfg.IntOpt(
         "batch", default=500, min=1,
         help="The most events that the relay publishes before it waits for their confirms."),

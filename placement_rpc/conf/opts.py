@@ -19,9 +19,11 @@ from placement_rpc.conf import (
     notifications,
     queues,
     standalone,
+    upgrade_levels,
 )
 
-_MODULES = (claims, client, compute_nodes, conductor, notifications, queues, standalone)
+_MODULES = (claims, client, compute_nodes, conductor, notifications, queues, standalone,
+            upgrade_levels)
 
 # A call of an RPC client reads these two groups, which the library registers on the global
 # configuration alone: without them it fails on any other.

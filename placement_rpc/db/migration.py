@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema's version: where it is, and bringing it to where this release needs it."""
+"""The schema's version: where it is, and bringing it to where this release needs it.
+
+There are two branches. *expand* only adds, and runs while services of the release before are at
+work; *contract* takes away what they need, and runs when they are gone.
+"""
 
 import alembic.command
 import alembic.config
@@ -9,6 +13,8 @@ from placement_rpc import exception
 from placement_rpc.db import models
 from placement_rpc.db.queries import resource_classes
 
+EXPAND, CONTRACT = "expand", "contract"
+
 
 def _config(connection=None):
     config = alembic.config.Config()
@@ -17,35 +23,63 @@ def _config(connection=None):
     return config
 
 
-def newest():
-    """:returns: str, the revision that this release needs"""
-    return script.ScriptDirectory.from_config(_config()).get_current_head()
+def _scripts():
+    return script.ScriptDirectory.from_config(_config())
+
+
+def newest(branch=EXPAND):
+    """:returns: str, the last revision of a branch; the schema's version is the expand branch's"""
+    return _scripts().get_revision(f"{branch}@head").revision
+
+
+def _applied(database):
+    """:returns: set of str, every revision that the database has had"""
+    with database.reader() as connection:
+        heads = migration.MigrationContext.configure(connection).get_current_heads()
+    return {each.revision for each in _scripts().revision_map.iterate_revisions(
+        heads, "base")} if heads else set()
 
 
 def current(database):
-    """:returns: str, the revision of the database; None for an empty one"""
-    with database.reader() as connection:
-        return migration.MigrationContext.configure(connection).get_current_revision()
+    """:returns: str, the database's version in the expand branch; None for an empty one"""
+    return max((each for each in _applied(database) if each.isdigit()), default=None)
+
+
+def is_contracted(database):
+    """:returns: bool, whether the contract branch has been run to its end"""
+    return newest(CONTRACT) in _applied(database)
 
 
 def sync(database, standard_classes):
-    """Bring the schema and the standard resource classes up to this release.
+    """Bring the schema and the standard resource classes up to this release: expand.
 
     :param standard_classes: dict of class name to id
     :returns: str, the revision the database now has
     """
-    with database.engine.connect() as connection:
-        alembic.command.upgrade(_config(connection), "head")
-        connection.commit()
+    _upgrade(database, EXPAND)
     database.write(lambda tx: resource_classes.insert_missing(tx, standard_classes))
     return current(database)
 
 
+def contract(database):
+    """Take away what no service of this release needs; whoever calls made sure that none does.
+
+    :returns: str, the contract branch's revision
+    """
+    _upgrade(database, CONTRACT)
+    return newest(CONTRACT)
+
+
+def _upgrade(database, branch):
+    with database.engine.connect() as connection:
+        alembic.command.upgrade(_config(connection), f"{branch}@head")
+        connection.commit()
+
+
 def check(database):
     """:raises SchemaOutdated: when the schema is not the one that this release needs"""
-    found, needed = current(database), newest()
-    if found != needed:
-        raise exception.SchemaOutdated(current=found or "nothing", needed=needed)
+    if newest() not in _applied(database):
+        raise exception.SchemaOutdated(current=current(database) or "nothing", needed=newest())
 
 
 def differences(database):

@@ -27,6 +27,8 @@ _Uuid = sa.String(36).with_variant(
 # Names of providers and classes differ when their letters differ, on every database.
 _Name = sa.String(200).with_variant(
     mysql.VARCHAR(200, charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
+_Host = sa.String(255).with_variant(
+    mysql.VARCHAR(255, charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
 _ClassName = sa.String(255).with_variant(
     mysql.VARCHAR(255, charset="ascii", collation="ascii_bin"), "mysql", "mariadb")
 _RequestId = sa.String(64).with_variant(
@@ -164,6 +166,10 @@ services = sa.Table(
     sa.Column("rpc_version", sa.String(16), nullable=False),
     sa.Column("started_at", _Time, nullable=False),
     sa.Column("last_seen_at", _Time, nullable=False),
+    # [upgrade_levels] placement, and the oldest release of those who called lately; NULL of a
+    # release that tells neither.
+    sa.Column("pin", sa.String(32), nullable=True),
+    sa.Column("oldest_caller", sa.String(32), nullable=True),
     sa.UniqueConstraint("binary", "host", "worker"),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
@@ -223,5 +229,49 @@ command_attempts = sa.Table(
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("tried_at", _Time, nullable=False),
     sa.Index("ix_command_attempts_tried_at", "tried_at"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+# nova's columns of a compute node. Those of COMPUTE_NODE_CAPACITY are read and written until the
+# node's inventories are in inventories, and then no more; the contraction takes them away.
+COMPUTE_NODE_CAPACITY = (
+    "vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used", "local_gb_used",
+    "free_ram_mb", "free_disk_gb", "cpu_allocation_ratio", "ram_allocation_ratio",
+    "disk_allocation_ratio")
+
+compute_nodes = sa.Table(
+    "compute_nodes", metadata,
+    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    # Made on demand where nova had none; NOT NULL and unique after the contraction.
+    sa.Column("uuid", _Uuid, nullable=True),
+    sa.Column("service_id", sa.BigInteger, nullable=True),
+    sa.Column("host", _Host, nullable=True),
+    sa.Column("hypervisor_hostname", _Name, nullable=True),
+    sa.Column("hypervisor_type", sa.String(255), nullable=True),
+    sa.Column("hypervisor_version", sa.BigInteger, nullable=True),
+    sa.Column("host_ip", sa.String(39), nullable=True),
+    *(sa.Column(name, _Ratio if name.endswith("_ratio") else sa.BigInteger, nullable=True)
+      for name in COMPUTE_NODE_CAPACITY),
+    sa.Column("disk_available_least", sa.BigInteger, nullable=True),
+    sa.Column("current_workload", sa.BigInteger, nullable=True),
+    sa.Column("running_vms", sa.BigInteger, nullable=True),
+    sa.Column("mapped", sa.Integer, nullable=True),
+    sa.Column("cpu_info", _Text, nullable=True),
+    sa.Column("metrics", _Text, nullable=True),
+    # JSON, as nova writes it.
+    sa.Column("stats", _Text, nullable=True),
+    sa.Column("supported_instances", _Text, nullable=True),
+    sa.Column("pci_stats", _Text, nullable=True),
+    sa.Column("numa_topology", _Text, nullable=True),
+    # What nova has elsewhere, or not at all: whether its disk is another provider's; and JSON,
+    # class to how many devices are claimed or allocated, which pci_stats leaves out.
+    sa.Column("shares_disk", sa.Boolean, nullable=True),
+    sa.Column("pci_in_use", _Text, nullable=True),
+    # Since when its capacity is in inventories; NULL while it is in these columns.
+    sa.Column("inventory_migrated_at", _Time, nullable=True),
+    *_timestamps(),
+    sa.UniqueConstraint("host", "hypervisor_hostname", name="uq_compute_nodes_host_name"),
+    sa.Index("ix_compute_nodes_uuid", "uuid"),
+    sa.Index("ix_compute_nodes_migrated", "inventory_migrated_at", "id"),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )

@@ -20,6 +20,7 @@ EVENTS = {
     "allocation.snapshot.begin": payloads.SnapshotPayload,
     "allocation.snapshot.end": payloads.SnapshotPayload,
     "allocation.claim.refused": payloads.ClaimRefusedPayload,
+    "compute_node.inventory_migrated": payloads.ComputeNodePayload,
     "resource_class.create": payloads.ResourceClassPayload,
     "resource_class.update": payloads.ResourceClassPayload,
     "resource_class.delete": payloads.ResourceClassPayload,

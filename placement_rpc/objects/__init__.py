@@ -3,8 +3,9 @@
 
 import importlib
 
-_MODULES = ("aggregate", "allocation", "claim", "consumer", "inventory", "outcome", "payloads",
-            "request", "resource_class", "resource_provider", "service", "usage")
+_MODULES = ("aggregate", "allocation", "claim", "compute_node", "consumer", "inventory",
+            "node_disagreements", "node_sync", "outcome", "payloads", "request",
+            "resource_class", "resource_provider", "service", "usage")
 
 
 def register_all():

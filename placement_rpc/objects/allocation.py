@@ -37,13 +37,16 @@ class AllocationList(base.PlacementObjectList):
     """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added consumer
+    VERSION = "1.1"
 
     fields = {
         "objects": fields.ListOfObjectsField("Allocation"),
         "consumer": fields.ObjectField("Consumer", nullable=True),
         "generation": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1), nullable=True),
     }
+
+    added = {"consumer": "1.1"}
 
     @classmethod
     def of_consumer(cls, context, consumer_uuid):

@@ -151,6 +151,32 @@ class Travelling(base.VersionedObject):
                 if _version(version) < _version(since) and self.value(name) not in (None, [])]
 
 
+def check_versions(value, versions):
+    """Whether a release would understand what travels.
+
+    :param value: JSON values, with objects as they travel
+    :param versions: dict of object name to the version that the release knows
+    :raises IncompatibleObjectVersion: when an object is newer, or not known at all
+    """
+    if isinstance(value, list):
+        for item in value:
+            check_versions(item, versions)
+    elif isinstance(value, dict):
+        for namespace in _namespaces:
+            name, version = (value.get(f"{namespace}.{key}") for key in ("name", "version"))
+            if name is not None and not _is_known(name, version, versions):
+                raise exception.IncompatibleObjectVersion(
+                    name=str(name)[:64], version=str(version)[:16],
+                    supported=versions.get(name, "none"))
+        for item in value.values():
+            check_versions(item, versions)
+
+
+def _is_known(name, version, versions):
+    return isinstance(name, str) and name in versions and isinstance(version, str) and (
+        versionutils.is_compatible(".".join(version.split(".")[:2]), versions[name]))
+
+
 def _version(text):
     return versionutils.convert_version_to_tuple(text)
 

@@ -24,7 +24,8 @@ class Claim(base.PlacementObject):
     """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added consumer_generation
+    VERSION = "1.1"
 
     fields = {
         "consumer_uuid": fields.field(fields.Uuid()),
@@ -34,6 +35,8 @@ class Claim(base.PlacementObject):
             fields.WholeNumber(maximum=_GENERATION), nullable=True),
         "allocations": fields.field(fields.Mapping(fields.Amounts()), nullable=True),
     }
+
+    added = {"consumer_generation": "1.1"}
 
     def check(self, max_resources):
         """Whether it is complete.
@@ -70,7 +73,9 @@ class ClaimResult(base.PlacementObject):
     """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added consumer_generation
+    # Version 1.2: Added error, in batches
+    VERSION = "1.2"
 
     fields = {
         "consumer_uuid": fields.field(fields.Uuid()),
@@ -80,6 +85,8 @@ class ClaimResult(base.PlacementObject):
         "replayed": fields.BooleanField(),
         "error": fields.field(fields.Json(), nullable=True),
     }
+
+    added = {"consumer_generation": "1.1", "error": "1.2"}
 
     @classmethod
     def of_settled(cls, settled):

@@ -2,12 +2,20 @@
 """nova's ComputeNode, of every release since Liberty (compute-node-inventory)."""
 
 import json
+import logging
+import uuid
 
 from oslo_versionedobjects import base as ovo
 from oslo_versionedobjects import fields
 
 from placement_rpc import exception
+from placement_rpc.db.queries import compute_nodes as node_queries
+from placement_rpc.objects import fields as own_fields
+from placement_rpc.objects import node_changes, node_columns, node_migration
+from placement_rpc.objects.journal import changing
 from placement_rpc.objects.nova import base, hv_spec, numa, pci_device_pool
+
+LOG = logging.getLogger(__name__)
 
 __all__ = ["ComputeNode", "ComputeNodeList", "hv_spec", "numa", "pci_device_pool"]
 
@@ -111,6 +119,171 @@ class ComputeNode(base.NovaObject):
             raise exception.InvalidInput(
                 what=f"compute node {label}", reason=str(error)[:200]) from None
 
+    @classmethod
+    def of_columns(cls, values):
+        """A node as the store holds it: every field that may be None is set.
+
+        :param values: dict of column to value
+        :raises InvalidInput: that names the node
+        """
+        node = cls.of_row(values)
+        for name, field in cls.fields.items():
+            if field.nullable and not node.obj_attr_is_set(name):
+                setattr(node, name, None)
+        if not node.obj_attr_is_set("mapped"):
+            node.mapped = 0
+        node.obj_reset_changes(recursive=True)
+        return node
+
+    # -- from the store -----------------------------------------------------------------
+
+    @classmethod
+    def _migrate_inventory(cls, context, rows):
+        """Move what nodes have from their columns into inventories, where the gate is open.
+
+        All of them in one transaction; what can not be migrated stays where it is, and is told
+        of in the log. A node that has no uuid gets one in any case.
+
+        :param rows: list of rows of nodes
+        :returns: list of the rows, as they are afterwards
+        """
+        ids = [row.id for row in rows]
+        if context.nodes.migrates:
+            _, refused = changing(context, lambda tx, journal: node_migration.migrate(
+                tx, journal, ids, context.nodes.options, cls.of_columns))
+            for error in refused.values():
+                LOG.warning("A compute node is not migrated: %s", error)
+        with context.database.reader() as tx:
+            rows = node_queries.of_ids(tx, ids)
+        missing = {row.id: str(uuid.uuid4()) for row in rows if row.uuid is None}
+        if not missing:
+            return rows
+        changing(context, lambda tx, _: node_queries.set_uuids(tx, missing))
+        with context.database.reader() as tx:
+            return node_queries.of_ids(tx, ids)
+
+    @classmethod
+    def _from_db_object(cls, context, find, several=False):
+        """Nodes as the store holds them, migrated where they were not yet.
+
+        :param find: callable that takes a connection and returns rows of nodes
+        :param several: bool, whether one that can not be read is left out, and told of in the
+            log, so that the others can
+        :returns: list of :class:`ComputeNode`
+        :raises InvalidInput: that names the node
+        """
+        with context.database.reader() as tx:
+            rows = find(tx)
+            waiting = {row.id: row for row in rows if row.inventory_migrated_at is None}
+            if not _needs_work(context, waiting.values()):
+                return cls._read(context, tx, rows, several)
+        waiting = {row.id: row for row in cls._migrate_inventory(context, waiting.values())}
+        with context.database.reader() as tx:
+            return cls._read(context, tx, [
+                waiting.get(row.id, row) for row in rows
+                if row.inventory_migrated_at is not None or row.id in waiting], several)
+
+    @classmethod
+    def _read(cls, context, tx, rows, several):
+        found = []
+        for values in node_columns.read(tx, rows):
+            try:
+                found.append(cls.of_columns(values))
+            except exception.InvalidInput as error:
+                if not several:
+                    raise
+                LOG.warning("A compute node can not be read: %s", error)
+        for node in found:
+            node._context = context
+        return found
+
+    @classmethod
+    def _one(cls, context, label, find):
+        found = cls._from_db_object(context, find)
+        if not found:
+            raise exception.ComputeNodeNotFound(node=label)
+        return found[0]
+
+    @classmethod
+    @base.remotable
+    def get_by_id(cls, context, compute_id):
+        """:raises ComputeNodeNotFound:"""
+        own_fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, "compute_id", compute_id)
+        return cls._one(context, f"number {compute_id}",
+                        lambda tx: node_queries.of_ids(tx, [compute_id]))
+
+    @classmethod
+    @base.remotable
+    def get_by_uuid(cls, context, compute_uuid):
+        """:raises ComputeNodeNotFound:"""
+        compute_uuid = own_fields.Uuid().coerce(None, "compute_uuid", compute_uuid)
+        return cls._one(context, compute_uuid,
+                        lambda tx: node_queries.of_uuids(tx, [compute_uuid]))
+
+    @classmethod
+    @base.remotable
+    def get_by_host_and_nodename(cls, context, host, nodename):
+        """:raises ComputeNodeNotFound:"""
+        for name, value in (("host", host), ("nodename", nodename)):
+            own_fields.Text().coerce(None, name, value)
+        return cls._one(context, nodename, lambda tx: list(filter(
+            None, [node_queries.named(tx, host, nodename)])))
+
+    # -- to the store -------------------------------------------------------------------
+
+    @base.remotable
+    def create(self):
+        """Store a new node; it is a provider from then on.
+
+        :raises ComputeNodeExists: :raises NameInUse: :raises InvalidInput:
+        """
+        if self.value("id"):
+            raise exception.ComputeNodeExists(node=self.label)
+        if not self.value("uuid"):
+            self.uuid = str(uuid.uuid4())
+        self._refresh(changing(self._context, lambda tx, journal: self._created(tx, journal)))
+
+    def _created(self, tx, journal):
+        node_id = node_changes.create(tx, journal, self, self._context.nodes)
+        return node_columns.read(tx, node_queries.of_ids(tx, [node_id]))[0]
+
+    @base.remotable
+    def save(self):
+        """Store what changed; capacity goes to inventories, once the gate is open.
+
+        :raises ComputeNodeNotFound: :raises CapacityConflict: :raises InventoryInUse:
+        :raises NameInUse: :raises InvalidInput:
+        """
+        self._refresh(changing(self._context, lambda tx, journal: self._saved(tx, journal)))
+
+    def _saved(self, tx, journal):
+        row = node_changes.locked(tx, self)
+        given = type(self)()
+        for name in self.obj_what_changed():
+            setattr(given, name, getattr(self, name))
+        node_changes.save(tx, journal, row, given, self._context.nodes)
+        return node_columns.read(tx, node_queries.of_ids(tx, [row.id]))[0]
+
+    @base.remotable
+    def destroy(self):
+        """Delete the node and its provider.
+
+        :raises ComputeNodeNotFound: :raises ProviderInUse:
+        """
+        changing(self._context, lambda tx, journal: node_changes.destroy(tx, journal, self))
+
+    def _refresh(self, values):
+        """Be as the store has it."""
+        stored = self.of_columns(values)
+        for name in self.fields:
+            if stored.obj_attr_is_set(name):
+                setattr(self, name, getattr(stored, name))
+        self.obj_reset_changes(recursive=True)
+
+
+def _needs_work(context, rows):
+    return any(context.nodes.migrates or row.uuid is None for row in rows)
+
 
 def _json(value):
     return json.loads(value) if isinstance(value, str) and value else value or None
@@ -124,3 +297,40 @@ class ComputeNodeList(ovo.ObjectListBase, base.NovaObject):
     VERSION = "1.17"
 
     fields = {"objects": fields.ListOfObjectsField("ComputeNode")}
+
+    @classmethod
+    def _of(cls, context, find):
+        return cls(context, objects=ComputeNode._from_db_object(context, find, several=True))
+
+    @classmethod
+    @base.remotable
+    def get_all(cls, context):
+        """Every node."""
+        return cls._of(context, node_queries.page)
+
+    @classmethod
+    @base.remotable
+    def get_all_by_host(cls, context, host):
+        """The nodes of a host."""
+        own_fields.Text().coerce(None, "host", host)
+        return cls._of(context, lambda tx: node_queries.page(tx, host=host))
+
+    @classmethod
+    @base.remotable
+    def get_all_by_uuids(cls, context, compute_uuids):
+        """The nodes of these uuids that there are."""
+        compute_uuids = own_fields.Several(own_fields.Uuid()).coerce(
+            None, "compute_uuids", compute_uuids)
+        return cls._of(context, lambda tx: node_queries.of_uuids(tx, compute_uuids))
+
+    @classmethod
+    @base.remotable
+    def get_by_pagination(cls, context, limit=None, marker=None):
+        """Nodes in the order of their ids.
+
+        :param limit: int, how many at the most
+        :param marker: int, the id after which to begin
+        """
+        for name, value in (("limit", limit), ("marker", marker)):
+            own_fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, name, value or 0)
+        return cls._of(context, lambda tx: node_queries.page(tx, marker or 0, limit))

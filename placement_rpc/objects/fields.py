@@ -232,6 +232,11 @@ class Json(fields.FieldType):
         return {"type": ["object"]}
 
 
+def new_uuid():
+    """:returns: str, a random uuid"""
+    return str(uuid.uuid4())
+
+
 def field(field_type, **kwargs):
     """A field of a type of this module.
 

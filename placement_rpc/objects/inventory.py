@@ -128,6 +128,34 @@ def replace_all(tx, journal, provider_uuid, inventories, generation=None):
     return _apply(tx, journal, row, current, wanted, gone=set(current) - set(wanted))
 
 
+def merge(tx, journal, provider_uuid, inventories, classes):
+    """Set the inventories of some classes, and leave those of all others as they are.
+
+    :param inventories: list of :class:`Inventory`, of these classes
+    :param classes: collection of class names; one without an inventory has none from then on
+    :returns: :class:`InventoryList`, and what :func:`replace_all` raises
+    """
+    wanted = _wanted(inventories)
+    row = locked(tx, provider_uuid)
+    current = {each.resource_class: each for each in queries.of_provider(tx, row.id)}
+    return _apply(tx, journal, row, current, wanted,
+                  gone=(set(current) & set(classes)) - set(wanted))
+
+
+def changes(tx, provider_id, inventories, classes):
+    """What :func:`merge` would change.
+
+    :param provider_id: int, row id
+    :returns: list of class names
+    """
+    wanted = _wanted(inventories)
+    current = {each.resource_class: each for each in queries.of_provider(tx, provider_id)
+               if each.resource_class in classes}
+    return sorted(name for name in wanted.keys() | current.keys()
+                  if name not in wanted or name not in current or _differs(
+                      current[name], wanted[name]))
+
+
 def add(tx, journal, provider_uuid, inventory, generation=None):
     """Add an inventory of a class that the provider has none of.
 

@@ -65,3 +65,22 @@ class Journal:
         rows = [row for journal in (self, *others) for row in journal._rows]
         if rows:
             events.insert(tx, rows)
+
+
+def changing(context, change):
+    """Make a change in the transaction of the request that is under way, or in one of its own.
+
+    :param context: :class:`placement_rpc.context.RequestContext` with a database
+    :param change: callable that takes the connection and the :class:`Journal`
+    :returns: what it returned
+    """
+    if context.transaction is not None:
+        return change(*context.transaction)
+
+    def attempt(tx):
+        journal = Journal()
+        result = change(tx, journal)
+        journal.write(tx)
+        return result
+
+    return context.database.write(attempt, "change")

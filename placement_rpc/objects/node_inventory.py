@@ -7,12 +7,55 @@ Nothing here reads or writes: the same node and the same options give the same i
 import collections
 
 from placement_rpc import exception
-from placement_rpc.objects import class_names
+from placement_rpc.objects import class_names, fields
 from placement_rpc.objects.inventory import Inventory
 
 # nova's kinds of PCI devices, and the specification's classes.
 _PCI_CLASSES = {"type-PCI": "PCI_GENERIC", "type-PF": "PCI_SRIOV_PF", "type-VF": "PCI_SRIOV_VF"}
 _MB_A_GB = 1024
+
+#: The classes of which a node's own columns say what it has.
+CLASSES = frozenset(class_names.canonical(name) for name in (
+    "VCPU", "MEMORY_MB", "DISK_GB", *_PCI_CLASSES.values(), "NUMA_SOCKETS", "NUMA_CORES",
+    "NUMA_THREADS", "NUMA_MEMORY"))
+#: Those of them that are devices.
+DEVICES = frozenset(map(class_names.canonical, _PCI_CLASSES.values()))
+
+
+def devices_by_class(kinds):
+    """:param kinds: dict of nova's kind of device (``type-VF``) to a number
+
+    :returns: dict of class to number
+    :raises InvalidInput: for a kind that there is not
+    """
+    found = {}
+    for kind, number in kinds.items():
+        if kind not in _PCI_CLASSES:
+            raise exception.InvalidInput(
+                what="pci_devices", reason=f"{kind!r} is no kind of device")
+        found[class_names.canonical(_PCI_CLASSES[kind])] = number
+    return found
+
+
+def in_use(value):
+    """What a caller says of devices in use, checked.
+
+    :param value: dict of class to a whole number; None where it says nothing
+    :returns: dict of class, by today's name, to number
+    :raises InvalidInput:
+    """
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise exception.InvalidInput(what="devices_in_use", reason="they are not a mapping")
+    found = {}
+    for name, number in value.items():
+        kind = fields.ClassName().coerce(None, "devices_in_use", name)
+        if kind not in DEVICES:
+            raise exception.InvalidInput(
+                what="devices_in_use", reason=f"{kind} is no class of devices")
+        found[kind] = fields.WholeNumber().coerce(None, f"devices_in_use[{kind}]", number)
+    return found
 
 
 def inventories_of(node, options, shares_disk=False, devices_in_use=None):

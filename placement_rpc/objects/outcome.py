@@ -146,6 +146,15 @@ def refuse(database, request, error, event=None):
     return answer(json.loads(found.outcome))
 
 
+def keep(database, request, result):
+    """Keep a result that was come to in several transactions; what is there already stays."""
+    def write(tx):
+        if not requests.find(tx, [request.request_id]):
+            requests.insert(tx, [request.row(of_result(result))])
+
+    database.write(write, request.method)
+
+
 def recall(database, request):
     """What is stored for a request.
 

@@ -87,6 +87,25 @@ class InventoryPayload(EventPayload):
 
 
 @base.PlacementObjectRegistry.register
+class ComputeNodePayload(EventPayload):
+    """``compute_node.inventory_migrated``: from now on inventories have what a compute node has.
+
+    ``compute_node_id`` is its row in ``compute_nodes``.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "provider_uuid": fields.field(fields.Uuid()),
+        "generation": fields.field(_GENERATION),
+        "compute_node_id": fields.field(_GENERATION),
+        "host": fields.field(fields.Text(255), nullable=True),
+        "hypervisor_hostname": fields.field(fields.Text(200)),
+    }
+
+
+@base.PlacementObjectRegistry.register
 class CapacityExceededPayload(EventPayload):
     """``inventory.capacity_exceeded``: more is allocated than the inventory now has."""
 
@@ -130,7 +149,8 @@ class AllocationPayload(EventPayload):
     """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added consumer_generation and previous_consumer_generation
+    VERSION = "1.1"
 
     fields = {
         "consumer_uuid": fields.field(fields.Uuid()),
@@ -142,6 +162,8 @@ class AllocationPayload(EventPayload):
         "previous_user_id": fields.field(fields.Text(255), nullable=True),
         "providers": fields.ListOfObjectsField("ProviderAllocation"),
     }
+
+    added = {"consumer_generation": "1.1", "previous_consumer_generation": "1.1"}
 
 
 @base.PlacementObjectRegistry.register

@@ -20,7 +20,10 @@ def plain(value):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    return value
+    if isinstance(value, (set, frozenset)):
+        return sorted(plain(item) for item in value)
+    # An address of a network is an object too.
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 
 def fingerprint(method, arguments):

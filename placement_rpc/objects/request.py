@@ -15,10 +15,14 @@ class ResourceRequest(base.PlacementObject):
     """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added limit
+    # Version 1.2: Added member_of
+    VERSION = "1.2"
 
     fields = {
         "resources": fields.field(fields.Amounts()),
         "member_of": fields.field(MEMBER_OF, default=[]),
         "limit": fields.field(fields.WholeNumber(minimum=1), nullable=True, default=None),
     }
+
+    added = {"limit": "1.1", "member_of": "1.2"}

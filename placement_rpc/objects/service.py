@@ -10,10 +10,15 @@ from placement_rpc.objects import base, fields
 
 @base.PlacementObjectRegistry.register
 class Service(base.PlacementObject):
-    """One process of the service. Times are UTC in ISO 8601."""
+    """One process of the service. Times are UTC in ISO 8601.
+
+    ``pin`` is the release that its operator has it keep to, or ``auto``; ``oldest_caller`` the
+    oldest release of those who called it lately. None of either where it is too old to tell.
+    """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added pin and oldest_caller
+    VERSION = "1.1"
 
     fields = {
         "binary": fields.field(fields.Text(64)),
@@ -24,7 +29,11 @@ class Service(base.PlacementObject):
         "started_at": fields.field(fields.Text(32)),
         "last_seen_at": fields.field(fields.Text(32)),
         "alive": fields.BooleanField(),
+        "pin": fields.field(fields.Text(32), nullable=True),
+        "oldest_caller": fields.field(fields.Text(32), nullable=True),
     }
+
+    added = {"pin": "1.1", "oldest_caller": "1.1"}
 
 
 @base.PlacementObjectRegistry.register
@@ -45,5 +54,6 @@ class ServiceList(base.PlacementObjectList):
         return cls(objects=[
             Service(binary=row.binary, host=row.host, worker=row.worker, version=row.version,
                     rpc_version=row.rpc_version, started_at=row.started_at.isoformat(),
-                    last_seen_at=row.last_seen_at.isoformat(), alive=row.last_seen_at >= oldest)
+                    last_seen_at=row.last_seen_at.isoformat(), alive=row.last_seen_at >= oldest,
+                    pin=row.pin, oldest_caller=row.oldest_caller)
             for row in rows])

@@ -48,7 +48,7 @@ class ServerTest(base.TestCase):
         self.endpoint = _Endpoint()
         self.transport = bus.get_transport(self.conf)
         self.server = bus.get_server(self.conf, self.transport, self.endpoint, "server")
-        self.client = bus.get_client(self.transport, "1.0")
+        self.client = bus.get_client(self.transport)
 
     def serve(self):
         self.server.begin()
@@ -122,10 +122,20 @@ class ServerTest(base.TestCase):
         self.assertIn("hunter2", self.log.output)
         self.assertIn(error.kwargs["incident"], self.log.output)
 
-    def test_a_cap_keeps_newer_calls_from_being_sent(self):
-        capped = api.PlacementAPI(conf=self.conf, version_cap="0.9")
-        self.addCleanup(capped.close)
-        self.assertRaises(exception.UnsupportedCall, capped.ping, None)
+    def test_a_pin_keeps_newer_calls_from_being_sent(self):
+        self.serve()
+        pinned = api.PlacementAPI(conf=self.conf, pin="newton")
+        self.addCleanup(pinned.close)
+        error = self.assertRaises(
+            exception.ServiceTooOld, pinned.move_allocations, None, base.new_uuid(),
+            base.new_uuid())
+        self.assertIn("1.2", error.text)
+        self.assertEqual([], self.endpoint.started)
+
+    def test_a_pin_that_is_no_release(self):
+        error = self.assertRaises(
+            exception.InvalidInput, api.PlacementAPI, conf=self.conf, pin="0.9")
+        self.assertIn("newton", error.text)
 
 
 class NobodyTest(base.TestCase):

@@ -153,7 +153,7 @@ class IntakeTest(base.TestCase):
                 os._exit(1)
         self.addCleanup(os.waitpid, child, 0)
         conf = configuration.new_config(config_files=[], transport_url=broker.url)
-        client = bus.get_client(bus.get_transport(conf), "1.0", topic="slow")
+        client = bus.get_client(bus.get_transport(conf), topic="slow")
         self._cast(client, 50)
 
         def left():

@@ -193,6 +193,12 @@ def status(tx):
     }
 
 
+def payloads_since(tx, event_type, time):
+    """:returns: list of str, the payloads of the events of a type since a time"""
+    return list(tx.execute(sa.select(_events.c.payload).where(
+        _events.c.occurred_at >= time, _events.c.event_type == event_type)).scalars())
+
+
 def position_at(tx, time):
     """:returns: int, the position before the first event that happened at or after a time"""
     found = tx.execute(sa.select(sa.func.min(_events.c.position)).where(

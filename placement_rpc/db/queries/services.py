@@ -13,7 +13,7 @@ def beat(tx, identity, versions, started):
     """Write a heartbeat, with the process's row where it has none yet.
 
     :param identity: dict of binary, host, worker
-    :param versions: dict of version, rpc_version
+    :param versions: dict of version, rpc_version, pin, oldest_caller
     :param started: bool, whether the process has just started
     """
     at = bulk.now()

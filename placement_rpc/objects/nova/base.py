@@ -47,6 +47,10 @@ class NovaObject(base.Travelling):
                 what=cls.obj_name(), reason=f"it is a {type(found).__name__}")
         return found
 
+    def lost_at(self, version):
+        """Nothing: what a node tells of itself is told as far as the receiver knows of it."""
+        return []
+
     @classmethod
     def versions(cls, found=None):
         """:returns: dict of its name, and those of the objects in it, to their versions"""

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc-manage compute-nodes``: nova's nodes, into the store."""
+
+import contextlib
+import itertools
+import sys
+
+from placement_rpc.cmd import output
+from placement_rpc.db import nova
+from placement_rpc.objects import node_import
+
+_BATCH = 200
+
+
+def add_commands(groups):
+    """Add the group to the parser.
+
+    :param groups: what ``add_subparsers`` of the program returned
+    """
+    commands = groups.add_parser("compute-nodes", help="nova's compute nodes").add_subparsers(
+        dest="command", required=True, metavar="COMMAND")
+    command = commands.add_parser(
+        "import", help="bring a deployment's compute nodes into the store",
+        description="Bring a deployment's compute nodes into the store, as nova has them; they "
+                    "become providers by 'db online_data_migrations', or when they are read. "
+                    "A node that is there already stays as it is. Exits 0 when every node is in "
+                    "the store, and 1 when some are not: each is told of, and the others are.")
+    source = command.add_mutually_exclusive_group()
+    source.add_argument("file", nargs="?", metavar="FILE",
+                        help="lines of JSON, each an object as nova sends it or a mapping of "
+                             "columns (default: - for standard input)")
+    source.add_argument("--from-database", metavar="URL",
+                        help="SQLAlchemy URL of the nova cell database whose compute_nodes, and "
+                             "pci_devices, are read")
+    command.add_argument("--format", choices=("auto", "table", "json"), default="auto",
+                         help="default: a table on a terminal, JSON elsewhere")
+    command.set_defaults(run=_import)
+
+
+def _import(database, options, _conf):
+    done, seen = node_import.Imported(), set()
+    with _given(options) as given, output.counter("Importing compute nodes") as advance:
+        while batch := list(itertools.islice(given, _BATCH)):
+            one = node_import.bring_in(database, batch, seen)
+            done.imported += one.imported
+            done.there += one.there
+            done.refused += one.refused
+            for label, error in one.refused:
+                print(f"{label}: {error}", file=sys.stderr)
+            advance(len(batch))
+    columns = ["imported", "there_already", "refused"]
+    output.show([dict(zip(columns, (done.imported, done.there, len(done.refused)),
+                          strict=True))], columns, options.format)
+    return 1 if done.refused else 0
+
+
+@contextlib.contextmanager
+def _given(options):
+    if options.from_database:
+        yield ((f"row {values['id']}", values)
+               for values in nova.compute_nodes(options.from_database))
+    elif options.file in (None, "-"):
+        yield node_import.of_lines(sys.stdin)
+    else:
+        with open(options.file, encoding="utf-8") as file:
+            yield node_import.of_lines(file)

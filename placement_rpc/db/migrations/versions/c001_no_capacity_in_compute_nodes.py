@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes have their capacity in inventories alone, and a uuid each.
+
+The first of the contract branch: it takes away what a release before needs
+(compute-node-inventory, the note at its 4d, and the columns of its 4a and 4b).
+
+Revision: c001
+Revises: 0003
+"""
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects import mysql
+
+revision = "c001"
+down_revision = "0003"
+branch_labels = ("contract",)
+depends_on = "0004"
+
+UUID = sa.String(36).with_variant(
+    mysql.CHAR(36, charset="ascii", collation="ascii_bin"), "mysql", "mariadb")
+
+
+def upgrade():
+    op.drop_index("ix_compute_nodes_uuid", "compute_nodes")
+    with op.batch_alter_table("compute_nodes") as nodes:
+        nodes.alter_column("uuid", existing_type=UUID, nullable=False)
+        nodes.create_unique_constraint("uq_compute_nodes_uuid", ["uuid"])
+        for name in ("vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used",
+                     "local_gb_used", "free_ram_mb", "free_disk_gb", "cpu_allocation_ratio",
+                     "ram_allocation_ratio", "disk_allocation_ratio"):
+            nodes.drop_column(name)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compute nodes, and what is in inventories for them.
+
+The columns of a node's capacity are read by a statement of their own, for those nodes alone that
+have it there: after the contraction there are no such nodes, and no such columns.
+"""
+
+import sqlalchemy as sa
+
+from placement_rpc.db import models
+from placement_rpc.db.queries import bulk
+
+_nodes = models.compute_nodes
+_providers = models.resource_providers
+_inventories = models.inventories
+_classes = models.resource_classes
+_links = models.resource_provider_aggregates
+
+#: The columns that are always there.
+COLUMNS = tuple(name for name in _nodes.c.keys() if name not in models.COMPUTE_NODE_CAPACITY)  # noqa: SIM118
+CAPACITY = models.COMPUTE_NODE_CAPACITY
+
+_BASE = sa.select(*(_nodes.c[name] for name in COLUMNS))
+_OF_IDS = bulk.OverLists(lambda among: _BASE.where(
+    among(_nodes.c.id, "ids")).order_by(_nodes.c.id))
+_LOCK = bulk.OverLists(lambda among: _BASE.where(
+    among(_nodes.c.id, "ids")).order_by(_nodes.c.id).with_for_update())
+_OF_UUIDS = bulk.OverLists(lambda among: _BASE.where(
+    among(_nodes.c.uuid, "uuids")).order_by(_nodes.c.id))
+_CAPACITY = bulk.OverLists(lambda among: sa.select(
+    _nodes.c.id, *(_nodes.c[name] for name in CAPACITY)).where(among(_nodes.c.id, "ids")))
+_NAMED = _BASE.where(_nodes.c.host == sa.bindparam("host"),
+                     _nodes.c.hypervisor_hostname == sa.bindparam("name"))
+_NAMES_OF_NODES = bulk.OverLists(lambda among: sa.select(
+    _nodes.c.host, _nodes.c.hypervisor_hostname,
+).where(among(_nodes.c.hypervisor_hostname, "names")))
+_SET_UUID = sa.update(_nodes).where(
+    _nodes.c.id == sa.bindparam("row_id"), _nodes.c.uuid.is_(None))
+_MARK = bulk.OverLists(lambda among: sa.update(_nodes).where(
+    among(_nodes.c.id, "ids")).values(inventory_migrated_at=sa.bindparam("at")))
+_UPDATE = sa.update(_nodes).where(_nodes.c.id == sa.bindparam("row_id"))
+_INVENTORIES = bulk.OverLists(lambda among: sa.select(
+    _providers.c.uuid.label("provider_uuid"), _classes.c.name.label("resource_class"),
+    _inventories.c.total, _inventories.c.reserved, _inventories.c.max_unit,
+    _inventories.c.allocation_ratio, _inventories.c.used,
+).select_from(_providers).join(_inventories).join(_classes).where(
+    among(_providers.c.uuid, "uuids")))
+_mine, _other = _links.alias("mine"), _links.alias("other")
+_sharing = _providers.alias("sharing")
+_SHARING = bulk.OverLists(lambda among: sa.select(
+    _providers.c.uuid.label("node_uuid"), _sharing.c.uuid.label("provider_uuid"),
+    _inventories.c.total, _inventories.c.allocation_ratio,
+    (_inventories.c.capacity - _inventories.c.used).label("free"),
+).select_from(_providers).join(
+    _mine, _mine.c.resource_provider_id == _providers.c.id,
+).join(_other, _other.c.aggregate_id == _mine.c.aggregate_id).join(
+    _sharing, sa.and_(_sharing.c.id == _other.c.resource_provider_id,
+                      _sharing.c.id != _providers.c.id),
+).join(
+    _inventories, _inventories.c.resource_provider_id == _sharing.c.id,
+).join(_classes, _classes.c.id == _inventories.c.resource_class_id).where(
+    among(_providers.c.uuid, "uuids"), _classes.c.name == "DISK_GB",
+    # The disk of a machine is its own, whatever aggregates it is in.
+    ~sa.exists().where(_nodes.c.uuid == _sharing.c.uuid),
+).distinct().order_by(_sharing.c.uuid))
+_INSERT_PROVIDERS = bulk.Insert(_providers, "uuid", "name", "generation")
+_INSERT_INVENTORIES = bulk.Insert(
+    _inventories, "resource_provider_id", "resource_class_id", "total", "reserved", "min_unit",
+    "max_unit", "step_size", "allocation_ratio", "capacity", "used")
+_PROVIDERS = bulk.OverLists(lambda among: sa.select(
+    _providers.c.id, _providers.c.uuid, _providers.c.name,
+).where(among(_providers.c.uuid, "uuids")))
+_NAMES = bulk.OverLists(lambda among: sa.select(
+    _providers.c.name, _providers.c.uuid).where(among(_providers.c.name, "names")))
+
+
+def of_ids(tx, ids):
+    """:returns: list of rows of :data:`COLUMNS`"""
+    return _OF_IDS.execute(tx, {"ids": list(ids)}).all()
+
+
+def of_uuids(tx, uuids):
+    """:returns: list of rows of :data:`COLUMNS`"""
+    return _OF_UUIDS.execute(tx, {"uuids": list(uuids)}).all()
+
+
+def named(tx, host, name):
+    """:returns: row of the node of that host and hypervisor_hostname; None where there is none"""
+    return tx.execute(_NAMED, {"host": host, "name": name}).one_or_none()
+
+
+def lock(tx, ids):
+    """As :func:`of_ids`, and nobody else changes them until the transaction ends."""
+    return _LOCK.execute(tx, {"ids": sorted(ids)}).all()
+
+
+def page(tx, after=0, limit=None, host=None, unmigrated=False):
+    """Nodes in the order of their ids.
+
+    :param after: int, id after which to begin
+    :param limit: int, how many at the most
+    :param host: str, only those of this host
+    :param unmigrated: bool, only those whose capacity is not in inventories
+    :returns: list of rows of :data:`COLUMNS`
+    """
+    query = _BASE.where(_nodes.c.id > after).order_by(_nodes.c.id)
+    if host is not None:
+        query = query.where(_nodes.c.host == host)
+    if unmigrated:
+        query = query.where(_nodes.c.inventory_migrated_at.is_(None))
+    return tx.execute(query.limit(limit)).all()
+
+
+def names(tx, hypervisor_hostnames):
+    """:returns: set of tuples of host and hypervisor_hostname of those that there are"""
+    found = _NAMES_OF_NODES.execute(tx, {"names": [
+        name for name in hypervisor_hostnames if name is not None]})
+    return {tuple(row) for row in found}
+
+
+def capacities(tx, ids):
+    """:returns: dict of node id to row of :data:`CAPACITY`, as its columns have it"""
+    return {row.id: row for row in _CAPACITY.execute(tx, {"ids": list(ids)})} if ids else {}
+
+
+def counts(tx):
+    """:returns: row of nodes, unmigrated and without_uuid, numbers"""
+    return tx.execute(sa.select(
+        sa.func.count(_nodes.c.id).label("nodes"),
+        sa.func.count(sa.case((_nodes.c.inventory_migrated_at.is_(None), 1))).label(
+            "unmigrated"),
+        sa.func.count(sa.case((_nodes.c.uuid.is_(None), 1))).label("without_uuid"))).one()
+
+
+def insert(tx, values):
+    """Insert a node; :returns: int, its id
+
+    :param values: dict of column to value
+    :raises oslo_db.exception.DBDuplicateEntry: when its host has a node of that name
+    """
+    at = bulk.now()
+    return tx.execute(sa.insert(_nodes), {
+        **values, "created_at": at, "updated_at": at}).inserted_primary_key[0]
+
+
+def insert_many(tx, rows):
+    """:param rows: list of dicts of column to value, all of the same columns"""
+    at = bulk.now()
+    tx.execute(sa.insert(_nodes), [
+        {**values, "created_at": at, "updated_at": at} for values in rows])
+
+
+def update(tx, node_id, values):
+    """:param values: dict of column to value"""
+    tx.execute(_UPDATE, {**values, "row_id": node_id, "updated_at": bulk.now()})
+
+
+def delete(tx, node_id):
+    """Delete a node's row."""
+    tx.execute(sa.delete(_nodes).where(_nodes.c.id == node_id))
+
+
+def set_uuids(tx, uuids):
+    """Give uuids to nodes that have none; what one got meanwhile it keeps.
+
+    :param uuids: dict of node id to uuid
+    """
+    if uuids:
+        tx.execute(_SET_UUID, [
+            {"row_id": node_id, "uuid": uuid} for node_id, uuid in uuids.items()])
+
+
+def mark_migrated(tx, ids):
+    """Say of nodes that their capacity is in inventories."""
+    _MARK.execute(tx, {"ids": list(ids), "at": bulk.now()})
+
+
+def inventories(tx, uuids):
+    """What is in inventories for nodes, in one query.
+
+    :param uuids: list of the nodes' uuids
+    :returns: list of rows of provider_uuid, resource_class, total, reserved, max_unit,
+        allocation_ratio, used
+    """
+    return _INVENTORIES.execute(tx, {"uuids": list(uuids)}).all() if uuids else []
+
+
+def sharing(tx, uuids):
+    """Providers of DISK_GB that share an aggregate with nodes and are none themselves.
+
+    :returns: list of rows of node_uuid, provider_uuid, total, allocation_ratio, free
+    """
+    return _SHARING.execute(tx, {"uuids": list(uuids)}).all() if uuids else []
+
+
+def providers(tx, uuids):
+    """:returns: dict of uuid to row of id, uuid, name of the providers that there are"""
+    return {row.uuid: row for row in _PROVIDERS.execute(tx, {"uuids": list(uuids)})}
+
+
+def taken_names(tx, names):
+    """:returns: dict of name to the uuid of the provider that has it"""
+    return {row.name: row.uuid for row in _NAMES.execute(tx, {"names": list(names)})}
+
+
+def insert_providers(tx, rows):
+    """:param rows: list of tuples of uuid, name, generation
+
+    :returns: dict of uuid to row id
+    :raises oslo_db.exception.DBDuplicateEntry: when another writer was faster
+    """
+    _INSERT_PROVIDERS.execute(tx, rows)
+    return {uuid: row.id for uuid, row in providers(tx, [row[0] for row in rows]).items()}
+
+
+def insert_inventories(tx, rows):
+    """:param rows: list of tuples of provider id, class id, total, reserved, min_unit, max_unit,
+        step_size, allocation_ratio, capacity, used"""
+    if rows:
+        _INSERT_INVENTORIES.execute(tx, rows)

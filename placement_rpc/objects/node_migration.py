@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compute nodes become providers, set by set (compute-node-inventory).
+
+Whatever calls this has the transaction: all that is done for a set of nodes is done in it, or
+nothing. A node that can not be migrated is left out and told of; the others go on.
+"""
+
+import dataclasses
+import json
+import uuid as uuids
+
+from placement_rpc import exception
+from placement_rpc.db.queries import compute_nodes as queries
+from placement_rpc.objects import inventory, node_columns
+from placement_rpc.objects.journal import primitive
+from placement_rpc.objects.node_inventory import CLASSES, inventories_of
+from placement_rpc.objects.payloads import (
+    ComputeNodePayload,
+    InventoryChange,
+    InventoryPayload,
+    ResourceProviderPayload,
+)
+from placement_rpc.objects.resource_class import resolve
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """How compute nodes are dealt with.
+
+    :param options: ``conf.compute_nodes``
+    :param migrates: bool, whether the gate is open: inventories are all that is written
+    """
+
+    options: object
+    migrates: bool
+
+
+@dataclasses.dataclass(slots=True)
+class Arrival:
+    """A node on its way to be a provider.
+
+    ``shares_disk`` and ``devices_in_use`` are what is known of it beside the object.
+    """
+
+    id: int
+    uuid: str
+    node: object
+    shares_disk: bool = False
+    devices_in_use: dict | None = None
+    name: str = ""
+    inventories: list = dataclasses.field(default_factory=list)
+    generation: int = 0
+
+
+def arrival(row, values, read):
+    """:param row: row of the node; :param values: dict of all its columns
+
+    :param read: callable that makes the object of the columns
+    """
+    return Arrival(row.id, row.uuid or str(uuids.uuid4()), read(values),
+                   bool(row.shares_disk), devices_of(row))
+
+
+def devices_of(row):
+    """:returns: dict of class to how many devices of a node are in use; None where unknown"""
+    return json.loads(row.pci_in_use) if row.pci_in_use else None
+
+
+def migrate(tx, journal, ids, options, read):
+    """Move the capacity of nodes from their columns into inventories.
+
+    Nodes that somebody else migrated meanwhile are left as they are.
+
+    :param ids: collection of the nodes' ids
+    :param options: ``conf.compute_nodes``
+    :param read: callable that makes a ComputeNode of a dict of columns
+    :returns: tuple of the number of nodes migrated, and dict of node id to the PlacementException
+        for which one was not
+    """
+    rows = [row for row in queries.lock(tx, ids) if row.inventory_migrated_at is None]
+    arrivals, refused = [], {}
+    for row, values in zip(rows, node_columns.read(tx, rows), strict=True):
+        try:
+            arrivals.append(arrival(row, values, read))
+        except exception.PlacementException as error:
+            refused[row.id] = error
+    queries.set_uuids(tx, {each.id: each.uuid for each, row in _with_rows(arrivals, rows)
+                           if row.uuid is None})
+    refused |= provide(tx, journal, arrivals, options)
+    done = [each for each in arrivals if each.id not in refused]
+    mark(tx, journal, done)
+    return len(done), refused
+
+
+def _with_rows(arrivals, rows):
+    by_id = {row.id: row for row in rows}
+    return [(each, by_id[each.id]) for each in arrivals]
+
+
+def mark(tx, journal, arrivals):
+    """Say of nodes that inventories have what they have."""
+    if not arrivals:
+        return
+    queries.mark_migrated(tx, [each.id for each in arrivals])
+    for each in arrivals:
+        journal.add_plain(
+            "compute_node.inventory_migrated", ComputeNodePayload, provider_uuid=each.uuid,
+            generation=each.generation, compute_node_id=each.id, host=each.node.value("host"),
+            hypervisor_hostname=each.name)
+
+
+def provide(tx, journal, arrivals, options):
+    """Make nodes providers, with all their inventories.
+
+    A provider that has a node's uuid already becomes the node's.
+
+    :param arrivals: list of :class:`Arrival`; what becomes of each is set on it
+    :returns: dict of node id to the PlacementException for which it was left out
+    """
+    refused = {}
+    known = queries.providers(tx, [each.uuid for each in arrivals])
+    shared = {row.node_uuid for row in queries.sharing(tx, list(known))}
+    for each in arrivals:
+        try:
+            each.name = node_columns.provider_name(each.node)
+            each.inventories = inventories_of(
+                each.node, options, each.shares_disk or each.uuid in shared, each.devices_in_use)
+            for one in each.inventories:
+                one.used = 0
+        except exception.PlacementException as error:
+            refused[each.id] = error
+    _refuse_taken_names(tx, arrivals, refused)
+    _insert(tx, journal, [each for each in arrivals
+                          if each.id not in refused and each.uuid not in known])
+    for each in arrivals:
+        if each.id not in refused and each.uuid in known:
+            try:
+                each.generation = inventory.merge(
+                    tx, journal, each.uuid, each.inventories, CLASSES).generation
+            except exception.PlacementException as error:
+                refused[each.id] = error
+    return refused
+
+
+def _refuse_taken_names(tx, arrivals, refused):
+    taken = queries.taken_names(tx, {each.name for each in arrivals if each.name})
+    for each in arrivals:
+        if each.id in refused:
+            continue
+        if taken.setdefault(each.name, each.uuid) != each.uuid:
+            refused[each.id] = exception.NameInUse(name=each.name)
+
+
+def _insert(tx, journal, arrivals):
+    """Insert providers and their inventories, and tell of them."""
+    if not arrivals:
+        return
+    for each in arrivals:
+        each.generation = 1 if each.inventories else 0
+    ids = queries.insert_providers(
+        tx, [(each.uuid, each.name, each.generation) for each in arrivals])
+    classes = resolve(tx, {one.resource_class for each in arrivals for one in each.inventories})
+    queries.insert_inventories(tx, [
+        (ids[each.uuid], classes[one.resource_class], values["total"], values["reserved"],
+         values["min_unit"], values["max_unit"], values["step_size"],
+         values["allocation_ratio"], values["capacity"], 0)
+        for each in arrivals for one in each.inventories for values in (one.columns(),)])
+    for each in arrivals:
+        journal.add_plain(
+            "resource_provider.create", ResourceProviderPayload, provider_uuid=each.uuid,
+            generation=0, previous_generation=None, name=each.name, previous_name=None)
+        if each.inventories:
+            journal.add_plain(
+                "inventory.create", InventoryPayload, provider_uuid=each.uuid, generation=1,
+                previous_generation=0, inventories=[_created(one) for one in each.inventories])
+
+
+def _created(one):
+    one.obj_reset_changes()
+    return primitive(InventoryChange, resource_class=one.resource_class, before=None,
+                     after=one.obj_to_primitive())

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Methods of nova's objects, called from where there is no database, as in nova's conductor.
+
+Only what is marked as remotable can be called, and of it the method itself: called through its
+mark it would look for an indirection once more.
+"""
+
+import inspect
+
+from placement_rpc import exception
+from placement_rpc.objects.base import Travelling
+from placement_rpc.objects.nova.base import NovaObject, NovaObjectRegistry
+
+
+def class_action(context, name, method, args, kwargs):
+    """Call a method of a class.
+
+    :param name: str, the class's
+    :param method: str
+    :param args: list, and ``kwargs`` dict, what the method takes beside the context
+    :returns: what it returned
+    :raises UnsupportedCall: where there is no such method, or it has other arguments
+    """
+    known = NovaObjectRegistry.obj_classes().get(name) if isinstance(name, str) else None
+    if not known:
+        raise exception.UnsupportedCall(reason=f"There is no object {str(name)[:64]!r}")
+    function = _function(known[0], method, classmethod)
+    return _call(function, method, [known[0], context, *_listed(args)], kwargs)
+
+
+def action(context, instance, method, args, kwargs):
+    """Call a method of an object.
+
+    :param instance: of nova's namespace
+    :returns: tuple of dict of what changed on the object, field by field, with
+        ``obj_what_changed``, and of what the method returned
+    :raises UnsupportedCall: as of :func:`class_action`
+    """
+    if not isinstance(instance, NovaObject):
+        raise exception.InvalidInput(
+            what="objinst", reason=f"it is a {type(instance).__name__}")
+    function = _function(type(instance), method, None)
+    before = instance.obj_clone()
+    instance._context = context
+    result = _call(function, method, [instance, *_listed(args)], kwargs)
+    updates = {name: _sent(instance, name, field) for name, field in instance.fields.items()
+               if instance.obj_attr_is_set(name) and not (
+                   before.obj_attr_is_set(name)
+                   and getattr(before, name) == getattr(instance, name))}
+    updates["obj_what_changed"] = sorted(instance.obj_what_changed())
+    return updates, result
+
+
+def _function(cls, method, kind):
+    """:returns: the function behind a remotable method of the class"""
+    raw = inspect.getattr_static(cls, method, None) if isinstance(method, str) else None
+    marked = raw.__func__ if isinstance(raw, classmethod) else raw
+    if not getattr(marked, "remotable", False) or isinstance(raw, classmethod) != (
+            kind is classmethod):
+        raise exception.UnsupportedCall(
+            reason=f"{cls.obj_name()} has no remotable method {str(method)[:64]!r}")
+    return marked.original_fn
+
+
+def _call(function, method, args, kwargs):
+    if not isinstance(kwargs, dict):
+        raise exception.InvalidInput(what="kwargs", reason="they are not a mapping")
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError as error:
+        raise exception.UnsupportedCall(reason=f"{method}: {error}") from None
+    return function(*args, **kwargs)
+
+
+def _listed(args):
+    if not isinstance(args, (list, tuple)):
+        raise exception.InvalidInput(what="args", reason="they are not a list")
+    return args
+
+
+def _sent(instance, name, field):
+    value = getattr(instance, name)
+    # An object is left to the serializer, which knows what version the caller reads.
+    return value if isinstance(value, Travelling) or _has_objects(value) else (
+        field.to_primitive(instance, name, value))
+
+
+def _has_objects(value):
+    return isinstance(value, list) and any(isinstance(each, Travelling) for each in value)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Migrations of data while the service runs, in batches.
+
+A row that is read or saved migrates by itself; these are for all the others.
+"""
+
+import dataclasses
+
+from oslo_db import exception as db_exc
+
+from placement_rpc import exception
+from placement_rpc.db.queries import compute_nodes as queries
+from placement_rpc.objects import node_migration
+from placement_rpc.objects.compute_node import ComputeNode
+from placement_rpc.objects.journal import Journal
+
+BATCH = 50
+
+
+@dataclasses.dataclass(slots=True)
+class Progress:
+    """How far a migration came: rows found and done, and a list of (what it is, error)."""
+
+    name: str
+    found: int = 0
+    done: int = 0
+    refused: list = dataclasses.field(default_factory=list)
+
+
+def compute_node_inventories(database, settings, limit=None, told=lambda progress: None):
+    """Move the capacity of compute nodes into inventories.
+
+    One that can not be migrated is passed over, and tried again in the next run.
+
+    :param settings: :class:`placement_rpc.objects.node_migration.Settings`
+    :param limit: int, how many rows to find at the most; None for all
+    :param told: callable, given the :class:`Progress` after each batch
+    :returns: :class:`Progress`
+    """
+    progress, after = Progress("compute_node_inventories"), 0
+    while limit is None or progress.found < limit:
+        size = BATCH if limit is None else min(BATCH, limit - progress.found)
+        with database.reader() as tx:
+            rows = queries.page(tx, after, size, unmigrated=True)
+        if not rows:
+            break
+        after = rows[-1].id
+        progress.found += len(rows)
+        if settings.migrates:
+            _migrate(database, settings.options, rows, progress)
+        told(progress)
+    return progress
+
+
+def _migrate(database, options, rows, progress):
+    labels = {row.id: f"compute node {row.hypervisor_hostname or row.host or row.id}"
+              for row in rows}
+    try:
+        done, refused = _write(database, options, [row.id for row in rows])
+    except (exception.PlacementException, db_exc.DBError) as error:
+        if getattr(error, "retryable", False):
+            raise
+        done, refused = _one_by_one(database, options, rows)
+    progress.done += done
+    progress.refused += [(labels[node_id], error) for node_id, error in refused.items()]
+
+
+def _one_by_one(database, options, rows):
+    """What one row does to a transaction must not take the others down with it."""
+    done, refused = 0, {}
+    for row in rows:
+        try:
+            one, errors = _write(database, options, [row.id])
+            done, refused = done + one, refused | errors
+        except (exception.PlacementException, db_exc.DBError) as error:
+            refused[row.id] = error
+    return done, refused
+
+
+def _write(database, options, ids):
+    def change(tx):
+        journal = Journal()
+        result = node_migration.migrate(tx, journal, ids, options, ComputeNode.of_columns)
+        journal.write(tx)
+        return result
+
+    return database.write(change, "online data migration")
+
+
+#: Every migration, by the name that operators see.
+MIGRATIONS = {"compute_node_inventories": compute_node_inventories}

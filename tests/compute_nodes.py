@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compute nodes that nova's own code wrote down, and what the specification makes of them."""
+
+import json
+import pathlib
+
+_NODES = pathlib.Path(__file__).parents[1] / "examples" / "nova_compute_nodes.jsonl"
+
+
+def nodes():
+    """The 120 nodes, as nova's own code serialised them."""
+    with _NODES.open() as file:
+        return [json.loads(line) for line in file]
+
+
+def independently(sent):
+    """The inventories of the specification's section, straight from the message."""
+    data = sent["nova_object.data"]
+    rows = {}
+    for name, total, reserved, ratio, default in (
+            ("VCPU", data["vcpus"], 0, data.get("cpu_allocation_ratio"), 16.0),
+            ("MEMORY_MB", data["memory_mb"], 512, data.get("ram_allocation_ratio"), 1.5),
+            ("DISK_GB", data["local_gb"], 0, data.get("disk_allocation_ratio"), 1.0)):
+        if total > 0:
+            rows[name] = (total, reserved, total, ratio if ratio else default)
+    devices = {}
+    for pool in data["pci_device_pools"]["nova_object.data"]["objects"]:
+        pool = pool["nova_object.data"]
+        name = {"type-PCI": "PCI_DEVICE", "type-PF": "CUSTOM_PCI_SRIOV_PF",
+                "type-VF": "SRIOV_NET_VF"}[pool["tags"]["dev_type"]]
+        devices[name] = devices.get(name, 0) + pool["count"]
+    rows.update({name: (count, 0, count, 1.0) for name, count in devices.items() if count})
+    cells = [cell["nova_object.data"] for cell in json.loads(
+        data["numa_topology"])["nova_object.data"]["cells"]]
+    threads = [len(cell["cpuset"]) + len(set(cell.get("pcpuset", ())) - set(cell["cpuset"]))
+               for cell in cells]
+    # A thread without siblings is a core of its own.
+    cores = [len(cell["siblings"]) or number for cell, number in zip(cells, threads, strict=True)]
+    memory = [cell["memory"] for cell in cells]
+    rows["NUMA_SOCKET"] = (len(cells), 0, 1, 1.0)
+    for name, amounts in (("NUMA_CORE", cores), ("NUMA_THREAD", threads),
+                          ("NUMA_MEMORY_MB", memory)):
+        rows[name] = (sum(amounts), 0, max(amounts), 1.0)
+    return rows
