@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sync_compute_node: one call for each cycle of a resource tracker."""
+
+import time
+
+import sqlalchemy as sa
+
+from placement_rpc import exception
+from placement_rpc.db import models
+from placement_rpc.objects.compute_node import ComputeNode
+from tests import base
+from tests.functional.test_compute_nodes import NodeTest, node
+
+
+class SyncTest(NodeTest):
+
+    def setUp(self):
+        super().setUp()
+        self.node = node(uuid=base.new_uuid())
+
+    def sync(self, allocations=None, at=None, **how):
+        """A cycle of the node's tracker, which looked just now, or some seconds ago."""
+        return self.api.sync_compute_node(
+            None, self.node, {
+                consumer: {"project_id": "project", "user_id": "user", "resources": resources}
+                for consumer, resources in (allocations or {}).items()},
+            time.time() + 25 if at is None else at, **how)
+
+    def written(self):
+        """Everything that a cycle could write."""
+        with self.database.reader() as tx:
+            return [tx.execute(sa.select(table)).all() for table in (
+                models.compute_nodes, models.resource_providers, models.inventories,
+                models.consumers, models.allocations, models.requests)]
+
+    def aged(self, consumer, seconds=3600):
+        """What a consumer holds it has held for long."""
+        self.database.write(lambda tx: tx.execute(sa.text(
+            "UPDATE consumers SET updated_at = '2020-01-01' WHERE uuid = :uuid"),
+            {"uuid": consumer}))
+        return consumer
+
+    def held_by(self, amounts, provider=None):
+        consumer, _ = self.claim({provider or self.node.uuid: amounts})
+        return self.aged(consumer)
+
+    def share(self, total=1000):
+        """The node's disk is another provider's, which is in its aggregate."""
+        pool = self.provider("nfs", DISK_GB=total)
+        aggregate = base.new_uuid()
+        for uuid in (pool, self.node.uuid):
+            self.api.set_aggregates(None, uuid, [aggregate])
+        return pool
+
+
+class NodeCycleTest(SyncTest):
+
+    def test_a_new_node_is_created(self):
+        done = self.sync()
+        self.assertEqual((self.node.uuid, ["compute_node"], []), (
+            done.provider_uuid, done.changed, done.disagreements))
+        self.assertEqual(8, self.inventory(self.node.uuid)["VCPU"][0])
+
+    def test_an_unchanged_cycle_writes_nothing(self):
+        self.sync()
+        consumer = self.held_by({"VCPU": 1, "MEMORY_MB": 512})
+        self.events()
+        before = self.written()
+        for _ in range(3):
+            done = self.sync({consumer: {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 0}}, heal=True)
+            self.assertEqual(([], []), (done.changed, done.disagreements))
+        self.assertEqual(before, self.written())
+        self.assertEqual([], self.events())
+
+    def test_it_tells_what_was_changed(self):
+        self.sync()
+        self.node.memory_mb, self.node.running_vms = 32768, 4
+        self.assertEqual(["running_vms", "MEMORY_MB"], self.sync().changed)
+        self.assertEqual(32768, self.inventory(self.node.uuid)["MEMORY_MB"][0])
+
+    def test_a_node_of_old_without_a_uuid(self):
+        del self.node._obj_uuid
+        first = self.sync()
+        self.assertEqual(first.provider_uuid, self.sync().provider_uuid)
+        self.assertEqual(first.provider_uuid, self.row("cmp1.example.org").uuid)
+
+    def test_a_node_that_waits_in_its_columns_is_migrated(self):
+        self.bring_in(self.node.obj_to_primitive())
+        self.assertIn("inventory_migrated_at", self.sync().changed)
+        self.assertEqual([], self.sync().changed)
+
+    def test_while_the_gate_is_closed_both_places_are_written(self):
+        with self.old_service(rpc_version="1.2"):
+            self.sync()
+            self.node.vcpus = 6
+            self.assertEqual(["vcpus", "VCPU"], self.sync().changed)
+            self.assertEqual([], self.sync().changed)
+            self.assertEqual(6, self.row("cmp1.example.org").vcpus)
+        self.assertEqual(["inventory_migrated_at"], self.sync().changed)
+
+    def test_devices_in_use_are_of_the_node_too(self):
+        pools = ComputeNode.of_row({"pci_stats": [
+            {"vendor_id": "8086", "product_id": "10ed", "count": 6, "dev_type": "type-VF"}]})
+        self.node.pci_device_pools = pools.pci_device_pools
+        self.sync(devices_in_use={"PCI_SRIOV_VF": 2})
+        self.assertEqual(8, self.inventory(self.node.uuid)["SRIOV_NET_VF"][0])
+        self.assertEqual([], self.sync().changed)
+        self.assertEqual(["pci_in_use", "SRIOV_NET_VF"], self.sync(devices_in_use={}).changed)
+
+    def test_claimed_devices_are_counted_where_nobody_says(self):
+        self.node.pci_device_pools = ComputeNode.of_row({"pci_stats": [
+            {"vendor_id": "8086", "product_id": "10ed", "count": 8, "dev_type": "type-VF"}],
+        }).pci_device_pools
+        self.sync()
+        consumer = self.held_by({"SRIOV_NET_VF": 3})
+        self.node.pci_device_pools.objects[0].count = 5
+        self.assertEqual(["pci_stats"], self.sync({consumer: {"SRIOV_NET_VF": 3}}).changed)
+        self.assertEqual(8, self.inventory(self.node.uuid)["SRIOV_NET_VF"][0])
+
+    def test_shared_storage_that_the_caller_tells_of(self):
+        self.sync(shares_disk=True)
+        self.assertNotIn("DISK_GB", self.inventory(self.node.uuid))
+        self.assertEqual([], self.sync().changed)
+        self.assertEqual(["shares_disk", "DISK_GB"], self.sync(shares_disk=False).changed)
+
+    def test_another_node_under_the_same_name(self):
+        self.sync()
+        self.node = node(uuid=base.new_uuid())
+        self.assertRaises(exception.ComputeNodeExists, self.sync)
+
+    def test_bad_input_leaves_nothing_behind(self):
+        before = self.written()
+        good = {"project_id": "p", "user_id": "u", "resources": {"VCPU": 1}}
+        for allocations in (None, 5, [], {"x": good}, {base.new_uuid(): 5},
+                            {base.new_uuid(): {}}, {base.new_uuid(): {**good, "resources": 5}},
+                            {base.new_uuid(): {**good, "resources": {"VCPU": -1}}},
+                            {base.new_uuid(): {**good, "user_id": ""}},
+                            {base.new_uuid(): {**good, "colour": "red"}}):
+            self.assertRaises(exception.InvalidInput, self.api.sync_compute_node, None,
+                              self.node, allocations, time.time())
+        for at in (None, "now", time.time() + 3600, float("inf"), True):
+            self.assertRaises(exception.InvalidInput, self.sync, at=at if at is not None else "")
+        for how in ({"heal": 5}, {"shares_disk": "yes"}, {"devices_in_use": [1]},
+                    {"devices_in_use": {"VCPU": 1}}, {"devices_in_use": {"PCI_GENERIC": -1}}):
+            self.assertRaises(exception.InvalidInput, self.sync, **how)
+        for bad in (node(vcpus=-1), node(numa_topology="{"), node(name="x" * 201),
+                    node(memory_mb=2 ** 70), node(cpu_info="\x00")):
+            self.node = bad
+            self.assertIn(bad.label[:50], self.assertRaises(
+                exception.InvalidInput, self.sync).text)
+        self.node = "a node"
+        self.assertRaises(exception.InvalidInput, self.sync)
+        self.assertEqual(before[:-1], self.written()[:-1])
+
+
+class DisagreementTest(SyncTest):
+
+    def kinds(self, done):
+        return [(each.consumer_uuid, each.kind, each.healed) for each in done.disagreements]
+
+    def test_a_consumer_that_the_tracker_does_not_know(self):
+        self.sync()
+        orphan = self.held_by({"VCPU": 2})
+        done = self.sync()
+        self.assertEqual([(orphan, "orphaned", False)], self.kinds(done))
+        self.assertEqual({self.node.uuid: {"VCPU": 2}}, done.disagreements[0].held)
+        self.assertEqual({self.node.uuid: {"VCPU": 2}}, self.held(orphan))
+        self.assertEqual([(orphan, "orphaned", True)], self.kinds(self.sync(heal=True)))
+        self.assertEqual({}, self.held(orphan))
+        self.assertEqual([], self.kinds(self.sync(heal=True)))
+
+    def test_a_consumer_that_is_younger_than_what_the_tracker_saw_is_left_alone(self):
+        self.sync()
+        looked = time.time()
+        young, _ = self.claim({self.node.uuid: {"VCPU": 2}})
+        done = self.sync(at=looked, heal=True)
+        self.assertEqual([], self.kinds(done))
+        self.assertEqual({self.node.uuid: {"VCPU": 2}}, self.held(young))
+
+    def test_a_consumer_that_the_store_does_not_know(self):
+        self.sync()
+        missing = base.new_uuid()
+        done = self.sync({missing: {"VCPU": 2, "DISK_GB": 20}})
+        self.assertEqual([(missing, "missing", False)], self.kinds(done))
+        done = self.sync({missing: {"VCPU": 2, "DISK_GB": 20}}, heal=True)
+        self.assertEqual([(missing, "missing", True)], self.kinds(done))
+        self.assertEqual({self.node.uuid: {"VCPU": 2, "DISK_GB": 20}}, self.held(missing))
+
+    def test_what_was_given_back_after_the_tracker_looked_does_not_come_back(self):
+        self.sync()
+        gone = self.held_by({"VCPU": 2})
+        looked = time.time()
+        self.api.release_allocations(None, gone)
+        done = self.sync({gone: {"VCPU": 2}}, at=looked, heal=True)
+        self.assertEqual([(gone, "missing", False)], self.kinds(done))
+        self.assertIn("gave everything back", done.disagreements[0].reason)
+        self.assertEqual({}, self.held(gone))
+
+    def test_other_amounts(self):
+        self.sync()
+        consumer = self.held_by({"VCPU": 2, "MEMORY_MB": 1024})
+        done = self.sync({consumer: {"VCPU": 4, "MEMORY_MB": 1024}}, heal=True)
+        self.assertEqual([(consumer, "different", True)], self.kinds(done))
+        self.assertEqual({self.node.uuid: {"VCPU": 4, "MEMORY_MB": 1024}}, self.held(consumer))
+
+    def test_what_does_not_fit_is_told_of(self):
+        self.sync()
+        missing = base.new_uuid()
+        done = self.sync({missing: {"VCPU": 999}}, heal=True)
+        self.assertEqual([(missing, "missing", False)], self.kinds(done))
+        self.assertIn("999", done.disagreements[0].reason)
+
+    def test_what_it_holds_elsewhere_stays(self):
+        self.sync()
+        other = self.provider(VCPU=8)
+        consumer, _ = self.claim({self.node.uuid: {"VCPU": 2}, other: {"VCPU": 2}})
+        self.aged(consumer)
+        self.sync(heal=True)
+        self.assertEqual({other: {"VCPU": 2}}, self.held(consumer))
+        self.aged(consumer)
+        self.sync({consumer: {"VCPU": 1}}, heal=True)
+        self.assertEqual({other: {"VCPU": 2}, self.node.uuid: {"VCPU": 1}}, self.held(consumer))
+
+    def test_too_old_a_view_heals_nothing(self):
+        self.sync()
+        orphan = self.held_by({"VCPU": 2})
+        done = self.sync(at=time.time() - 7200, heal=True)
+        self.assertEqual([(orphan, "orphaned", False)], self.kinds(done))
+        self.assertEqual({self.node.uuid: {"VCPU": 2}}, self.held(orphan))
+
+    def test_a_cycle_that_is_delivered_twice_is_answered_once(self):
+        self.sync()
+        self.held_by({"VCPU": 2})
+        at = time.time()
+        first = self.sync(at=at, heal=True, request_id="req-cycle")
+        again = self.sync(at=at, heal=True, request_id="req-cycle")
+        self.assertEqual(self.kinds(first), self.kinds(again))
+        self.assertEqual(1, len(again.disagreements))
+        self.node.vcpus = 4
+        self.assertRaises(
+            exception.RequestIdReused, self.sync, at=at, heal=True, request_id="req-cycle")
+
+
+class SharedDiskTest(SyncTest):
+
+    def test_the_disk_is_claimed_from_the_provider_that_has_it(self):
+        self.sync()
+        pool = self.share()
+        done = self.sync()
+        self.assertEqual(["DISK_GB"], done.changed)
+        self.assertEqual(pool, done.shared_disk_uuid)
+        self.assertNotIn("DISK_GB", self.inventory(self.node.uuid))
+        consumer = base.new_uuid()
+        said = {consumer: {"VCPU": 1, "DISK_GB": 40}}
+        self.assertTrue(self.sync(said, heal=True).disagreements[0].healed)
+        self.assertEqual({self.node.uuid: {"VCPU": 1}, pool: {"DISK_GB": 40}},
+                         self.held(consumer))
+        self.assertEqual([], self.sync(said).disagreements)
+        self.aged(consumer)
+        self.sync({}, heal=True)
+        self.assertEqual({}, self.held(consumer))
+
+    def test_the_disk_of_another_node_in_the_aggregate_is_not_shared(self):
+        self.sync()
+        second = node("cmp2.example.org", uuid=base.new_uuid(), host="cmp2")
+        first, self.node = self.node, second
+        self.sync()
+        aggregate = base.new_uuid()
+        for each in (first, second):
+            self.api.set_aggregates(None, each.uuid, [aggregate])
+        self.assertEqual(([], None), (self.sync().changed, self.sync().shared_disk_uuid))
+
+    def test_consumers_of_the_pool_on_other_nodes_are_no_business_of_this_one(self):
+        self.sync()
+        pool = self.share()
+        self.sync()
+        other = self.provider(VCPU=8)
+        consumer, _ = self.claim({other: {"VCPU": 1}, pool: {"DISK_GB": 10}})
+        self.aged(consumer)
+        self.assertEqual([], self.sync(heal=True).disagreements)
+
+    def test_what_is_read_of_the_disk_is_the_pools(self):
+        self.sync()
+        pool = self.share(total=1000)
+        self.sync()
+        self.claim({pool: {"DISK_GB": 300}})
+        read = ComputeNode.get_by_uuid(self.context, self.node.uuid)
+        self.assertEqual((1000, 300, 700), (
+            read.local_gb, read.local_gb_used, read.free_disk_gb))
