@@ -13,6 +13,7 @@ from placement_rpc.cmd import (
     manage_migrations,
     manage_nodes,
     manage_outbox,
+    manage_upgrade,
     mistakes,
     state_file,
 )
@@ -65,19 +66,10 @@ def _parser():
                                      "one that this release needs")):
         commands.add_parser(name, help=text, description=text.capitalize()).set_defaults(run=run)
     manage_migrations.add_commands(commands)
-    for group in (manage_nodes, manage_outbox, manage_letters, manage_broker):
+    for group in (manage_nodes, manage_outbox, manage_letters, manage_broker,
+                  manage_upgrade):
         group.add_commands(groups)
     return parser
-
-
-def _look_for_standalone(options, conf):
-    """Take what is not configured from a service that runs in the state directory."""
-    running = state_file.read(options.state_dir or conf.standalone.state_dir) or {}
-    if running and not conf.database.connection:
-        conf.set_override("connection", running["database"], group="database")
-        if conf.transport_url == "rabbit://":
-            conf.set_override("transport_url", running["transport_url"])
-            conf.set_override("management_url", running.get("management_url"), group="queues")
 
 
 @mistakes.told("placement-rpc-manage")
@@ -88,7 +80,7 @@ def main(args=None):
         conf.set_override("connection", options.database, group="database")
     if options.transport_url:
         conf.set_override("transport_url", options.transport_url)
-    _look_for_standalone(options, conf)
+    state_file.configure(conf, options.state_dir)
     log.setup(conf, configuration.PROJECT)
     if options.group in _OF_THE_BROKER:
         return options.run(options, conf)

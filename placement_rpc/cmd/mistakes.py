@@ -16,12 +16,13 @@ _MISTAKES = (
 )
 
 
-def told(program):
-    """Decorate a ``main`` that returns an exit code: 1, and one line, for a mistake.
+def told(program, failure=1):
+    """Decorate a ``main`` that returns an exit code: one line, and ``failure``, for a mistake.
 
     130 where it was interrupted, and 0 where the reader of a pipe had enough.
 
     :param program: str, the name to begin the line with
+    :param failure: int, the exit code
     """
     def decorate(main):
         @functools.wraps(main)
@@ -38,6 +39,6 @@ def told(program):
             except _MISTAKES as error:
                 print(f"{program}: {str(error).strip() or type(error).__name__}",
                       file=sys.stderr)
-                return 1
+                return failure
         return run
     return decorate

@@ -42,3 +42,17 @@ def read(directory):
         # No file, somebody else's, or half written.
         return None
     return None
+
+
+def configure(conf, directory=None):
+    """Take what is not configured from a service that runs in a state directory.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    :param directory: str; None for the configured one
+    """
+    running = read(directory or conf.standalone.state_dir) or {}
+    if running and not conf.database.connection:
+        conf.set_override("connection", running["database"], group="database")
+        if conf.transport_url == "rabbit://":
+            conf.set_override("transport_url", running["transport_url"])
+            conf.set_override("management_url", running.get("management_url"), group="queues")

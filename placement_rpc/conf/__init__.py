@@ -25,17 +25,28 @@ def new_config(args=(), config_files=None, prog=PROJECT, **overrides):
     :param overrides: values by ``group__option`` or ``option``
     :returns: :class:`oslo_config.cfg.ConfigOpts`
     """
+    conf = parse(unparsed(), args, config_files, prog)
+    for key, value in overrides.items():
+        group, _, name = key.rpartition("__")
+        conf.set_override(name, value, group=group or None)
+    return conf
+
+
+def unparsed():
+    """:returns: a configuration that more options can be registered on, for :func:`parse`"""
     conf = cfg.ConfigOpts()
     opts.register(conf)
     log.register_options(conf)
     opts.set_library_defaults(conf)
+    return conf
+
+
+def parse(conf, args=(), config_files=None, prog=PROJECT):
+    """Read the files and the arguments; see :func:`new_config`."""
     conf(
         args=list(args), project=PROJECT, prog=prog, version=placement_rpc.__version__,
         default_config_files=_standard_files(config_files),
     )
-    for key, value in overrides.items():
-        group, _, name = key.rpartition("__")
-        conf.set_override(name, value, group=group or None)
     return conf
 
 

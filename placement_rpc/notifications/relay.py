@@ -12,7 +12,9 @@ import time
 
 from placement_rpc import exception
 from placement_rpc.db.queries import events
+from placement_rpc.notifications.payload_pin import pinned
 from placement_rpc.notifications.publishers import Unconfirmed
+from placement_rpc.upgrade import pins
 
 LOG = logging.getLogger(__name__)
 
@@ -35,6 +37,7 @@ class Relay:
 
     def __init__(self, conf, database, publisher, holder):
         self._options = conf.notifications
+        self._pin = pins.fixed(self._options.payload_pin or pins.AUTO)
         self._database = database
         self._publisher = publisher
         self._holder = holder
@@ -126,7 +129,9 @@ class Relay:
         self._confirmed = None
         read_from, rows = batch
         if rows:
-            self._publisher.publish(rows, self._still_leading)
+            self._publisher.publish(
+                [pinned(row, self._pin) for row in rows] if self._pin else rows,
+                self._still_leading)
             self._confirmed = read_from, rows[-1].position
         return bool(rows)
 

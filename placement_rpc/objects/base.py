@@ -137,7 +137,7 @@ class Travelling(base.VersionedObject):
         if isinstance(value, list):
             return [cls._nested(item, manifest) for item in value]
         name = value.get(cls._obj_primitive_key("name")) if isinstance(value, dict) else None
-        if name is None:
+        if name is None or name not in cls.registry.obj_classes():
             return value
         return cls.registry.obj_classes()[name][0]._backported(value, None, manifest)
 
@@ -149,6 +149,20 @@ class Travelling(base.VersionedObject):
         """
         return [name for name, since in self.added.items()
                 if _version(version) < _version(since) and self.value(name) not in (None, [])]
+
+
+def backported(primitive, manifest):
+    """What travels of an object, at older versions.
+
+    :param primitive: dict, of this release, which is taken apart
+    :param manifest: as of :meth:`Travelling.obj_to_primitive`
+    :returns: dict; an object that this release does not know is returned as it is
+    """
+    for namespace, base_class in _namespaces.items():
+        name = primitive.get(f"{namespace}.name")
+        if name in base_class.registry.obj_classes():
+            return base_class._nested(primitive, manifest)
+    return primitive
 
 
 def check_versions(value, versions):

@@ -67,18 +67,19 @@ class Journal:
             events.insert(tx, rows)
 
 
-def changing(context, change):
+def changing(context, change, request_id=None):
     """Make a change in the transaction of the request that is under way, or in one of its own.
 
     :param context: :class:`placement_rpc.context.RequestContext` with a database
     :param change: callable that takes the connection and the :class:`Journal`
+    :param request_id: str, of the request that causes it
     :returns: what it returned
     """
     if context.transaction is not None:
         return change(*context.transaction)
 
     def attempt(tx):
-        journal = Journal()
+        journal = Journal(request_id)
         result = change(tx, journal)
         journal.write(tx)
         return result

@@ -95,7 +95,8 @@ class Sync:
     def _settle(self):
         """Write the node, heal, and keep the outcome for whoever asks again."""
         self._context.check_deadline()
-        uuid, changed = changing(self._context, self._write_node)
+        uuid, changed = changing(
+            self._context, self._write_node, self._request.request_id)
         with self._context.database.reader() as tx:
             result = self._compare(tx, uuid, changed)
         if self._heal:

@@ -17,12 +17,14 @@ import oslo_messaging
 from placement_rpc import exception
 from placement_rpc.notifications import catalog
 from placement_rpc.objects import snapshot
+from placement_rpc.objects.compute_node import ComputeNode
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 
 _SAMPLES = pathlib.Path(__file__).parents[2] / "docs" / "notification_samples"
 
 _NODE = "0c5a2b3e-8f0f-4bd0-9d0a-3e1b7b1f6a01"
+_HOST = "0c5a2b3e-8f0f-4bd0-9d0a-3e1b7b1f6a03"
 _SHARE = "0c5a2b3e-8f0f-4bd0-9d0a-3e1b7b1f6a02"
 _SERVER = "7e64b4d2-14b5-4e0b-93d5-1a2b3c4d5e01"
 _OTHER = "7e64b4d2-14b5-4e0b-93d5-1a2b3c4d5e02"
@@ -70,7 +72,8 @@ class Story(fixtures.Fixture):
         self.api, self.database = running.api, running.database
         listener = _Listener(running.conf)
         self.addCleanup(listener.stop)
-        for part in (self._inventories, self._allocations, self._over_full, self._classes):
+        for part in (self._inventories, self._compute_node, self._allocations,
+                     self._over_full, self._classes):
             part()
         snapshot.begin(self.database)
         while snapshot.go_on(self.database) is not None:
@@ -98,6 +101,11 @@ class Story(fixtures.Fixture):
         self.api.update_inventory(None, _NODE, base.inventory("MEMORY_MB", {
             "total": 262144, "reserved": 1024, "max_unit": 262144}), request_id="req-update")
         self.api.delete_inventory(None, _NODE, "DISK_GB", request_id="req-remove")
+
+    def _compute_node(self):
+        self.api.sync_compute_node(None, ComputeNode(
+            uuid=_HOST, host="cmp0002", hypervisor_hostname="cmp0002.row1.example.org", vcpus=48,
+            memory_mb=131072, local_gb=0), {}, time.time(), request_id="req-sync")
 
     def _allocations(self):
         def claim(consumer, request_id, **amounts):

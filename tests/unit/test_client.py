@@ -9,6 +9,7 @@ from oslo_context import context as oslo_context
 from placement_rpc import api, exception
 from placement_rpc.call_threads import CallThreads
 from placement_rpc.context import RequestContext
+from placement_rpc.upgrade import manifests
 from tests import base
 
 
@@ -35,6 +36,8 @@ def _client(*outcomes):
 
 class _Manager:
     """Stands where a manager is needed and never called."""
+
+    release = manifests.CURRENT
 
 
 class RetryTest(base.TestCase):

@@ -8,24 +8,36 @@ from placement_rpc.objects import base as objects_base
 from placement_rpc.objects import fields
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory
+from placement_rpc.objects.nova.base import NovaObjectRegistry
 from tests import base
 
 # Change a fingerprint together with the object's VERSION and the history above it, never alone.
 FINGERPRINTS = {
     "Allocation": "1.0-c6a131c0dde5aa52ec2b0238788ab62b",
-    "AllocationList": "1.0-40e8d934d73ed3ac6d4bd8baf3ef3534",
-    "AllocationPayload": "1.0-cdbd8ce50fc554226687f717fb88da73",
+    "AllocationList": "1.1-40e8d934d73ed3ac6d4bd8baf3ef3534",
+    "AllocationPayload": "1.1-cdbd8ce50fc554226687f717fb88da73",
     "CapacityExceededPayload": "1.0-aa4cf293fdbf429e16da6b6026ace2cd",
-    "Claim": "1.0-69fa3344a20323ec5446414b846035d2",
+    "Claim": "1.1-69fa3344a20323ec5446414b846035d2",
     "ClaimList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
     "ClaimRefusedPayload": "1.0-e977ee91a0447ee388d15758de8ba6ab",
-    "ClaimResult": "1.0-3899cae5128285865cbcbc5601b59fe2",
+    "ClaimResult": "1.2-3899cae5128285865cbcbc5601b59fe2",
     "ClaimResultList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
+    "ComputeNode": "1.19-83c710a1db024f6bd570df3419abd27c",
+    "ComputeNodeList": "1.17-71ba80586cf1c5479c797dcb220421b4",
+    "ComputeNodePayload": "1.0-9d56fdf478ee66f95145478391c85a64",
     "Consumer": "1.0-6d685ec58d2438127b506b9ba760f1e5",
+    "Disagreement": "1.0-2a663d3119b50803a305119281e6b6d9",
+    "HVSpec": "1.2-de4b9ae8ca33938d865df4aeaa3cc39e",
     "Inventory": "1.0-c42637ff0dd9abdfc36f0c14d4c093b2",
     "InventoryChange": "1.0-9aeb6af0f5e28eaed8f5b442fdc19a96",
     "InventoryList": "1.0-0fa3485f83b067afcac438457aafb902",
     "InventoryPayload": "1.0-625e3b8112868454b0bc348c909d253a",
+    "NUMACell": "1.5-2592de3c926a7840d763bcc85f81afa7",
+    "NUMAPagesTopology": "1.1-edab9fa2dc43c117a38d600be54b4542",
+    "NUMATopology": "1.2-c63fad38be73b6afd04715c9c1b29220",
+    "NetworkMetadata": "1.0-2cb8d21b34f87b0261d3e1d1ae5cf218",
+    "PciDevicePool": "1.1-3f5ddc3ff7bfa14da7f6c7e9904cc000",
+    "PciDevicePoolList": "1.1-15ecf022a68ddbb8c2a6739cfc9f8f5e",
     "ProviderAggregates": "1.0-af72e512b537a198afdd3b6950d60311",
     "ProviderAggregatesPayload": "1.0-cbbb141ec70287127e84470563d24156",
     "ProviderAllocation": "1.0-ce2f6961642a990f8c457fd452d1db82",
@@ -36,10 +48,11 @@ FINGERPRINTS = {
     "ResourceProvider": "1.0-6d9a49a2763b431497e1b155cbf8791e",
     "ResourceProviderList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
     "ResourceProviderPayload": "1.0-5522bd26ff3a0dc861472ce04412293e",
-    "ResourceRequest": "1.0-1fe4fc350aa06bfce31648c06a73cb7d",
-    "Service": "1.0-569c90a58852717534b11cb9ff1812f1",
+    "ResourceRequest": "1.2-1fe4fc350aa06bfce31648c06a73cb7d",
+    "Service": "1.1-d9de2a9e61c9d0969ed18e9287b9feaa",
     "ServiceList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
     "SnapshotPayload": "1.0-ee6f3475c35fb00457d5ec1bf077f142",
+    "SyncResult": "1.0-2c2710bae0308807f6e66e733fee5a43",
     "Usage": "1.0-b4d5b8f104e655ccfda7c7f3006fe007",
     "UsageList": "1.0-0fa3485f83b067afcac438457aafb902",
 }
@@ -50,7 +63,8 @@ class VersionTest(base.TestCase):
     def setUp(self):
         super().setUp()
         objects.register_all()
-        self.classes = dict(objects_base.PlacementObjectRegistry.obj_classes().items())
+        self.classes = {**objects_base.PlacementObjectRegistry.obj_classes(),
+                        **NovaObjectRegistry.obj_classes()}
 
     def test_fingerprints(self):
         checker = fixture.ObjectVersionChecker(self.classes)
@@ -73,7 +87,7 @@ class TravelTest(base.TestCase):
     def test_what_travels_names_its_type_and_version(self):
         primitive = Claim(consumer_uuid=base.new_uuid()).obj_to_primitive()
         self.assertEqual("placement", primitive["placement_object.namespace"])
-        self.assertEqual("1.0", primitive["placement_object.version"])
+        self.assertEqual(Claim.VERSION, primitive["placement_object.version"])
 
 
 class FieldTest(base.TestCase):

@@ -193,6 +193,14 @@ def status(tx):
     }
 
 
+def waiting_payloads(tx, limit):
+    """:returns: list of str, the payloads of the oldest events that are not published yet"""
+    published = (state(tx) or (0, 0))[1]
+    return list(tx.execute(sa.select(_events.c.payload).where(sa.or_(
+        _events.c.position.is_(None), _events.c.position > published,
+    )).order_by(_events.c.id).limit(limit)).scalars())
+
+
 def payloads_since(tx, event_type, time):
     """:returns: list of str, the payloads of the events of a type since a time"""
     return list(tx.execute(sa.select(_events.c.payload).where(

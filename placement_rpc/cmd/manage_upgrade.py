@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc-manage upgrade status``: where an upgrade stands."""
+
+import dataclasses
+import json
+import sys
+
+from placement_rpc.cmd import output
+from placement_rpc.upgrade import manifests, status
+
+_SERVICE = ["binary", "host", "worker", "version", "rpc_version", "release", "pin",
+            "oldest_caller", "alive"]
+
+
+def add_commands(groups):
+    """Add the group to the parser.
+
+    :param groups: what ``add_subparsers`` of the program returned
+    """
+    commands = groups.add_parser("upgrade", help="releases side by side").add_subparsers(
+        dest="command", required=True, metavar="COMMAND")
+    command = commands.add_parser(
+        "status", help="who runs what, and what is left to be done",
+        description="Show who runs what and keeps to which pin, what a newer pin would break, "
+                    "how many compute nodes are migrated, and which events wait at an old "
+                    "version of their payload.")
+    command.add_argument("--format", choices=("auto", "table", "json"), default="auto",
+                         help="default: tables on a terminal, JSON elsewhere")
+    command.set_defaults(run=_status)
+
+
+def _status(database, options, conf):
+    found = status.status(database, conf)
+    if options.format == "json" or (options.format == "auto" and not sys.stdout.isatty()):
+        json.dump({"release": manifests.CURRENT.name, **dataclasses.asdict(found)}, sys.stdout,
+                  indent=2)
+        print()
+        return 0
+    output.show(found.services, _SERVICE, "table")
+    output.show(_facts(found, conf), ["what", "is"], "table")
+    return 0
+
+
+def _facts(found, conf):
+    nodes, gate = found.compute_nodes, found.gate
+    facts = [
+        ("this release", f"{manifests.CURRENT.name} (contract {manifests.CURRENT.contract})"),
+        ("clients' pin", conf.upgrade_levels.placement),
+        ("payloads' pin", conf.notifications.payload_pin or "none"),
+        ("schema", f"{found.schema['expand']}, needed {found.schema['needed']}"
+                   f"{', contracted' if found.schema['contracted'] else ''}"),
+        ("gate", f"{'open' if gate['open'] else 'closed'} ({gate['mode']})"),
+        *(("the gate is held by", name) for name in gate["held_by"]),
+        ("compute nodes", f"{nodes['migrated']} of {nodes['nodes']} migrated"),
+        *((f"a pin of {name} breaks", who) for name, holders in found.bumps.items()
+          for who in holders),
+        *((f"{name} is still spoken to", who) for name, who_all in found.left_behind.items()
+          for who in who_all),
+        *((f"waiting events of {payload}", number)
+          for payload, number in found.waiting_payloads.items())]
+    return [{"what": what, "is": value} for what, value in facts]

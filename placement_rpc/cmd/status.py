@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc-status upgrade check``: whether the next step of an upgrade can be taken."""
+
+import sys
+
+from oslo_log import log
+from oslo_upgradecheck import upgradecheck
+
+from placement_rpc import conf as configuration
+from placement_rpc.cmd import mistakes, state_file
+from placement_rpc.db import api as db
+from placement_rpc.db import migration
+from placement_rpc.upgrade import gate, neighbours, obstacles, status
+
+PROGRAM = "placement-rpc-status"
+
+
+def _result(code, sentences):
+    return upgradecheck.Result(code, "; ".join(sentences)) if sentences else (
+        upgradecheck.Result(upgradecheck.Code.SUCCESS))
+
+
+class Checks(upgradecheck.UpgradeCommands):
+    """What is looked at. A failure stops an upgrade; a warning says what is left to be done.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`, not parsed yet
+    """
+
+    def __init__(self, conf):
+        self._conf = conf
+        self._database = None
+
+    def check(self):
+        """:returns: :class:`oslo_upgradecheck.upgradecheck.Code`
+
+        :raises StoreUnavailable:
+        """
+        log.setup(self._conf, configuration.PROJECT)
+        state_file.configure(self._conf)
+        self._database = db.Database(self._conf)
+        try:
+            return super().check()
+        finally:
+            self._database.close()
+
+    def _schema(self):
+        found, needed = migration.current(self._database), migration.newest()
+        return _result(upgradecheck.Code.FAILURE, [] if found and found >= needed else [
+            f"the schema is at {found or 'nothing'}, and this release needs {needed}: run "
+            "'placement-rpc-manage db sync'"])
+
+    def _ready(self):
+        """Whether the tables are there that the other checks look into."""
+        return (migration.current(self._database) or "") >= migration.newest()
+
+    def _services(self):
+        if not self._ready():
+            return _not_yet()
+        return _result(upgradecheck.Code.FAILURE, [
+            f"{gate.name(row)} is too old to run beside this release"
+            for row in neighbours.too_old(
+                self._database, self._conf.conductor.service_down_time)])
+
+    def _gate(self):
+        if not self._ready():
+            return _not_yet()
+        return _result(upgradecheck.Code.WARNING, [
+            f"{gate.name(row)} holds the gate: compute nodes are not migrated while it is alive"
+            for row in gate.InventoryGate(self._conf, self._database).holders()])
+
+    def _nodes(self):
+        if not self._ready():
+            return _not_yet()
+        nodes = status.status(self._database, self._conf).compute_nodes
+        left = nodes["nodes"] - nodes["migrated"]
+        return _result(upgradecheck.Code.WARNING, [
+            f"{left} of {nodes['nodes']} compute nodes are not migrated: run "
+            "'placement-rpc-manage db online_data_migrations'"] if left else [])
+
+    def _pins(self):
+        if not self._ready():
+            return _not_yet()
+        found = status.status(self._database, self._conf)
+        pinned = [f"{each['binary']} {each['worker']} on {each['host']} is pinned to "
+                  f"{each['pin']}" for each in found.services
+                  if each["alive"] and each["pin"] not in (None, "auto")]
+        return _result(upgradecheck.Code.WARNING, pinned + [
+            f"{number} events wait as {payload}"
+            for payload, number in status.outdated(found.waiting_payloads).items()])
+
+    def _contraction(self):
+        if not self._ready() or migration.is_contracted(self._database):
+            return upgradecheck.Result(upgradecheck.Code.SUCCESS)
+        found = obstacles.to_contraction(
+            self._database, self._conf.conductor.service_down_time)
+        return upgradecheck.Result(
+            upgradecheck.Code.SUCCESS,
+            "not possible yet: " + "; ".join(found) if found else
+            "possible: 'placement-rpc-manage db contract'")
+
+    _upgrade_checks = (
+        ("Schema", _schema),
+        ("Services beside this release", _services),
+        ("Gate of the compute nodes' migration", _gate),
+        ("Compute nodes in inventories", _nodes),
+        ("Pins and payloads", _pins),
+        ("Contraction of the schema", _contraction),
+    )
+
+
+def _not_yet():
+    return upgradecheck.Result(
+        upgradecheck.Code.WARNING, "it can be told when the schema is up to date")
+
+
+@mistakes.told(PROGRAM, failure=255)
+def main(args=None):
+    conf = configuration.unparsed()
+    upgradecheck.register_cli_options(conf, Checks(conf))
+    configuration.parse(conf, sys.argv[1:] if args is None else args, prog=PROGRAM)
+    # Where the library looks for its --json.
+    upgradecheck.CONF = conf
+    return int(conf.command.action_fn())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

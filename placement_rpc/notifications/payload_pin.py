@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events as listeners of an older release know them."""
+
+import dataclasses
+import datetime
+import json
+
+from placement_rpc.objects import base
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PinnedRow:
+    """A row of the outbox whose payload is of another version."""
+
+    event_id: str
+    event_type: str
+    occurred_at: datetime.datetime
+    payload: str
+    position: int
+
+
+def pinned(row, release):
+    """An event at a release's versions.
+
+    A payload that the release does not have is left as it is: a listener passes over types of
+    events that it does not know, and a position must not be missing.
+
+    :param row: row of the outbox
+    :param release: :class:`placement_rpc.upgrade.manifests.Release`
+    :returns: :class:`PinnedRow`
+    """
+    payload = base.backported(json.loads(row.payload), release.versions)
+    return PinnedRow(
+        row.event_id, row.event_type, row.occurred_at, json.dumps(payload), row.position)

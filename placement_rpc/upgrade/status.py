@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where an upgrade stands: who runs what, what a bump would break, what is left to be done."""
+
+import collections
+import dataclasses
+import json
+
+from placement_rpc.db import migration
+from placement_rpc.db.queries import bulk, compute_nodes, events, services
+from placement_rpc.upgrade import gate, manifests
+
+_MOST_EVENTS = 20_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """What is known of the releases at work.
+
+    :param services: list of dicts of binary, host, worker, version, rpc_version, release, pin,
+        oldest_caller, alive
+    :param schema: dict of expand, contract (bool), needed
+    :param gate: dict of mode, open, held_by (list of str)
+    :param compute_nodes: dict of nodes, migrated, without_uuid
+    :param waiting_payloads: dict of payload and version, as ``AllocationPayload 1.0``, to how
+        many events that wait to be published have it
+    :param bumps: dict of each newer release than the oldest that is alive to a list of str: who
+        would not understand it
+    :param left_behind: dict of each older release than this to a list of str: the services that
+        were called by one of it lately
+    """
+
+    services: list
+    schema: dict
+    gate: dict
+    compute_nodes: dict
+    waiting_payloads: dict
+    bumps: dict
+    left_behind: dict
+
+
+def status(database, conf):
+    """:returns: :class:`Status`
+
+    :raises StoreUnavailable:
+    """
+    inventory_gate = gate.InventoryGate(conf, database)
+    with database.reader() as tx:
+        rows = services.everyone(tx)
+        alive = gate.alive(tx, conf.conductor.service_down_time)
+        counts = compute_nodes.counts(tx)
+        waiting = events.waiting_payloads(tx, _MOST_EVENTS)
+    return Status(
+        services=[_service(row, row in alive) for row in rows],
+        schema={"expand": migration.current(database), "needed": migration.newest(),
+                "contracted": migration.is_contracted(database)},
+        gate={"mode": conf.compute_nodes.inventory_migration, "open": inventory_gate.is_open(),
+              "held_by": [gate.name(row) for row in inventory_gate.holders()]},
+        compute_nodes={"nodes": counts.nodes, "migrated": counts.nodes - counts.unmigrated,
+                       "without_uuid": counts.without_uuid},
+        waiting_payloads=_versions(waiting), bumps=_bumps(alive),
+        left_behind=_left_behind(alive))
+
+
+def _service(row, alive):
+    release = manifests.of_contract(row.rpc_version)
+    return {
+        "binary": row.binary, "host": row.host, "worker": row.worker, "version": row.version,
+        "rpc_version": row.rpc_version, "release": release.name if release else None,
+        "pin": row.pin, "oldest_caller": row.oldest_caller, "alive": alive,
+        "last_seen_seconds": round((bulk.now() - row.last_seen_at).total_seconds(), 1)}
+
+
+def _versions(payloads):
+    found = collections.Counter()
+    for text in payloads:
+        payload = json.loads(text)
+        found[f"{payload['placement_object.name']} {payload['placement_object.version']}"] += 1
+    return dict(sorted(found.items()))
+
+
+def _bumps(alive):
+    def release(row):
+        return manifests.of_contract(row.rpc_version)
+
+    return {each.name: holders for each in manifests.RELEASES
+            if (holders := [f"{gate.name(row)}, at {row.rpc_version}" for row in alive
+                            if release(row) is None or release(row).number < each.number])}
+
+
+def _left_behind(alive):
+    return {each.name: callers for each in manifests.RELEASES[:-1]
+            if (callers := [gate.name(row) for row in alive if row.oldest_caller == each.name])}
+
+
+def outdated(waiting_payloads):
+    """:param waiting_payloads: as of :class:`Status`
+
+    :returns: dict of those that this release has a newer version of
+    """
+    return {key: number for key, number in waiting_payloads.items()
+            if manifests.CURRENT.payloads.get(key.split(" ")[0], key.split(" ")[1])
+            != key.split(" ")[1]}

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manifests of releases: a changed object has a new version, and a version its entry."""
+
+from placement_rpc import exception, manager, objects
+from placement_rpc.objects import payloads
+from placement_rpc.objects.base import PlacementObjectRegistry
+from placement_rpc.objects.claim import Claim
+from placement_rpc.objects.nova.base import NovaObjectRegistry
+from placement_rpc.objects.request import ResourceRequest
+from placement_rpc.objects.service import Service
+from placement_rpc.upgrade import contract, manifests, pins
+from tests import base
+
+NEWTON, OCATA, CURRENT = manifests.RELEASES
+
+
+def _registered():
+    objects.register_all()
+    return {name: classes[0] for registry in (PlacementObjectRegistry, NovaObjectRegistry)
+            for name, classes in registry.obj_classes().items()}
+
+
+class ManifestTest(base.TestCase):
+
+    def test_this_release_has_every_object_at_its_version(self):
+        self.assertEqual({name: cls.VERSION for name, cls in _registered().items()},
+                         CURRENT.versions)
+
+    def test_payloads_and_what_is_in_them_are_told_apart_from_objects(self):
+        found = {name for name, cls in _registered().items()
+                 if cls.__module__ == payloads.__name__}
+        self.assertEqual(found, set(CURRENT.payloads))
+
+    def test_no_release_lost_an_object_and_no_version_went_back(self):
+        for older, newer in zip(manifests.RELEASES, manifests.RELEASES[1:], strict=False):
+            self.assertLess(older.number, newer.number)
+            for name, version in older.versions.items():
+                self.assertGreaterEqual(
+                    manifests.number(newer.versions[name]), manifests.number(version))
+
+    def test_every_version_between_is_some_releases(self):
+        """What was added to an object came with a version that a release had."""
+        for name, cls in _registered().items():
+            known = {each.versions.get(name) for each in manifests.RELEASES}
+            if cls.OBJ_PROJECT_NAMESPACE == "placement":
+                self.assertEqual(set(), set(cls.added.values()) - known, name)
+            self.assertEqual(set(), set(cls.added) - set(cls.fields))
+
+    def test_every_older_version_can_be_made(self):
+        """Of objects that are full, with the objects in them."""
+        for release in manifests.RELEASES:
+            for name, version in release.versions.items():
+                cls = _registered()[name]
+                full = _full(cls)
+                primitive = full.obj_to_primitive(version_manifest=release.versions)
+                self.assertEqual(version, primitive[cls._obj_primitive_key("version")])
+                late = {field for field, since in cls.added.items()
+                        if manifests.number(since) > manifests.number(version)}
+                self.assertEqual(
+                    {field for field in cls.fields if full.obj_attr_is_set(field)} - late,
+                    set(primitive[cls._obj_primitive_key("data")]))
+                for nested, its in _nested(primitive):
+                    self.assertEqual(release.versions[nested], its, name)
+
+
+def _full(cls, depth=0):
+    """An object with every field that can be told without knowing it."""
+    instance = cls()
+    for name, field in cls.fields.items():
+        nested = getattr(field, "objname", None)
+        if nested is not None:
+            inner = _full(_registered()[nested], depth + 1)
+            setattr(instance, name, [inner] if "List" in type(field).__name__ else inner)
+            continue
+        for value in (5, "text", {"a": "b"}, [], True, 1.5, base.new_uuid(), "VCPU",
+                      {"VCPU": 1}, {base.new_uuid(): 5}, {base.new_uuid(): {"VCPU": 1}},
+                      "10.0.0.1", {1}, [{1}]):
+            try:
+                setattr(instance, name, value)
+                break
+            except (ValueError, TypeError, AttributeError):
+                continue
+        else:
+            raise AssertionError(f"{cls.__name__}.{name}")
+    return instance
+
+
+def _nested(primitive):
+    """(name, version) of every object in one, itself included"""
+    if isinstance(primitive, dict):
+        for namespace in ("placement_object", "nova_object"):
+            if f"{namespace}.name" in primitive:
+                yield primitive[f"{namespace}.name"], primitive[f"{namespace}.version"]
+        for value in primitive.values():
+            yield from _nested(value)
+    elif isinstance(primitive, list):
+        for value in primitive:
+            yield from _nested(value)
+
+
+class ContractTest(base.TestCase):
+
+    def test_every_call_has_a_version(self):
+        exposed = {name for name in dir(manager.Manager)
+                   if getattr(getattr(manager.Manager, name), "exposed", False)}
+        self.assertEqual(exposed, set(contract.METHODS))
+
+    def test_what_a_release_does_not_know(self):
+        guarded = Claim(consumer_uuid=base.new_uuid(), consumer_generation=3)
+        claim = Claim(consumer_uuid=base.new_uuid(), consumer_generation=None)
+        for method, arguments, newton, ocata in (
+                ("claim_batch", {}, ["claim_batch"], ["claim_batch"]),
+                ("resource_class_create", {}, ["resource_class_create"], []),
+                ("claim_allocations", {"claim": claim}, [], []),
+                ("claim_allocations", {"claim": guarded}, ["Claim.consumer_generation"], []),
+                ("release_allocations", {"consumer_generation": 1},
+                 ["release_allocations(consumer_generation)"], []),
+                ("get_by_request", {"wanted": ResourceRequest(
+                    resources={"VCPU": 1}, limit=5, member_of=[[base.new_uuid()]])},
+                 ["ResourceRequest.limit", "ResourceRequest.member_of"],
+                 ["ResourceRequest.member_of"])):
+            self.assertEqual(newton, contract.missing(method, arguments, NEWTON))
+            self.assertEqual(ocata, contract.missing(method, arguments, OCATA))
+            self.assertEqual([], contract.missing(method, arguments, CURRENT))
+
+    def test_releases_by_version(self):
+        for version, release in (("1.0", NEWTON), ("1.1", OCATA), ("1.2", CURRENT),
+                                 ("1.9", CURRENT), ("0.9", None), ("2.0", None), ("x", None),
+                                 ("", None), (None, None), ("1." + "9" * 99, None)):
+            self.assertIs(release, manifests.of_contract(version))
+
+
+class PinTest(base.TestCase):
+
+    def services(self, *versions):
+        return [Service(binary="b", host="h", worker=0, rpc_version=version, alive=alive)
+                for version, alive in versions]
+
+    def test_what_an_option_may_be(self):
+        for text, release in (("auto", None), ("newton", NEWTON), ("1.1", OCATA),
+                              ("2026.2", CURRENT)):
+            self.assertIs(release, pins.fixed(text))
+        for text in ("mitaka", "1.9", "", "AUTO"):
+            self.assertIn("ocata", self.assertRaises(
+                exception.InvalidInput, pins.fixed, text).text)
+
+    def test_the_lowest_that_is_alive(self):
+        self.assertIs(OCATA, pins.lowest(self.services(
+            ("1.2", True), ("1.1", True), ("1.0", False))))
+        self.assertIs(CURRENT, pins.lowest([]))
+        self.assertIs(CURRENT, pins.lowest(self.services(("1.7", True))))
+        error = self.assertRaises(
+            exception.ServiceTooOld, pins.lowest, self.services(("0.9", True)))
+        self.assertIn("0.9", error.text)
+
+    def test_it_is_asked_for_again_after_a_time_and_when_it_is_forgotten(self):
+        answers = [self.services(("1.0", True)), self.services(("1.1", True)),
+                   self.services(("1.2", True))]
+        pin = pins.AutoPin(lambda seconds: answers.pop(0), interval=1000)
+        self.assertIs(NEWTON, pin.release(1))
+        self.assertIs(NEWTON, pin.release(1))
+        pin.forget()
+        self.assertIs(OCATA, pin.release(1))
+        pin._interval = 0
+        pin.forget()
+        self.assertIs(CURRENT, pin.release(1))
+        self.assertEqual([], answers)
