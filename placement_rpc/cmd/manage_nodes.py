@@ -6,7 +6,7 @@ import itertools
 import sys
 
 from placement_rpc.cmd import output
-from placement_rpc.db import nova
+from placement_rpc.db import migration, nova
 from placement_rpc.objects import node_import
 
 _BATCH = 200
@@ -37,11 +37,12 @@ def add_commands(groups):
     command.set_defaults(run=_import)
 
 
-def _import(database, options, _conf):
+def _import(database, options, conf):
     done, seen = node_import.Imported(), set()
+    at_once = conf.compute_nodes if migration.is_contracted(database) else None
     with _given(options) as given, output.counter("Importing compute nodes") as advance:
         while batch := list(itertools.islice(given, _BATCH)):
-            one = node_import.bring_in(database, batch, seen)
+            one = node_import.bring_in(database, batch, seen, at_once)
             done.imported += one.imported
             done.there += one.there
             done.refused += one.refused

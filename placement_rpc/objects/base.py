@@ -136,9 +136,12 @@ class Travelling(base.VersionedObject):
     def _nested(cls, value, manifest):
         if isinstance(value, list):
             return [cls._nested(item, manifest) for item in value]
-        name = value.get(cls._obj_primitive_key("name")) if isinstance(value, dict) else None
-        if name is None or name not in cls.registry.obj_classes():
+        if not isinstance(value, dict):
             return value
+        name = value.get(cls._obj_primitive_key("name"))
+        if name not in cls.registry.obj_classes():
+            # There may be objects in it all the same: the outcome of a request is one.
+            return {key: cls._nested(item, manifest) for key, item in value.items()}
         return cls.registry.obj_classes()[name][0]._backported(value, None, manifest)
 
     def lost_at(self, version):

@@ -77,11 +77,19 @@ def changing(context, change, request_id=None):
     """
     if context.transaction is not None:
         return change(*context.transaction)
+    return written(context.database, change, request_id)
 
+
+def written(database, change, request_id=None):
+    """Make a change, and tell of it, in a transaction.
+
+    :param database: :class:`placement_rpc.db.api.Database`
+    :param change: as of :func:`changing`
+    """
     def attempt(tx):
         journal = Journal(request_id)
         result = change(tx, journal)
         journal.write(tx)
         return result
 
-    return context.database.write(attempt, "change")
+    return database.write(attempt, "change")

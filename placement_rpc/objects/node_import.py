@@ -6,9 +6,12 @@ import json
 
 from placement_rpc import exception
 from placement_rpc.db.queries import compute_nodes as queries
-from placement_rpc.objects import fields, node_columns
+from placement_rpc.objects import fields, node_changes, node_columns
 from placement_rpc.objects.compute_node import ComputeNode
+from placement_rpc.objects.journal import written
+from placement_rpc.objects.node_changes import Said
 from placement_rpc.objects.node_inventory import devices_by_class
+from placement_rpc.objects.node_migration import Settings
 
 
 @dataclasses.dataclass(slots=True)
@@ -38,11 +41,13 @@ def of_lines(lines):
         yield f"line {number}", values
 
 
-def bring_in(database, given, seen):
+def bring_in(database, given, seen, options=None):
     """Insert nodes, in one transaction. One that is there already stays as it is.
 
     :param given: list of tuples, as of :func:`of_lines`
     :param seen: set, of what was given before; the same node twice is a mistake
+    :param options: ``conf.compute_nodes`` where the schema was contracted, so that there are no
+        columns for what nodes have, and they become providers at once; None elsewhere
     :returns: :class:`Imported`
     """
     done, rows = Imported(), []
@@ -50,23 +55,47 @@ def bring_in(database, given, seen):
         try:
             if isinstance(values, Exception):
                 raise values
-            row = _columns(values)
+            node, row = _columns(values)
             keys = {("uuid", row["uuid"])} if row["uuid"] else set()
             keys.add(("name", row["host"], row["hypervisor_hostname"]))
             if keys & seen:
                 raise exception.ComputeNodeExists(
                     node=f"{row['hypervisor_hostname']} on host {row['host']}")
             seen |= keys
-            rows.append(row)
+            rows.append((label, node, row))
         except exception.PlacementException as error:
             done.refused.append((label, error))
-    done.imported = database.write(lambda tx: _insert(tx, rows), "import") if rows else 0
-    done.there = len(rows) - done.imported
+    if rows and options is None:
+        done.imported = database.write(lambda tx: _insert(tx, [row for *_, row in rows]), "import")
+    else:
+        _create(database, rows, options, done)
+    done.there = len(given) - done.imported - len(done.refused)
     return done
 
 
+def _create(database, rows, options, done):
+    """Make providers of nodes, each in a transaction of its own."""
+    settings = Settings(options, migrates=True)
+    for label, node, row in rows:
+        def change(tx, journal, node=node, row=row):
+            if not _new(tx, [row]):
+                return 0
+            node_changes.create(tx, journal, node, settings, Said(
+                row["shares_disk"], json.loads(row["pci_in_use"] or "null")))
+            return 1
+
+        if not node.value("uuid"):
+            node.uuid = fields.new_uuid()
+        try:
+            done.imported += written(database, change)
+        except exception.PlacementException as error:
+            if error.retryable:
+                raise
+            done.refused.append((label, error))
+
+
 def _columns(values):
-    """:returns: dict of every column that is imported to its value"""
+    """:returns: the object, and dict of every column that is imported to its value"""
     node = ComputeNode.of_row(values)
     columns = dict.fromkeys((*queries.COLUMNS, *queries.CAPACITY))
     for name in ("id", "inventory_migrated_at", "created_at", "updated_at"):
@@ -80,16 +109,21 @@ def _columns(values):
     in_use = values.get("pci_in_use")
     if in_use:
         columns["pci_in_use"] = json.dumps(devices_by_class(in_use), sort_keys=True)
-    return columns
+    return node, columns
 
 
 def _insert(tx, rows):
     """:returns: int, how many were not there yet"""
-    known = {row.uuid for row in queries.of_uuids(tx, [
-        row["uuid"] for row in rows if row["uuid"]])}
-    names = queries.names(tx, {row["hypervisor_hostname"] for row in rows})
-    new = [row for row in rows if row["uuid"] not in known and (
-        row["host"], row["hypervisor_hostname"]) not in names]
+    new = _new(tx, rows)
     if new:
         queries.insert_many(tx, new)
     return len(new)
+
+
+def _new(tx, rows):
+    """:returns: list of the rows of nodes that are not there yet"""
+    known = {row.uuid for row in queries.of_uuids(tx, [
+        row["uuid"] for row in rows if row["uuid"]])}
+    names = queries.names(tx, {row["hypervisor_hostname"] for row in rows})
+    return [row for row in rows if row["uuid"] not in known and (
+        row["host"], row["hypervisor_hostname"]) not in names]

@@ -12,7 +12,7 @@ from placement_rpc import exception
 from placement_rpc.db.queries import compute_nodes as queries
 from placement_rpc.objects import node_migration
 from placement_rpc.objects.compute_node import ComputeNode
-from placement_rpc.objects.journal import Journal
+from placement_rpc.objects.journal import written
 
 BATCH = 50
 
@@ -78,13 +78,8 @@ def _one_by_one(database, options, rows):
 
 
 def _write(database, options, ids):
-    def change(tx):
-        journal = Journal()
-        result = node_migration.migrate(tx, journal, ids, options, ComputeNode.of_columns)
-        journal.write(tx)
-        return result
-
-    return database.write(change, "online data migration")
+    return written(database, lambda tx, journal: node_migration.migrate(
+        tx, journal, ids, options, ComputeNode.of_columns))
 
 
 #: Every migration, by the name that operators see.

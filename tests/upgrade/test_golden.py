@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients and listeners of each release send and read, replayed for ever."""
+
+import datetime
+import json
+
+import testscenarios
+
+from placement_rpc import bus, manager
+from placement_rpc.notifications.event import Event
+from placement_rpc.notifications.usage import UsageAccount
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.upgrade import manifests
+from tests import base
+from tests.upgrade import golden
+
+
+class GoldenTest(testscenarios.WithScenarios, base.TestCase):
+
+    maxDiff = None
+    scenarios = [(each.name, {"release": each}) for each in manifests.RELEASES]
+
+    def test_every_message_is_answered_as_it_was(self):
+        store = self.useFixture(placement_fixtures.Store())
+        dispatcher = bus.Dispatcher(manager.Manager(store.conf, store.database))
+        for number, call in enumerate(golden.read(self.release, "calls")):
+            answer = golden.masked(golden.ask(dispatcher, call["message"], call["context"]))
+            self.assertEqual(call["answer"], answer, f"{number}: {call['message']['method']}")
+
+    def test_every_call_of_the_release_was_recorded(self):
+        recorded = {call["message"]["method"] for call in golden.read(self.release, "calls")}
+        self.assertEqual(
+            {method for method, since in golden.contract.METHODS.items()
+             if manifests.number(since) <= self.release.number}, recorded)
+
+    def test_no_answer_says_more_than_the_release_reads(self):
+        for call in golden.read(self.release, "calls"):
+            for name, version in _objects(call["answer"]):
+                self.assertIn(name, self.release.objects)
+                self.assertLessEqual(
+                    manifests.number(version), manifests.number(self.release.objects[name]))
+
+    def test_every_event_can_be_read(self):
+        messages = golden.read(self.release, "events")
+        found = [Event.of_message(json.dumps(message)) for message in messages]
+        self.assertTrue(all(event.known for event in found))
+        self.assertEqual(list(range(1, len(found) + 1)), [event.position for event in found])
+        begin = datetime.datetime.fromisoformat(found[0].occurred_at)
+        account = UsageAccount(begin, begin + datetime.timedelta(days=1))
+        for event in found:
+            account.apply(event)
+        self.assertTrue(account.complete)
+        self.assertEqual(
+            {(golden.NODE, "VCPU"), (golden.NODE, "MEMORY_MB"), (golden.SHARE, "DISK_GB")},
+            {(line.provider_uuid, line.resource_class) for line in account.lines()})
+
+    def test_a_listener_of_the_release_is_still_sent_the_same(self):
+        _, messages = golden.play(self.release)
+        self.assertEqual(golden.masked(golden.read(self.release, "events")),
+                         golden.masked(json.loads(json.dumps(messages))))
+
+    def test_a_client_of_the_release_still_says_the_same(self):
+        calls, _ = golden.play(self.release)
+        recorded = golden.read(self.release, "calls")
+        self.assertEqual([golden.masked(call["message"]) for call in recorded],
+                         [golden.masked(call["message"]) for call in calls])
+
+
+def _objects(value):
+    """(name, version) of every object in what travels"""
+    if isinstance(value, dict):
+        for namespace in ("placement_object", "nova_object"):
+            if f"{namespace}.name" in value:
+                yield value[f"{namespace}.name"], value[f"{namespace}.version"]
+        for item in value.values():
+            yield from _objects(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _objects(item)
