@@ -53,7 +53,9 @@ class Claimer:
         dice = self.random.random()
         if self.held and dice < 0.15:
             consumer = self.random.choice(list(self.held))
-            return lambda: self._release(consumer) if dice < 0.1 else self._move(consumer)
+            if dice < 0.1 or not self.order.get("moves", True):
+                return lambda: self._release(consumer)
+            return lambda: self._move(consumer)
         consumer = self.random.choice(list(self.held)) if self.held and dice < 0.25 else (
             base.new_uuid())
         providers = self.random.sample(self.order["providers"], self.random.choice([1, 1, 2]))
@@ -111,7 +113,8 @@ def _client(order):
         placement_client__deadline=order.get("deadline", 60),
         placement_client__attempt_timeout=order.get("attempt_timeout", 5))
     if "transport_url" in order:
-        return api.PlacementAPI(conf=conf, transport_url=order["transport_url"])
+        return api.PlacementAPI(
+            conf=conf, transport_url=order["transport_url"], pin=order.get("pin"))
     return api.PlacementAPI("local", conf, manager=manager.Manager(conf, db.Database(conf)))
 
 

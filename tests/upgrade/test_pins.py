@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients and conductors of different releases, in one process."""
+
+import time
+
+from placement_rpc import api, exception, service
+from placement_rpc import conf as configuration
+from placement_rpc.context import RequestContext
+from placement_rpc.db import migration
+from placement_rpc.db.queries import services
+from placement_rpc.objects.request import ResourceRequest
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.upgrade import manifests
+from tests import base
+
+
+class MixedTest(base.TestCase):
+
+    def serve(self, pin="auto", **options):
+        """A service that keeps to a release."""
+        self.running = self.useFixture(placement_fixtures.RunningService(
+            upgrade_levels__placement=pin, **options))
+        return self.running
+
+    def client(self, pin="auto", **how):
+        conf = configuration.new_config(
+            config_files=[], transport_url=self.running.conf.transport_url,
+            placement_client__deadline=20.0)
+        client = api.PlacementAPI(conf=conf, topic=self.running.topic, pin=pin, **how)
+        self.addCleanup(client.close)
+        return client
+
+    def provider(self, client):
+        uuid = client.create_provider(None, f"provider {base.new_uuid()}").uuid
+        client.set_inventory(None, uuid, [base.inventory("VCPU", 8)])
+        return uuid
+
+
+class OldClientTest(MixedTest):
+
+    def test_it_is_answered_at_its_versions(self):
+        self.serve()
+        old, new = self.client("newton"), self.client()
+        uuid = self.provider(old)
+        wanted = base.claim({uuid: {"VCPU": 1}})
+        done = old.claim_allocations(None, wanted)
+        self.assertEqual({uuid: 2}, done.generations)
+        self.assertFalse(done.obj_attr_is_set("consumer_generation"))
+        held = old.get_allocations(None, wanted.consumer_uuid)
+        self.assertFalse(held.obj_attr_is_set("consumer"))
+        self.assertEqual({uuid: {"VCPU": 1}}, held.by_provider())
+        self.assertEqual(1, new.get_allocations(None, wanted.consumer_uuid).consumer.generation)
+
+    def test_what_it_does_not_know_it_can_not_say(self):
+        self.serve()
+        old, uuid = self.client("newton"), base.new_uuid()
+        for call in (
+                lambda: old.claim_batch(None, []),
+                lambda: old.resource_class_create(None, "CUSTOM_GOLD"),
+                lambda: old.release_allocations(None, uuid, consumer_generation=1),
+                lambda: old.claim_allocations(None, base.claim(
+                    {uuid: {"VCPU": 1}}, consumer_generation=1)),
+                lambda: old.claim_allocations(None, base.claim(
+                    {uuid: {"VCPU": 1}}, consumer_generation=1), cast=True),
+                lambda: old.get_by_request(None, ResourceRequest(
+                    resources={"VCPU": 1}, limit=1))):
+            error = self.assertRaises(exception.ServiceTooOld, call)
+            self.assertIn("newton", error.text)
+
+    def test_an_operator_is_told_who_still_calls(self):
+        running = self.serve(conductor__report_interval=1)
+        self.client("newton").create_provider(None, "provider")
+        deadline = time.monotonic() + 10
+        while True:
+            (row,) = running.api.get_versions(None).objects
+            if row.oldest_caller == "newton" or time.monotonic() > deadline:
+                break
+            time.sleep(0.1)
+        self.assertEqual(("newton", "auto"), (row.oldest_caller, row.pin))
+
+    def test_the_versions_of_single_objects(self):
+        self.serve()
+        client = self.client(object_versions={"ClaimResult": "1.0", "Claim": "1.0"})
+        done = client.claim_allocations(None, base.claim({self.provider(client): {"VCPU": 1}}))
+        self.assertFalse(done.obj_attr_is_set("consumer_generation"))
+
+    def test_manifests_that_are_none(self):
+        self.serve()
+        for manifest in ("nonsense", 5, [5], {"Claim": "x"}, {"Claim": 1}, "1" * 99,
+                         {str(number): "1.0" for number in range(300)}):
+            client = self.client()
+            client._manifest = manifest
+            self.assertRaises(exception.InvalidInput, client.list_providers, None)
+
+
+class OldConductorTest(MixedTest):
+
+    def test_a_client_keeps_to_it_by_itself(self):
+        self.serve("newton")
+        client = self.client()
+        uuid = self.provider(client)
+        done = client.claim_allocations(None, base.claim({uuid: {"VCPU": 1}}))
+        self.assertEqual({uuid: 2}, done.generations)
+        self.assertIs(manifests.RELEASES[0], client._pin.last)
+        error = self.assertRaises(exception.ServiceTooOld, client.claim_batch, None, [])
+        self.assertIn("1.2", error.text)
+
+    def test_it_takes_nothing_newer(self):
+        self.serve("newton")
+        client = self.client("2026.2")
+        self.assertRaises(exception.UnsupportedCall, client.claim_batch, None, [])
+        self.assertRaises(
+            (exception.IncompatibleObjectVersion, exception.UnsupportedCall),
+            client.claim_allocations, None, base.claim({base.new_uuid(): {"VCPU": 1}}))
+        # Also where a message says that it is as old.
+        context = RequestContext(deadline=time.time() + 20)
+        context.release = manifests.RELEASES[0]
+        self.assertRaises(
+            exception.UnsupportedCall, client._caller.call, context, "claim_batch", {}, 20)
+        self.assertRaises(
+            exception.IncompatibleObjectVersion, client._caller.call, context,
+            "claim_allocations", {"claim": base.claim({base.new_uuid(): {"VCPU": 1}}),
+                                  "request_id": "one"}, 20)
+
+    def test_a_client_of_this_release_notices_that_it_was_replaced(self):
+        """It believed that everybody is new; it is not understood, looks again, and goes on."""
+        running = self.serve("ocata")
+        client = self.client()
+        uuid = self.provider(client)
+        client._pin.last, client._pin._until = manifests.CURRENT, time.monotonic() + 1000
+        done = client.claim_allocations(
+            None, base.claim({uuid: {"VCPU": 1}}, consumer_generation=0))
+        self.assertEqual(1, done.consumer_generation)
+        self.assertIs(manifests.RELEASES[1], client._pin.last)
+        self.assertEqual("ocata", running.conductor.manager.release.name)
+
+    def test_it_says_what_it_is(self):
+        running = self.serve("ocata")
+        (row,) = self.client().get_versions(None).objects
+        self.assertEqual("1.1", row.rpc_version)
+        self.assertFalse(row.obj_attr_is_set("pin"))
+        self.assertEqual("1.1", running.api.ping(None)["rpc_version"])
+
+    def test_a_cast_while_nobody_answers_is_said_in_the_oldest_words_that_it_has(self):
+        self.serve()
+        client = self.client()
+        client._services = client._pin._ask = self._away
+        plain = base.claim({base.new_uuid(): {"VCPU": 1}})
+        guarded = base.claim({base.new_uuid(): {"VCPU": 1}}, consumer_generation=0)
+        for wanted, release in ((plain, "newton"), (guarded, "ocata")):
+            self.assertEqual(release, client._release_of_cast(
+                "claim_allocations", {"claim": wanted}, 1).name)
+
+    @staticmethod
+    def _away(_seconds):
+        raise exception.ServiceUnavailable(reason="nobody listens")
+
+
+class NeighboursTest(base.TestCase):
+    """Whom a conductor does not start beside."""
+
+    def setUp(self):
+        super().setUp()
+        self.store = self.useFixture(placement_fixtures.Store(
+            transport_url=f"inprocess://{base.new_uuid()}/"))
+
+    def beside(self, version, rpc_version, host="old.example.org"):
+        identity = {"binary": "placement-rpc-conductor", "host": host, "worker": 0}
+        self.store.database.write(lambda tx: services.beat(
+            tx, identity, {"version": version, "rpc_version": rpc_version}, True))
+
+    def start(self):
+        conductor = service.Conductor(self.store.conf)
+        self.addCleanup(conductor.stop)
+        conductor.start()
+
+    def test_one_that_is_older_than_every_release(self):
+        self.beside("0.0.9", "0.9")
+        self.beside("0.0.8", "0.8", "older.example.org")
+        error = self.assertRaises(exception.ServiceTooOld, self.start)
+        for word in ("old.example.org", "older.example.org", "0.0.9", "0.8"):
+            self.assertIn(word, error.text)
+
+    def test_the_release_before(self):
+        self.beside("0.1.0", "1.0")
+        self.start()
+
+    def test_the_release_before_once_the_schema_was_contracted(self):
+        migration.contract(self.store.database)
+        self.beside("0.1.0", "1.0")
+        self.assertRaises(exception.ServiceTooOld, self.start)
+
+    def test_writing_what_is_gone(self):
+        migration.contract(self.store.database)
+        self.store.conf.set_override("inventory_migration", "never", group="compute_nodes")
+        self.assertRaises(exception.InvalidInput, self.start)
