@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job on real input: ``make demo``, or ``make demo BUS=rabbit``.
 
-120 compute nodes, as nova itself serialised them, become providers; the NFS share of the
-specification's first scenario joins them; a few thousand consumers are placed by several
-clients at once; and in the end the books are compared with what was handed out.
+120 compute nodes, as nova itself serialised them, enter as rows of nova's table and are migrated
+into inventories; the NFS share of the specification's first scenario joins them; a few thousand
+consumers are placed by several clients at once; and in the end the books are compared with what
+was handed out.
 """
 
 import argparse
 import collections
 import contextlib
 import datetime
-import json
 import os
 import pathlib
 import random
@@ -30,6 +30,7 @@ import rich.table
 # First of the project: it chooses the threading backend for the libraries.
 from placement_rpc.cmd import output, state_file, usage_report  # isort: skip
 import demo_events
+import demo_nodes
 
 from placement_rpc import conf as configuration
 from placement_rpc import exception, service
@@ -39,10 +40,7 @@ from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ResourceRequest
 
-NODES = pathlib.Path(__file__).with_name("nova_compute_nodes.jsonl")
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
-# What nova takes where a node has no ratio of its own, or 0.0.
-DEFAULT_RATIOS = {"VCPU": 16.0, "MEMORY_MB": 1.5, "DISK_GB": 1.0}
 # vCPUs, MB of memory, GB of disk
 FLAVORS = ((1, 2048, 50), (2, 4096, 60), (4, 8192, 80), (8, 16384, 160), (16, 65536, 320))
 
@@ -63,16 +61,13 @@ class Fleet:
         self.sharing = set()
 
     def register(self):
-        """Register every node, and the NFS share that the nodes of row 1 use."""
-        nodes = [json.loads(line)["nova_object.data"] for line in NODES.open()]
-        for node in _progress(nodes, "Registering compute nodes"):
-            provider = self.api.create_provider(
-                None, node["hypervisor_hostname"], node.get("uuid"))
-            self.api.set_inventory(None, provider.uuid, list(_inventories(node)))
-            self.names[provider.uuid] = provider.name
-            if ".row1." in provider.name:
-                self.api.set_aggregates(None, provider.uuid, [self.aggregate])
-                self.sharing.add(provider.uuid)
+        """Take the nodes as they are by now, and the NFS share that those of row 1 use."""
+        found = {each.name: each.uuid for each in self.api.list_providers(None).objects}
+        for name in demo_nodes.names():
+            self.names[found[name]] = name
+            if ".row1." in name:
+                self.api.set_aggregates(None, found[name], [self.aggregate])
+                self.sharing.add(found[name])
         pool = self.api.create_provider(None, "/mnt/nfs/row1racks0610/")
         self.api.set_aggregates(None, pool.uuid, [self.aggregate])
         self.api.set_inventory(None, pool.uuid, [Inventory(
@@ -80,19 +75,6 @@ class Fleet:
             step_size=10, allocation_ratio=1.0)])
         self.pool = pool.uuid
         self.names[pool.uuid] = pool.name
-
-
-def _inventories(node):
-    """The inventories of a node, as nova wrote it down."""
-    totals = dict(zip(CLASSES, (node["vcpus"], node["memory_mb"], node["local_gb"]),
-                      strict=True))
-    ratios = dict(zip(CLASSES, (
-        node.get("cpu_allocation_ratio"), node.get("ram_allocation_ratio"),
-        node.get("disk_allocation_ratio")), strict=True))
-    for name, total in totals.items():
-        if total:
-            yield Inventory(resource_class=name, total=total, max_unit=total,
-                            allocation_ratio=ratios[name] or DEFAULT_RATIOS[name])
 
 
 class Scheduler(threading.Thread):
@@ -222,6 +204,8 @@ def summarise(fleet):
     totals, shares, actual = {}, [], {}
     for provider in fleet.names:
         for usage in fleet.api.get_usages(None, provider).objects:
+            if usage.resource_class not in CLASSES:
+                continue
             part, whole = totals.get(usage.resource_class, (0, 0))
             totals[usage.resource_class] = part + usage.used, whole + usage.capacity
             shares.append((usage.used / usage.capacity, provider, usage))
@@ -258,14 +242,15 @@ def _handed_out(schedulers):
 def running_service(options, directory):
     """A service to work with.
 
-    :returns: a configuration by which its bus is reached, and a callable of a request's id that
-        gives events from the first on, up to that request's
+    :returns: a configuration by which its bus is reached; the address of its store, None for a
+        service elsewhere; and a callable of a request's id that gives events from the first on,
+        up to that request's
     """
     if options.transport_url:
-        yield _on_rabbit(options.transport_url)
+        yield _on_rabbit(options.transport_url, None)
     elif options.bus == "rabbit":
-        with _own_process(directory) as url:
-            yield _on_rabbit(url)
+        with _own_process(directory) as running:
+            yield _on_rabbit(running["transport_url"], running["database"])
     else:
         conf = configuration.new_config(
             config_files=[], transport_url="inprocess://demo/",
@@ -275,21 +260,21 @@ def running_service(options, directory):
         conductor.start()
         try:
             # There is no stream inside a process: the outbox is read.
-            yield conf, lambda mark: demo_events.up_to(mark, lambda position: usage_report.stored(
-                conductor.database, position))
+            yield conf, conf.database.connection, lambda mark: demo_events.up_to(
+                mark, lambda position: usage_report.stored(conductor.database, position))
         finally:
             conductor.stop()
 
 
-def _on_rabbit(url):
+def _on_rabbit(url, database):
     conf = configuration.new_config(config_files=[], transport_url=url)
-    return conf, lambda mark: demo_events.up_to(mark, lambda position: StreamReader(
+    return conf, database, lambda mark: demo_events.up_to(mark, lambda position: StreamReader(
         url, conf.notifications.stream, position + 1).events(idle=5))
 
 
 @contextlib.contextmanager
 def _own_process(directory):
-    """``placement-rpc standalone`` on a private RabbitMQ; gives the bus's address."""
+    """``placement-rpc standalone`` on a private RabbitMQ; gives what it says of itself."""
     with console.status("Starting the service and a private RabbitMQ"):
         process = subprocess.Popen(
             [sys.executable, "-m", "placement_rpc.cmd.main", "--state-dir", directory,
@@ -303,13 +288,13 @@ def _own_process(directory):
             process.terminate()
             raise
     try:
-        yield running["transport_url"]
+        yield running
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
 
 
-def demonstrate(options, conf, events):
+def demonstrate(options, conf, operator, events):
     """The story from the first node to the balance; returns the exit code."""
     since = datetime.datetime.now(datetime.UTC)
     bus = "inside this process" if conf.transport_url.startswith("inprocess") else "RabbitMQ"
@@ -317,10 +302,13 @@ def demonstrate(options, conf, events):
                   f"{options.clients} clients work at once")
     with PlacementAPI(conf=conf) as api:
         fleet = Fleet(api)
-        began = time.monotonic()
+        if operator is None:
+            demo_nodes.sync(console, api)
+        else:
+            operator.migrate()
         fleet.register()
-        console.print(f"Registered {len(fleet.names) - 1} compute nodes and an NFS share that "
-                      f"{len(fleet.sharing)} of them use, in {time.monotonic() - began:.1f} s")
+        console.print(f"\nThere are {len(fleet.names) - 1} compute nodes, and an NFS share that "
+                      f"{len(fleet.sharing)} of them use")
         schedulers, seconds = place(fleet, options.consumers, options.clients)
         placed = sum(len(each.held) for each in schedulers)
         console.print(
@@ -360,8 +348,11 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         try:
-            with running_service(options, os.path.join(directory, "")) as (conf, events):
-                return demonstrate(options, conf, events)
+            with running_service(options, os.path.join(directory, "")) as found:
+                conf, database, events = found
+                operator = database and demo_nodes.Operator(
+                    console, database, pathlib.Path(directory))
+                return demonstrate(options, conf, operator, events)
         except exception.PlacementException as error:
             print(f"demo: {error}", file=sys.stderr)
             return 1

@@ -26,8 +26,10 @@ import rich.table
 from placement_rpc.db.queries import candidates, events
 from placement_rpc.notifications import listener
 from placement_rpc.objects import class_names
+from placement_rpc.objects.node_migration import Settings
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers
+from placement_rpc.upgrade import online
 from tests.benchmarks import fleet
 from tests.integration import processes
 
@@ -250,6 +252,28 @@ def bench_relay(bench):
         time.monotonic() - began), "events/s", f"{number} that waited")
 
 
+def bench_nodes(bench):
+    """Compute nodes: migrated in batches, and synchronised by their trackers."""
+    size = 2000 * bench.seconds
+    bench._say(f"Migrating {size} compute nodes ...")
+    with placement_fixtures.Store(bench.postgresql.create_database()) as store:
+        fleet.bring_in(store.database, size)
+        began = time.monotonic()
+        done = online.compute_node_inventories(
+            store.database, Settings(store.conf.compute_nodes, migrates=True))
+        took = time.monotonic() - began
+    bench.keep("compute nodes migrated", done.done / took, "rows/s",
+               f"{done.done} of {size} in {took:.1f} s, {online.BATCH} in a transaction")
+    bench._say("Unchanged cycles of resource trackers ...")
+    bench.measure("sync", 2)
+    rounds = [bench.measure("sync") for _ in range(bench.rounds)]
+    bench.keep("sync_compute_node, unchanged, 16 trackers", _median(rounds), "calls/s",
+               _spread(rounds))
+    for share in (0.5, 0.99):
+        bench.keep(f"sync_compute_node, unchanged, p{share * 100:.0f}", _percentile(
+            sorted(took for each in rounds for took in each["took"]), share), "ms")
+
+
 def bench_find(bench, size):
     """get_by_request with a limit of 100, and what of it is SQL."""
     bench._say(f"Finding among {size} providers ...")
@@ -288,18 +312,20 @@ def report(bench, directory):
 def main():
     parser = argparse.ArgumentParser(description="Measure the service beside a bare echo.")
     parser.add_argument("--quick", action="store_true", help="about a minute")
-    parser.add_argument("--only", choices=("claims", "find"), help="a part of it")
+    parser.add_argument("--only", choices=("claims", "nodes", "find"), help="a part of it")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("bench-results"))
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         bench = Bench(stack, options.quick)
         bench.connect(fleet.grow(bench.store.database, 1000))
-        if options.only != "find":
+        if options.only in (None, "claims"):
             bench_claims(bench)
             bench_casts(bench)
             bench_events(bench)
             bench_relay(bench)
-        if options.only != "claims":
+        if options.only in (None, "nodes"):
+            bench_nodes(bench)
+        if options.only in (None, "find"):
             for size in (1000, 10_000):
                 bench_find(bench, size)
         report(bench, options.output)

@@ -16,9 +16,10 @@ from placement_rpc import api, bus
 from placement_rpc import conf as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.objects import base as objects_base
+from placement_rpc.objects.compute_node import ComputeNode
 from placement_rpc.objects.request import ResourceRequest
 from tests import base
-from tests.benchmarks import bare_conductor
+from tests.benchmarks import bare_conductor, fleet
 
 
 class Client:
@@ -37,6 +38,7 @@ class Client:
         self.bare = oslo_messaging.get_rpc_client(transport, oslo_messaging.Target(
             exchange=bus.EXCHANGE, topic="echo", version="1.0")).prepare(timeout=30)
         self.serializer = objects_base.Serializer()
+        self.nodes, self.pattern = {}, fleet.node_columns(0)
 
     def _claim(self):
         return base.claim({random.choice(self.providers): {
@@ -64,6 +66,17 @@ class Client:
     def claim_batch(self):
         results = self.api.claim_batch(None, [self._claim() for _ in range(100)])
         return sum(not isinstance(each, Exception) for each in results)
+
+    def sync(self):
+        """A cycle of a resource tracker in which nothing changed; each thread has a node."""
+        number = threading.get_ident()
+        node = self.nodes.get(number)
+        if node is None:
+            uuid = base.new_uuid()
+            node = self.nodes[number] = ComputeNode.of_row({
+                **self.pattern, "uuid": uuid, "hypervisor_hostname": f"tracker {uuid}"})
+        self.api.sync_compute_node(None, node, {}, time.time())
+        return 1
 
     def ping(self):
         self.api.ping(None)

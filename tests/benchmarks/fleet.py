@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fills a store with providers, straight into its tables."""
+"""Fills a store with providers, straight into its tables, and with compute nodes."""
 
 import sqlalchemy as sa
 
 from placement_rpc.db import models
 from placement_rpc.db.queries import bulk
-from placement_rpc.objects import class_names
+from placement_rpc.objects import class_names, node_import
+from placement_rpc.objects import node_columns as columns
+from placement_rpc.objects.compute_node import ComputeNode
 from tests import base
+from tests.compute_nodes import nodes
 
 _AMOUNTS = {"VCPU": 100_000, "MEMORY_MB": 100_000_000, "DISK_GB": 1_000_000}
 
@@ -34,3 +37,20 @@ def grow(database, size):
         with database.engine.connect() as connection:
             connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("ANALYZE")
     return [*known, *(row["uuid"] for row in rows)]
+
+
+def node_columns(number):
+    """One of nova's real nodes as a row; :param number: int, which"""
+    sent = nodes()
+    found = columns.columns_of(ComputeNode.read(sent[number % len(sent)]))
+    return {name: value for name, value in found.items() if name != "uuid"}
+
+
+def bring_in(database, size):
+    """So many compute nodes in their columns, each one of nova's under another name."""
+    patterns = [node_columns(number) for number in range(120)]
+    for start in range(0, size, 500):
+        node_import.bring_in(database, [(f"{number}", {
+            **patterns[number % 120], "uuid": base.new_uuid(), "host": f"host {number}",
+            "hypervisor_hostname": f"cmp{number}.example.org"})
+            for number in range(start, min(size, start + 500))], set())
