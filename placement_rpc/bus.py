@@ -14,7 +14,7 @@ from oslo_messaging.rpc import dispatcher as rpc_dispatcher
 from oslo_messaging.rpc import server as rpc_server
 
 from placement_rpc import exception, objects
-from placement_rpc.context import RequestContext
+from placement_rpc.context import RequestContext, versions_of
 from placement_rpc.objects import base
 from placement_rpc.upgrade import contract, manifests
 
@@ -105,9 +105,11 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
                 raise exception.UnsupportedCall(reason="The message is not a mapping")
             self._check_version(message.get("version", "1.0"), message.get("namespace"))
             self._check_method(message.get("method"))
-            if incoming.client_timeout:
+            if incoming.client_timeout and isinstance(incoming.ctxt, dict):
+                incoming.ctxt.setdefault("manifest", message.get("version", "1.0"))
                 return super().dispatch(incoming)
-            return self.invoke(message["method"], incoming.ctxt, message.get("args", {}))
+            return self.invoke(message["method"], incoming.ctxt, message.get("args", {}),
+                               message.get("version", "1.0"))
         except exception.PlacementException as error:
             raise _Expected(error) from None
 
@@ -137,13 +139,17 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
         self._check_version(version, None)
         self._check_method(method)
         try:
-            return self._arguments(method, ctxt, args)
+            return self._arguments(method, ctxt, args, version)
         except RecursionError:
             raise exception.InvalidInput(
                 what="args", reason="they are nested too deeply") from None
 
-    def _arguments(self, method, ctxt, args):
+    def _arguments(self, method, ctxt, args, version=None):
         context = self.serializer.deserialize_context(ctxt)
+        if context.manifest is None and version is not None:
+            # Whoever does not say what it reads reads what it speaks.
+            context.manifest = str(version)
+            context.receiver = versions_of(context.manifest)
         if not isinstance(args, dict):
             raise exception.InvalidInput(what="args", reason="they are not a mapping")
         if self._callers is not None:
@@ -156,18 +162,19 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
         _check_arguments(getattr(self._endpoint, method).__func__, method, arguments)
         return context, arguments
 
-    def invoke(self, method, ctxt, args):
+    def invoke(self, method, ctxt, args, version=None):
         """Run one call.
 
         :param method: str, name of an exposed method
         :param ctxt: dict, the context as it travels
+        :param version: str, of the contract, that the call was made in; None for this release's
         :param args: dict of argument name to value, as they travel
         :returns: the result, as it travels
         :raises PlacementException: and nothing else
         """
         try:
             self._check_method(method)
-            context, arguments = self._arguments(method, ctxt, args)
+            context, arguments = self._arguments(method, ctxt, args, version)
             result = getattr(self._endpoint, method)(context, **arguments)
             return self.serializer.serialize_entity(context, result)
         except exception.PlacementException:

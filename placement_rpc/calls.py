@@ -35,26 +35,36 @@ class Calls:
         self._deadline = options.deadline
         self._attempt_timeout = options.attempt_timeout
         self._transport = None
+        self._given_pin, self._object_versions = pin, object_versions
         chosen = pins.fixed(pin or self.conf.upgrade_levels.placement)
-        self._manifest = object_versions or (chosen.contract if chosen else None)
         if transport == "local":
             if manager is None:
                 raise ValueError("the local transport needs a manager")
             self._caller = callers.LocalCaller(manager)
             self._caster = casts.CallingCaster(self._caller)
-            self._pin = pins.FixedPin(chosen or manifests.CURRENT)
         elif transport == "rpc":
             self._transport = bus.get_transport(self.conf, transport_url)
             self._caller = callers.RemoteCaller(
                 self._transport, options.max_concurrent_calls, topic)
-            self._manifest = self._manifest or contract.RPC_VERSION
-            self._pin = pins.FixedPin(chosen) if chosen else pins.AutoPin(
-                self._services, self.conf.upgrade_levels.auto_interval)
             broker = rabbit.Broker.of(self.conf, transport_url)
             self._caster = casts.CallingCaster(self._caller) if broker is None else (
                 casts.QueueCaster(self.conf, broker, topic))
         else:
             raise ValueError(f"transport is 'rpc' or 'local', not {transport!r}")
+        self._choose(chosen)
+
+    def _choose(self, chosen):
+        """Keep to a release, or to what is found out.
+
+        :param chosen: :class:`placement_rpc.upgrade.manifests.Release`; None for ``auto``
+        """
+        remote = self._transport is not None
+        self._manifest = self._object_versions or (chosen.contract if chosen else (
+            contract.RPC_VERSION if remote else None))
+        if chosen is None and remote:
+            self._pin = pins.AutoPin(self._services, self.conf.upgrade_levels.auto_interval)
+        else:
+            self._pin = pins.FixedPin(chosen or manifests.CURRENT)
 
     def close(self):
         """Give back connections and threads."""
@@ -69,8 +79,13 @@ class Calls:
                 return
 
     def reload(self):
-        """Look anew for the oldest release that answers; a program does so on SIGHUP."""
-        self._pin.forget()
+        """Read the pin anew, and look anew for the oldest release that answers.
+
+        For a program to call on SIGHUP. A pin that was given to this object stays.
+        """
+        self.conf.reload_config_files()
+        chosen = pins.fixed(self._given_pin or self.conf.upgrade_levels.placement)
+        self._choose(chosen)
 
     def _services(self, seconds):
         """Who answers; asked in words that every release knows."""
@@ -104,8 +119,9 @@ class Calls:
         arguments["request_id"] = request_id
 
         def send(left):
-            self._say(context, method, arguments, self._release_of_cast(method, arguments, left))
-            self._caster.cast(context, method, arguments, left)
+            ends = time.monotonic() + left
+            self._said(context, method, arguments, self._release_of_cast(
+                method, arguments, left), ends, self._caster.cast)
 
         self._attempt(send, method, self._seconds(timeout), request_id)
         return request_id
@@ -117,7 +133,7 @@ class Calls:
         except exception.PlacementException as error:
             if not error.retryable:
                 raise
-        return self._pin.last or next(
+        return next(
             each for each in manifests.RELEASES if not contract.missing(method, arguments, each))
 
     def _call(self, context, method, timeout, **arguments):
@@ -137,17 +153,23 @@ class Calls:
             release = manifests.RELEASES[0]
         else:
             release = self._pin.release(left)
+        return self._said(context, method, arguments, release, ends, self._caller.call)
+
+    def _said(self, context, method, arguments, release, ends, make):
+        """Make it in a release; where it is not understood, in the one that is found out anew.
+
+        :param make: callable of context, method, arguments and the seconds that are left
+        """
         self._say(context, method, arguments, release)
         try:
-            return self._caller.call(context, method, arguments, ends - time.monotonic())
+            return make(context, method, arguments, max(0.0, ends - time.monotonic()))
         except (exception.UnsupportedCall, exception.IncompatibleObjectVersion):
             self._pin.forget()
             lower = self._pin.release(max(0.0, ends - time.monotonic()))
             if lower.number >= release.number:
                 raise
         self._say(context, method, arguments, lower)
-        return self._caller.call(
-            context, method, arguments, max(0.0, ends - time.monotonic()))
+        return make(context, method, arguments, max(0.0, ends - time.monotonic()))
 
     @staticmethod
     def _say(context, method, arguments, release):
@@ -174,10 +196,11 @@ class Calls:
         while (left := ends - time.monotonic()) > 0:
             try:
                 return attempt(min(self._attempt_timeout, left))
-            except exception.RequestExpired:
+            except (exception.RequestExpired, exception.ServiceTooOld,
+                    exception.UnsupportedCall, exception.IncompatibleObjectVersion):
                 if last is None:
                     raise
-                # An earlier attempt may have been in time.
+                # An earlier attempt may have been in time, or with somebody who understood.
                 break
             except exception.PlacementException as error:
                 if not error.retryable:

@@ -44,7 +44,9 @@ class CommandConsumer:
         self._manager = manager
         self._topic = topic
         self._queue = command_queue.name(topic)
-        self._dispatcher = bus.Dispatcher(manager, manager.release)
+        # Whatever it is pinned to: a command that was kept must not be lost for having been made
+        # in a release that this program knows.
+        self._dispatcher = bus.Dispatcher(manager, callers=manager.callers)
         self._ended = threading.Event()
         self._pause = _FIRST_PAUSE
         self._thread = threading.Thread(target=self._run, name="commands", daemon=True)

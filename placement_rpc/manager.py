@@ -49,8 +49,10 @@ from placement_rpc.objects.compute_node import ComputeNode
 from placement_rpc.objects.group_commit import GroupCommit
 from placement_rpc.objects.node_changes import Said
 from placement_rpc.objects.node_inventory import in_use
+from placement_rpc.objects.nova.base import NovaObject
 from placement_rpc.objects.outcome import Request
 from placement_rpc.upgrade import contract, manifests, pins
+from placement_rpc.upgrade.callers import Callers
 from placement_rpc.upgrade.gate import InventoryGate
 
 RPC_VERSION = contract.RPC_VERSION
@@ -124,8 +126,12 @@ class Manager:
         # An operator may let it be as an older release.
         self.release = pins.fixed(conf.upgrade_levels.placement) or manifests.CURRENT
         self.target = oslo_messaging.Target(version=self.release.contract)
+        if self.release is not manifests.CURRENT:
+            # What it stores is read by processes of that release.
+            database.versions = self.release.versions
         self.group_commit = GroupCommit(database, conf.claims.max_settled_together)
         self.gate = InventoryGate(conf, database)
+        self.callers = Callers()
 
     # -- providers ----------------------------------------------------------------------
 
@@ -329,8 +335,10 @@ class Manager:
     def sync_compute_node(self, context, node, allocations, snapshot_at, request_id,
                           shares_disk=None, devices_in_use=None, heal=False):
         _having(_an(ComputeNode, "node", node), "host", "hypervisor_hostname")
-        said = Said(_truth("shares_disk", shares_disk), in_use(devices_in_use))
         allocations = node_sync.allocations_of(allocations)
+        said = Said(_truth("shares_disk", shares_disk),
+                    in_use(devices_in_use) if devices_in_use is not None else
+                    node_sync.devices_of(allocations))
         asked = Request.of(request_id, "sync_compute_node", {
             "node": node, "allocations": allocations, "at": snapshot_at, "said": [
                 said.shares_disk, said.devices_in_use], "heal": _truth("heal", heal)})
@@ -347,6 +355,7 @@ class Manager:
 
     @exposed
     def object_action(self, context, objinst, objmethod, args, kwargs, request_id=None):
+        _an(NovaObject, "objinst", objinst)
         context.nodes = self.gate.settings
         if request_id is None:
             # nova's own callers make none.

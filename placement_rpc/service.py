@@ -22,7 +22,6 @@ from placement_rpc.notifications.publishers import get_publisher
 from placement_rpc.notifications.relay import Relay
 from placement_rpc.objects import class_names, snapshot
 from placement_rpc.upgrade import neighbours
-from placement_rpc.upgrade.callers import Callers
 
 LOG = logging.getLogger(__name__)
 
@@ -49,7 +48,6 @@ class Conductor:
         self._ended = threading.Event()
         self._housekeeping = threading.Thread(
             target=self._keep_house, name="housekeeping", daemon=True)
-        self._callers = Callers()
         self.database = self.manager = None
         self._transport = self._server = self.relay = self._commands = None
 
@@ -66,7 +64,7 @@ class Conductor:
         self._server = bus.get_server(
             self.conf, self._transport, self.manager,
             f"{self.host}.{self._identity['binary']}.{self._identity['worker']}", self._topic,
-            self.manager.release, self._callers)
+            self.manager.release, self.manager.callers)
         self.relay = Relay(
             self.conf, self.database,
             get_publisher(self.conf, self._transport, bus.EXCHANGE), self._holder)
@@ -104,7 +102,8 @@ class Conductor:
         versions = {
             "version": placement_rpc.__version__,
             "rpc_version": self.manager.release.contract,
-            "pin": self.conf.upgrade_levels.placement, "oldest_caller": self._callers.oldest()}
+            "pin": self.conf.upgrade_levels.placement,
+            "oldest_caller": self.manager.callers.oldest()}
         self.database.write(
             lambda tx: services.beat(tx, self._identity, versions, started), "heartbeat")
 

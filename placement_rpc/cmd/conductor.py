@@ -10,6 +10,7 @@ from placement_rpc import conf as configuration
 from placement_rpc.cmd import mistakes
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
+from placement_rpc.upgrade import neighbours, pins
 
 
 @mistakes.told(service.BINARY)
@@ -19,8 +20,13 @@ def main(args=None):
     log.setup(conf, configuration.PROJECT)
     # Once here, so that a mistake is one clear line and not one per worker.
     database = db.Database(conf)
-    migration.check(database)
-    database.close()
+    try:
+        migration.check(database)
+        neighbours.check(conf, database)
+    finally:
+        database.close()
+    for option in (conf.upgrade_levels.placement, conf.notifications.payload_pin):
+        pins.fixed(option or pins.AUTO)
     bus.check_transport(conf)
     service.run_conductor(conf)
     return 0

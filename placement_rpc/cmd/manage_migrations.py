@@ -3,6 +3,7 @@
 
 import sys
 
+from placement_rpc import exception
 from placement_rpc.cmd import output
 from placement_rpc.db import migration
 from placement_rpc.upgrade import gate, obstacles, online
@@ -22,17 +23,18 @@ def add_commands(commands):
         "online_data_migrations", help="migrate data while the service runs",
         description="Migrate data while the service runs, in batches. Exits 0 when nothing is "
                     "left to be done; 1 when --max-count was given and some was done, and there "
-                    "may be more; 2 when some could not be done and nothing else was; 127 for "
-                    "an invalid number.")
+                    "may be more; 2 when some could not be done, or none can be while the gate "
+                    "is closed; 127 for an invalid number.")
     command.add_argument("--max-count", metavar="N",
-                         help="how many rows to find at the most (default: all)")
+                         help="how many rows to migrate at the most (default: all)")
     command.add_argument("--format", choices=("auto", "table", "json"), default="table",
                          help="auto: a table on a terminal, JSON elsewhere (default: table)")
     command.set_defaults(run=_online)
 
 
 def _contract(database, _options, conf):
-    found = obstacles.to_contraction(database, conf.conductor.service_down_time)
+    migration.check(database)
+    found = obstacles.to_contraction(database, conf)
     for each in found:
         print(f"placement-rpc-manage: {each}", file=sys.stderr)
     if found:
@@ -48,9 +50,14 @@ def _online(database, options, conf):
     if limit == 0:
         print("placement-rpc-manage: --max-count must be a number above 0", file=sys.stderr)
         return 127
+    try:
+        migration.check(database)
+    except exception.SchemaOutdated as error:
+        print(f"placement-rpc-manage: {error}", file=sys.stderr)
+        return 2
     inventory_gate = gate.InventoryGate(conf, database)
     settings = inventory_gate.settings
-    rows, refused, done = [], 0, 0
+    rows, refused, waiting, done = [], 0, 0, 0
     for name, migrate in online.MIGRATIONS.items():
         with output.counter(name) as advance:
             before = 0
@@ -64,14 +71,15 @@ def _online(database, options, conf):
         for label, error in progress.refused:
             print(f"{label}: {error}", file=sys.stderr)
         rows.append({"migration": name, "found": progress.found, "done": progress.done})
-        refused += progress.found - progress.done
+        refused += len(progress.refused)
+        waiting += 0 if settings.migrates else progress.found
         done += progress.done
     output.show(rows, ["migration", "found", "done"], options.format)
-    if not settings.migrates and refused:
+    if waiting:
         _say_closed(inventory_gate, conf)
     if limit is not None and done:
         return 1
-    return 2 if refused else 0
+    return 2 if refused or waiting else 0
 
 
 def _number(text):

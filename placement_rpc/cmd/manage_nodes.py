@@ -38,6 +38,7 @@ def add_commands(groups):
 
 
 def _import(database, options, conf):
+    migration.check(database)
     done, seen = node_import.Imported(), set()
     at_once = conf.compute_nodes if migration.is_contracted(database) else None
     with _given(options) as given, output.counter("Importing compute nodes") as advance:

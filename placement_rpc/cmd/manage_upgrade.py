@@ -6,6 +6,7 @@ import json
 import sys
 
 from placement_rpc.cmd import output
+from placement_rpc.db import migration
 from placement_rpc.upgrade import manifests, status
 
 _SERVICE = ["binary", "host", "worker", "version", "rpc_version", "release", "pin",
@@ -30,6 +31,7 @@ def add_commands(groups):
 
 
 def _status(database, options, conf):
+    migration.check(database)
     found = status.status(database, conf)
     if options.format == "json" or (options.format == "auto" and not sys.stdout.isatty()):
         json.dump({"release": manifests.CURRENT.name, **dataclasses.asdict(found)}, sys.stdout,

@@ -91,8 +91,7 @@ class Checks(upgradecheck.UpgradeCommands):
     def _contraction(self):
         if not self._ready() or migration.is_contracted(self._database):
             return upgradecheck.Result(upgradecheck.Code.SUCCESS)
-        found = obstacles.to_contraction(
-            self._database, self._conf.conductor.service_down_time)
+        found = obstacles.to_contraction(self._database, self._conf)
         return upgradecheck.Result(
             upgradecheck.Code.SUCCESS,
             "not possible yet: " + "; ".join(found) if found else

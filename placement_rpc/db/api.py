@@ -24,6 +24,8 @@ LOG = logging.getLogger(__name__)
 
 # Set in a connection's info by the query that writes events.
 EVENTS_WRITTEN = "placement_events_written"
+# In a connection's info: the versions at which objects are stored.
+VERSIONS = "placement_versions"
 
 _SQLITE_BUSY_TIMEOUT_MS = 30_000
 
@@ -48,6 +50,8 @@ class Database:
     def __init__(self, conf):
         options = conf.database
         self.max_attempts = conf.claims.max_attempts
+        #: dict of object name to the version at which objects are stored; None for this release's
+        self.versions = None
         self._after_commit = []
         self._sqlite = _is_sqlite(options.connection)
         # SQLite's connections are files; oslo.db keeps no pool of them.
@@ -142,6 +146,7 @@ class Database:
             try:
                 with self.writer() as connection:
                     connection.info.pop(EVENTS_WRITTEN, None)
+                    connection.info[VERSIONS] = self.versions
                     result = change(connection)
                     told = connection.info.pop(EVENTS_WRITTEN, False)
                 for call in self._after_commit if told else ():

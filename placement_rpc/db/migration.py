@@ -5,9 +5,12 @@ There are two branches. *expand* only adds, and runs while services of the relea
 work; *contract* takes away what they need, and runs when they are gone.
 """
 
+import contextlib
+
 import alembic.command
 import alembic.config
-from alembic import autogenerate, migration, script
+from alembic import autogenerate, migration, script, util
+from alembic.script.revision import RevisionError
 
 from placement_rpc import exception
 from placement_rpc.db import models
@@ -33,11 +36,19 @@ def newest(branch=EXPAND):
 
 
 def _applied(database):
-    """:returns: set of str, every revision that the database has had"""
+    """:returns: set of str, every revision that the database has had; those of a later release,
+    which this one does not know, among them"""
     with database.reader() as connection:
         heads = migration.MigrationContext.configure(connection).get_current_heads()
-    return {each.revision for each in _scripts().revision_map.iterate_revisions(
-        heads, "base")} if heads else set()
+    revisions = _scripts()
+    found = set(heads)
+    for head in heads:
+        with contextlib.suppress(util.CommandError, RevisionError):
+            found.update(each.revision for each in revisions.iterate_revisions(head, "base"))
+    # What a release after this one added stands on all that this one has.
+    later = {head for head in heads if head.isdigit() and head > newest()}
+    return found | ({each.revision for each in revisions.iterate_revisions(
+        newest(), "base")} if later else set())
 
 
 def current(database):
@@ -71,9 +82,8 @@ def contract(database):
 
 
 def _upgrade(database, branch):
-    with database.engine.connect() as connection:
+    with database.writer() as connection:
         alembic.command.upgrade(_config(connection), f"{branch}@head")
-        connection.commit()
 
 
 def check(database):

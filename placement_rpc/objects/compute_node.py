@@ -43,7 +43,7 @@ class ComputeNode(base.NovaObject):
 
     fields = {
         "id": fields.IntegerField(read_only=True),
-        "uuid": fields.UUIDField(read_only=True),
+        "uuid": own_fields.field(own_fields.Uuid(), read_only=True),
         "service_id": fields.IntegerField(nullable=True),
         "host": fields.StringField(nullable=True),
         "vcpus": fields.IntegerField(),
@@ -115,9 +115,10 @@ class ComputeNode(base.NovaObject):
         except exception.PlacementException as error:
             raise exception.InvalidInput(
                 what=f"compute node {label}", reason=error.text) from None
-        except (ValueError, TypeError) as error:
+        except base.BROKEN as error:
             raise exception.InvalidInput(
-                what=f"compute node {label}", reason=str(error)[:200]) from None
+                what=f"compute node {label}",
+                reason=(str(error) or type(error).__name__)[:200]) from None
 
     @classmethod
     def of_columns(cls, values):
@@ -132,7 +133,7 @@ class ComputeNode(base.NovaObject):
                 setattr(node, name, None)
         if not node.obj_attr_is_set("mapped"):
             node.mapped = 0
-        node.obj_reset_changes(recursive=True)
+        node.forget_changes()
         return node
 
     # -- from the store -----------------------------------------------------------------
@@ -229,6 +230,21 @@ class ComputeNode(base.NovaObject):
         return cls._one(context, nodename, lambda tx: list(filter(
             None, [node_queries.named(tx, host, nodename)])))
 
+    @classmethod
+    @base.remotable
+    def get_by_nodename(cls, context, hypervisor_hostname):
+        """:raises ComputeNodeNotFound:"""
+        own_fields.Text().coerce(None, "hypervisor_hostname", hypervisor_hostname)
+        return cls._one(context, hypervisor_hostname, lambda tx: node_queries.page(
+            tx, limit=1, hypervisor_hostname=hypervisor_hostname))
+
+    @classmethod
+    @base.remotable
+    def get_first_node_by_host_for_old_compat(cls, context, host, use_slave=False):
+        """:raises ComputeNodeNotFound:"""
+        own_fields.Text().coerce(None, "host", host)
+        return cls._one(context, host, lambda tx: node_queries.page(tx, limit=1, host=host))
+
     # -- to the store -------------------------------------------------------------------
 
     @base.remotable
@@ -275,10 +291,11 @@ class ComputeNode(base.NovaObject):
     def _refresh(self, values):
         """Be as the store has it."""
         stored = self.of_columns(values)
-        for name in self.fields:
-            if stored.obj_attr_is_set(name):
+        for name, field in self.fields.items():
+            if stored.obj_attr_is_set(name) and not (
+                    field.read_only and self.obj_attr_is_set(name)):
                 setattr(self, name, getattr(stored, name))
-        self.obj_reset_changes(recursive=True)
+        self.forget_changes()
 
 
 def _needs_work(context, rows):
@@ -314,6 +331,20 @@ class ComputeNodeList(ovo.ObjectListBase, base.NovaObject):
         """The nodes of a host."""
         own_fields.Text().coerce(None, "host", host)
         return cls._of(context, lambda tx: node_queries.page(tx, host=host))
+
+    @classmethod
+    @base.remotable
+    def get_by_hypervisor(cls, context, hypervisor_match):
+        """The nodes whose hypervisor_hostname has a text in it."""
+        own_fields.Text().coerce(None, "hypervisor_match", hypervisor_match)
+        return cls._of(context, lambda tx: node_queries.page(tx, match=hypervisor_match))
+
+    @classmethod
+    @base.remotable
+    def get_all_by_not_mapped(cls, context, mapped_less_than):
+        """The nodes that are mapped to fewer cells than so many."""
+        own_fields.WholeNumber().coerce(None, "mapped_less_than", mapped_less_than)
+        return cls._of(context, lambda tx: node_queries.page(tx, mapped_below=mapped_less_than))
 
     @classmethod
     @base.remotable

@@ -142,15 +142,14 @@ def merge(tx, journal, provider_uuid, inventories, classes):
                   gone=(set(current) & set(classes)) - set(wanted))
 
 
-def changes(tx, provider_id, inventories, classes):
+def changes(rows, inventories, classes):
     """What :func:`merge` would change.
 
-    :param provider_id: int, row id
+    :param rows: list of rows of the provider's inventories
     :returns: list of class names
     """
     wanted = _wanted(inventories)
-    current = {each.resource_class: each for each in queries.of_provider(tx, provider_id)
-               if each.resource_class in classes}
+    current = {each.resource_class: each for each in rows if each.resource_class in classes}
     return sorted(name for name in wanted.keys() | current.keys()
                   if name not in wanted or name not in current or _differs(
                       current[name], wanted[name]))

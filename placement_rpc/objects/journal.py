@@ -5,7 +5,9 @@ import datetime
 import json
 import uuid
 
+from placement_rpc.db import api as db
 from placement_rpc.db.queries import events
+from placement_rpc.objects.base import backported
 
 
 def primitive(cls, **data):
@@ -38,7 +40,7 @@ class Journal:
         :param payload: :class:`placement_rpc.objects.payloads.EventPayload`
         """
         # What changed on an object since when means nothing to who receives an event.
-        payload.obj_reset_changes(recursive=True)
+        payload.forget_changes()
         self._add(event_type, payload.obj_to_primitive())
 
     def add_plain(self, event_type, payload_class, **data):
@@ -63,6 +65,10 @@ class Journal:
     def write(self, tx, *others):
         """Write the events, and those of other journals, in one statement."""
         rows = [row for journal in (self, *others) for row in journal._rows]
+        versions = tx.info.get(db.VERSIONS)
+        if versions:
+            rows = [(*row, json.dumps(backported(json.loads(payload), versions)))
+                    for *row, payload in rows]
         if rows:
             events.insert(tx, rows)
 

@@ -38,6 +38,8 @@ class ProviderEntry:
 class ConsumerEntry:
     """A consumer. ``id`` is None, and its generation 0, where it holds nothing yet.
 
+    ``changed_at`` is when the database says that it changed last.
+
     ``held`` maps provider id and class id to an amount; ``read_held`` is what the database has.
     """
 
@@ -49,6 +51,7 @@ class ConsumerEntry:
     held: dict = dataclasses.field(default_factory=dict)
     read_held: dict = dataclasses.field(default_factory=dict)
     changed: bool = False
+    changed_at: object = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -52,13 +52,19 @@ class Plan:
     """What would have to be written.
 
     :param columns: dict of column to value
-    :param inventories: list of :class:`placement_rpc.objects.inventory.Inventory`; None for a
-        node that has no provider
-    :param classes: list of the classes whose inventory is another one
+    :param node: the node as it is to be
+    :param devices_in_use: dict of class to number
+    :param inventories: list of :class:`placement_rpc.objects.inventory.Inventory` of the classes
+        that were spoken of
+    :param spoken_of: set of those classes
+    :param classes: list of those whose inventory is another one
     """
 
     columns: dict
-    inventories: list | None
+    node: object
+    devices_in_use: dict
+    inventories: list
+    spoken_of: set
     classes: list
 
     @property
@@ -67,41 +73,74 @@ class Plan:
         return [*sorted(self.columns), *self.classes]
 
 
-def plan(tx, row, values, given, said, settings):
+def plan(tx, view, given, said, settings):
     """Compare what is said of a node with what is stored.
 
-    :param row: row of the node
-    :param values: dict of all its columns, as :func:`node_columns.read` returned it
+    :param view: :class:`placement_rpc.objects.node_columns.View`
     :param given: a ComputeNode of which the changed fields are set, or all
     :param said: :class:`Said`
     :param settings: :class:`placement_rpc.objects.node_migration.Settings`
     :returns: :class:`Plan`
+    :raises InvalidInput: for what can not be
     """
     columns = {**node_columns.columns_of(given, set(given.fields) - _FIXED), **said.columns()}
-    wanted = given.of_columns({**values, **columns})
-    provider = providers.get(tx, row.uuid) if row.uuid else None
-    inventories, classes = None, []
-    if provider is not None:
-        inventories = _inventories(tx, row, provider, wanted, said, settings.options)
-        classes = inventory.changes(tx, provider.id, inventories, CLASSES)
-    stored = dict(values)
+    in_use = _devices_in_use(view, columns, said)
+    if "pci_stats" in columns:
+        columns["pci_in_use"] = json.dumps(in_use, sort_keys=True)
+    wanted = given.of_columns({**view.values, **columns})
+    shares = view.row.shares_disk if said.shares_disk is None else said.shares_disk
+    inventories = inventories_of(
+        wanted, settings.options, bool(shares) or bool(view.shared), in_use)
+    spoken_of = _spoken_of(columns)
+    if any(row.resource_class == "DISK_GB" and row.used for row in view.inventories) and (
+            shares or view.shared):
+        # What is allocated from it has to go to the other provider first.
+        spoken_of.discard("DISK_GB")
+    inventories = [each for each in inventories if each.resource_class in spoken_of]
+    classes = inventory.changes(
+        view.inventories, inventories, spoken_of) if view.provider is not None else []
+    stored = view.values
     if settings.migrates:
         columns = {name: value for name, value in columns.items() if name in queries.COLUMNS}
     else:
-        stored |= queries.capacities(tx, [row.id])[row.id]._mapping
+        stored = {**stored, **queries.capacities(tx, [view.row.id])[view.row.id]._mapping}
     return Plan({name: value for name, value in columns.items() if stored[name] != value},
-                inventories, classes)
+                wanted, in_use, inventories, spoken_of, classes)
 
 
-def _inventories(tx, row, provider, wanted, said, options):
-    shares = row.shares_disk if said.shares_disk is None else said.shares_disk
-    in_use = devices_of(row) if said.devices_in_use is None else said.devices_in_use
-    if in_use is None:
-        in_use = {each.resource_class: each.used
-                  for each in queries.inventories(tx, [provider.uuid])
-                  if each.resource_class in DEVICES}
-    return inventories_of(
-        wanted, options, bool(shares) or bool(queries.sharing(tx, [provider.uuid])), in_use)
+def _devices_in_use(view, columns, said):
+    """How many devices are in use that the node's pools leave out.
+
+    The number belongs to the pools that it was told with: with other pools, and no word of it,
+    what is allocated is in use.
+    """
+    if said.devices_in_use is not None:
+        return said.devices_in_use
+    stored = devices_of(view.row)
+    if stored is not None and columns.get("pci_stats", view.row.pci_stats) == (
+            view.row.pci_stats):
+        return stored
+    return {each.resource_class: each.used for each in view.inventories
+            if each.resource_class in DEVICES and each.used}
+
+
+def _spoken_of(columns):
+    """:returns: set of the classes whose inventory follows from columns that were given"""
+    found = set()
+    for names, classes in _FOLLOWS:
+        if not names.isdisjoint(columns):
+            found |= classes
+    return found
+
+
+_FOLLOWS = (
+    (frozenset(("vcpus", "cpu_allocation_ratio")), {"VCPU"}),
+    (frozenset(("memory_mb", "ram_allocation_ratio")), {"MEMORY_MB"}),
+    (frozenset(("local_gb", "disk_allocation_ratio", "disk_available_least", "shares_disk")),
+     {"DISK_GB"}),
+    (frozenset(("pci_stats", "pci_in_use")), DEVICES),
+    (frozenset(("numa_topology",)), {name for name in CLASSES if name.startswith("NUMA_")}),
+)
 
 
 def create(tx, journal, node, settings, said=None):
@@ -120,11 +159,15 @@ def create(tx, journal, node, settings, said=None):
         raise exception.ComputeNodeExists(node=node.label)
     node_id = queries.insert(tx, columns)
     arrival = Arrival(node_id, node.uuid, node, bool(said.shares_disk), said.devices_in_use)
-    for error in provide(tx, journal, [arrival], settings.options).values():
-        raise error
+    _provide(tx, journal, arrival, settings)
     if settings.migrates:
         mark(tx, journal, [arrival])
     return node_id
+
+
+def _provide(tx, journal, arrival, settings):
+    for error in provide(tx, journal, [arrival], settings.options).values():
+        raise error
 
 
 def save(tx, journal, row, given, settings, said=None):
@@ -134,38 +177,72 @@ def save(tx, journal, row, given, settings, said=None):
     :param given: as of :func:`plan`
     :returns: list of str, what was written
     :raises CapacityConflict: :raises InventoryInUse: :raises NameInUse: :raises InvalidInput:
+    :raises ComputeNodeExists: where it is to have the host and the name of another node
     """
     said, changed = said or Said(), []
     if settings.migrates and row.inventory_migrated_at is None:
-        _, refused = migrate(tx, journal, [row.id], settings.options, given.of_columns)
-        for error in refused.values():
-            raise error
-        row, = queries.of_ids(tx, [row.id])
+        row = _migrate(tx, journal, row, given, settings, said)
         changed = ["inventory_migrated_at"]
-    values, = node_columns.read(tx, [row])
-    wanted = plan(tx, row, values, given, said, settings)
+    view = node_columns.view(tx, row)
+    wanted = plan(tx, view, given, said, settings)
+    _check_name(tx, row, wanted.columns)
     if wanted.columns:
         queries.update(tx, row.id, wanted.columns)
+    if view.provider is None and row.inventory_migrated_at is not None:
+        # Somebody deleted it under the node.
+        _provide(tx, journal, Arrival(
+            row.id, row.uuid, wanted.node, bool(row.shares_disk),
+            wanted.devices_in_use), settings)
+        return [*changed, *wanted.changed, "provider"]
     if wanted.classes:
-        inventory.merge(tx, journal, row.uuid, wanted.inventories, CLASSES)
-    name = wanted.columns.get("hypervisor_hostname")
-    if name and wanted.inventories is not None:
+        inventory.merge(tx, journal, row.uuid, wanted.inventories, wanted.spoken_of)
+    if "hypervisor_hostname" in wanted.columns and view.provider is not None:
         ResourceProvider(uuid=row.uuid, name=node_columns.provider_name(given)).rename(
             tx, journal)
     return changed + wanted.changed
 
 
+def _migrate(tx, journal, row, given, settings, said):
+    """Migrate a node as it is to be: what is stored of it may be what is wrong.
+
+    :returns: its row as it is then
+    """
+    columns = {**node_columns.columns_of(given, set(given.fields) - _FIXED), **said.columns()}
+    _check_name(tx, row, columns)
+    kept = {name: value for name, value in columns.items() if name in queries.COLUMNS}
+    if "pci_stats" in kept and kept["pci_stats"] != row.pci_stats:
+        kept.setdefault("pci_in_use", None)
+    queries.update(tx, row.id, kept)
+    _, refused = migrate(tx, journal, [row.id], settings.options, lambda values: (
+        given.of_columns({**values, **columns})))
+    for error in refused.values():
+        raise error
+    return queries.of_ids(tx, [row.id])[0]
+
+
+def _check_name(tx, row, columns):
+    """:raises ComputeNodeExists: where another node has the host and the name already"""
+    host, name = (columns.get(key, getattr(row, key)) for key in ("host", "hypervisor_hostname"))
+    if (host, name) != (row.host, row.hypervisor_hostname):
+        other = queries.named(tx, host, name)
+        if other is not None and other.id != row.id:
+            raise exception.ComputeNodeExists(node=f"{name} on host {host}")
+
+
 def locked(tx, node):
     """Lock a node's row.
 
-    :param node: a ComputeNode that has an id or a uuid
+    :param node: a ComputeNode; found by its uuid, or else by its host and name, or else by its id
     :raises ComputeNodeNotFound:
     """
-    rows = []
+    host, name = node.value("host"), node.value("hypervisor_hostname")
     if node.value("uuid"):
         rows = queries.of_uuids(tx, [node.uuid])
-    if not rows and node.value("id"):
-        rows = queries.of_ids(tx, [node.id])
+    elif host and name:
+        # A number that it has may be of nova's own table.
+        rows = [row for row in (queries.named(tx, host, name),) if row is not None]
+    else:
+        rows = queries.of_ids(tx, [node.id]) if node.value("id") else []
     rows = queries.lock(tx, [rows[0].id]) if rows else []
     if not rows:
         raise exception.ComputeNodeNotFound(node=node.label)

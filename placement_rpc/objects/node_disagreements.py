@@ -7,6 +7,7 @@ Nothing here reads or writes.
 import dataclasses
 
 from placement_rpc.objects import base, fields
+from placement_rpc.objects.node_inventory import CLASSES
 
 ORPHANED, MISSING, DIFFERENT = "orphaned", "missing", "different"
 
@@ -50,34 +51,36 @@ class Held:
     allocations: dict
 
 
-def said_of(resources, provider, shared_disk, has_disk):
+def said_of(resources, provider, disk_provider):
     """What a tracker says that a consumer uses, by the providers that have it.
 
     The disk of a node that shares one is the other provider's (generic-resource-pools).
 
     :param resources: dict of class to amount
     :param provider: str, uuid of the node's provider
-    :param shared_disk: str, uuid of the provider whose disk it shares; None for none
-    :param has_disk: bool, whether the node has a disk of its own
+    :param disk_provider: str, uuid of the provider that its disk is claimed from; None for none
     :returns: dict of provider uuid to dict of class to amount
     """
     own, said = dict(resources), {}
-    if not has_disk:
-        disk = own.pop("DISK_GB", 0)
-        if disk and shared_disk:
-            said[shared_disk] = {"DISK_GB": disk}
+    disk = own.pop("DISK_GB", 0)
+    if disk and disk_provider == provider:
+        own["DISK_GB"] = disk
+    elif disk and disk_provider is not None:
+        said[disk_provider] = {"DISK_GB": disk}
     if own:
         said[provider] = own
     return said
 
 
-def compare(held, said, provider, shared_disk, before):
+def compare(held, said, provider, shared, before):
     """The consumers of which the two say different things.
 
     One that changed in the store after the tracker looked is none: the tracker can not know.
 
     :param held: dict of consumer uuid to :class:`Held`
     :param said: dict of consumer uuid to what :func:`said_of` returned
+    :param provider: str, uuid of the node's provider
+    :param shared: set of the uuids of the providers whose disk the node shares
     :param before: datetime; what changed since is younger than what the tracker saw
     :returns: list of :class:`Disagreement`, by consumer
     """
@@ -86,8 +89,8 @@ def compare(held, said, provider, shared_disk, before):
         holding = held.get(consumer)
         if holding is not None and holding.changed_at >= before:
             continue
-        has = _here(holding, said.get(consumer), provider, shared_disk)
         wants = said.get(consumer, {})
+        has = _here(holding, wants, provider, shared)
         if has != wants:
             found.append(Disagreement(
                 consumer_uuid=consumer, held=has, said=wants, healed=False, reason=None,
@@ -95,31 +98,37 @@ def compare(held, said, provider, shared_disk, before):
     return found
 
 
-def _here(holding, wants, provider, shared_disk):
-    """What of a holding the tracker of the node can speak of."""
+def _here(holding, wants, provider, shared):
+    """What of a holding the tracker of the node can speak of: the classes that nodes have, and
+    the disk of one that is here; that of one elsewhere is another tracker's."""
     if holding is None:
         return {}
-    has = {uuid: amounts for uuid, amounts in holding.allocations.items() if uuid == provider}
-    disk = holding.allocations.get(shared_disk) if shared_disk else None
-    # The disk of a consumer that is here; that of one elsewhere is another tracker's.
-    if disk and (has or (wants and shared_disk in wants)):
-        has[shared_disk] = disk
+    own = {name: amount for name, amount in holding.allocations.get(provider, {}).items()
+           if name in CLASSES}
+    has = {provider: own} if own else {}
+    for uuid in shared & holding.allocations.keys():
+        if has or uuid in wants:
+            has[uuid] = holding.allocations[uuid]
     return has
 
 
-def healed(holding, disagreement, provider, shared_disk):
-    """What a consumer has to hold for the two to agree.
+def healed(holding, disagreement):
+    """What a consumer has to hold for the two to agree: what the tracker can not speak of stays.
 
     :param holding: :class:`Held`; None for a consumer that holds nothing
+    :param disagreement: :class:`Disagreement`
     :returns: dict of provider uuid to dict of class to amount; empty for nothing
     """
-    elsewhere = {uuid: amounts for uuid, amounts in (
-        holding.allocations.items() if holding else ()) if uuid not in (provider, shared_disk)}
-    kept = {}
-    if shared_disk and holding and shared_disk in holding.allocations and (
-            shared_disk not in disagreement.held):
-        kept[shared_disk] = holding.allocations[shared_disk]
-    if disagreement.kind == ORPHANED and elsewhere and shared_disk in disagreement.held:
+    wanted = {uuid: dict(amounts) for uuid, amounts in disagreement.said.items()}
+    for uuid, amounts in (holding.allocations if holding else {}).items():
+        here = disagreement.held.get(uuid, {})
+        kept = {name: amount for name, amount in amounts.items() if name not in here}
+        if kept:
+            wanted[uuid] = {**kept, **wanted.get(uuid, {})}
+    if disagreement.kind == ORPHANED and any(
+            "VCPU" in amounts or "MEMORY_MB" in amounts for amounts in wanted.values()):
         # It lives on another node too, which may share the same disk.
-        kept[shared_disk] = disagreement.held[shared_disk]
-    return {**elsewhere, **kept, **disagreement.said}
+        for uuid, amounts in disagreement.held.items():
+            if set(amounts) == {"DISK_GB"}:
+                wanted[uuid] = dict(amounts)
+    return wanted

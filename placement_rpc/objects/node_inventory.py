@@ -8,7 +8,9 @@ import collections
 
 from placement_rpc import exception
 from placement_rpc.objects import class_names, fields
+from placement_rpc.objects.base import BROKEN
 from placement_rpc.objects.inventory import Inventory
+from placement_rpc.objects.nova import numa
 
 # nova's kinds of PCI devices, and the specification's classes.
 _PCI_CLASSES = {"type-PCI": "PCI_GENERIC", "type-PF": "PCI_SRIOV_PF", "type-VF": "PCI_SRIOV_VF"}
@@ -28,12 +30,15 @@ def devices_by_class(kinds):
     :returns: dict of class to number
     :raises InvalidInput: for a kind that there is not
     """
+    if not isinstance(kinds, dict):
+        raise exception.InvalidInput(what="pci_in_use", reason="it is not a mapping")
     found = {}
     for kind, number in kinds.items():
         if kind not in _PCI_CLASSES:
             raise exception.InvalidInput(
-                what="pci_devices", reason=f"{kind!r} is no kind of device")
-        found[class_names.canonical(_PCI_CLASSES[kind])] = number
+                what="pci_in_use", reason=f"{str(kind)[:64]!r} is no kind of device")
+        found[class_names.canonical(_PCI_CLASSES[kind])] = fields.WholeNumber().coerce(
+            None, f"pci_in_use[{kind}]", number)
     return found
 
 
@@ -77,9 +82,13 @@ def inventories_of(node, options, shares_disk=False, devices_in_use=None):
                        options.reserved_memory_mb),
             *([] if shares_disk else [_disk(node, options)]),
             *_devices(node, options, devices_in_use or {}), *_numa(node)]
-    except exception.InvalidInput as error:
+    except exception.PlacementException as error:
         raise exception.InvalidInput(
             what=f"compute node {node.label}", reason=error.text) from None
+    except BROKEN as error:
+        raise exception.InvalidInput(
+            what=f"compute node {node.label}",
+            reason=(str(error) or type(error).__name__)[:200]) from None
     return sorted(filter(None, found), key=lambda each: each.resource_class)
 
 
@@ -145,11 +154,10 @@ def _place(pool):
 def _numa(node):
     """Rows of what the cells have together, and of which one server has no more than of the
     largest cell (4d)."""
-    topology = node.topology
-    cells = topology.cells if topology else []
+    cells = numa.amounts(node.value("numa_topology"))
     amounts = {
         "NUMA_SOCKETS": [1 for _ in cells], "NUMA_CORES": [cell.cores for cell in cells],
-        "NUMA_THREADS": [len(cell.threads) for cell in cells],
+        "NUMA_THREADS": [cell.threads for cell in cells],
         "NUMA_MEMORY": [cell.memory for cell in cells]}
     for name, values in amounts.items():
         if any(value < 0 for value in values):

@@ -13,7 +13,7 @@ from placement_rpc import exception
 from placement_rpc.db.queries import compute_nodes as queries
 from placement_rpc.objects import inventory, node_columns
 from placement_rpc.objects.journal import primitive
-from placement_rpc.objects.node_inventory import CLASSES, inventories_of
+from placement_rpc.objects.node_inventory import CLASSES, DEVICES, in_use, inventories_of
 from placement_rpc.objects.payloads import (
     ComputeNodePayload,
     InventoryChange,
@@ -21,6 +21,7 @@ from placement_rpc.objects.payloads import (
     ResourceProviderPayload,
 )
 from placement_rpc.objects.resource_class import resolve
+from placement_rpc.objects.resource_provider import ResourceProvider
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,7 +64,12 @@ def arrival(row, values, read):
 
 def devices_of(row):
     """:returns: dict of class to how many devices of a node are in use; None where unknown"""
-    return json.loads(row.pci_in_use) if row.pci_in_use else None
+    try:
+        return in_use(json.loads(row.pci_in_use) if row.pci_in_use else None)
+    except (ValueError, RecursionError) as error:
+        raise exception.InvalidInput(
+            what=f"compute node {row.hypervisor_hostname}: pci_in_use",
+            reason=str(error)[:200]) from None
 
 
 def migrate(tx, journal, ids, options, read):
@@ -120,13 +126,14 @@ def provide(tx, journal, arrivals, options):
     refused = {}
     known = queries.providers(tx, [each.uuid for each in arrivals])
     shared = {row.node_uuid for row in queries.sharing(tx, list(known))}
+    allocated = _allocated(tx, known)
     for each in arrivals:
+        if each.devices_in_use is None:
+            each.devices_in_use = allocated.get(each.uuid, {})
         try:
             each.name = node_columns.provider_name(each.node)
             each.inventories = inventories_of(
                 each.node, options, each.shares_disk or each.uuid in shared, each.devices_in_use)
-            for one in each.inventories:
-                one.used = 0
         except exception.PlacementException as error:
             refused[each.id] = error
     _refuse_taken_names(tx, arrivals, refused)
@@ -135,18 +142,49 @@ def provide(tx, journal, arrivals, options):
     for each in arrivals:
         if each.id not in refused and each.uuid in known:
             try:
-                each.generation = inventory.merge(
-                    tx, journal, each.uuid, each.inventories, CLASSES).generation
+                _adopt(tx, journal, each)
             except exception.PlacementException as error:
                 refused[each.id] = error
+    _keep_devices(tx, [each for each in arrivals if each.id not in refused])
     return refused
+
+
+def _allocated(tx, known):
+    """:returns: dict of provider uuid to dict of class to how many devices are allocated"""
+    found = {}
+    for row in queries.inventories(tx, list(known)):
+        if row.resource_class in DEVICES and row.used:
+            found.setdefault(row.provider_uuid, {})[row.resource_class] = row.used
+    return found
+
+
+def _adopt(tx, journal, arrival):
+    """Make a provider that is there already the node's."""
+    renamed = ResourceProvider(uuid=arrival.uuid, name=arrival.name).rename(tx, journal)
+    arrival.generation = renamed.generation
+    arrival.generation = inventory.merge(
+        tx, journal, arrival.uuid, arrival.inventories, CLASSES).generation
+
+
+def _keep_devices(tx, arrivals):
+    """Remember how many devices were in use beside the pools as they are now."""
+    values = {}
+    for each in arrivals:
+        values.setdefault(json.dumps(each.devices_in_use, sort_keys=True), []).append(each.id)
+    for value, ids in values.items():
+        queries.set_devices(tx, ids, value)
 
 
 def _refuse_taken_names(tx, arrivals, refused):
     taken = queries.taken_names(tx, {each.name for each in arrivals if each.name})
+    uuids = set()
     for each in arrivals:
         if each.id in refused:
             continue
+        if each.uuid in uuids:
+            refused[each.id] = exception.ComputeNodeExists(node=each.uuid)
+            continue
+        uuids.add(each.uuid)
         if taken.setdefault(each.name, each.uuid) != each.uuid:
             refused[each.id] = exception.NameInUse(name=each.name)
 
@@ -159,12 +197,14 @@ def _insert(tx, journal, arrivals):
         each.generation = 1 if each.inventories else 0
     ids = queries.insert_providers(
         tx, [(each.uuid, each.name, each.generation) for each in arrivals])
-    classes = resolve(tx, {one.resource_class for each in arrivals for one in each.inventories})
+    rows = {each.id: {one.resource_class: one.columns() for one in each.inventories}
+            for each in arrivals}
+    classes = resolve(tx, {name for inventories in rows.values() for name in inventories})
     queries.insert_inventories(tx, [
-        (ids[each.uuid], classes[one.resource_class], values["total"], values["reserved"],
-         values["min_unit"], values["max_unit"], values["step_size"],
-         values["allocation_ratio"], values["capacity"], 0)
-        for each in arrivals for one in each.inventories for values in (one.columns(),)])
+        (ids[each.uuid], classes[name], values["total"], values["reserved"], values["min_unit"],
+         values["max_unit"], values["step_size"], values["allocation_ratio"],
+         values["capacity"], 0)
+        for each in arrivals for name, values in rows[each.id].items()])
     for each in arrivals:
         journal.add_plain(
             "resource_provider.create", ResourceProviderPayload, provider_uuid=each.uuid,
@@ -172,10 +212,12 @@ def _insert(tx, journal, arrivals):
         if each.inventories:
             journal.add_plain(
                 "inventory.create", InventoryPayload, provider_uuid=each.uuid, generation=1,
-                previous_generation=0, inventories=[_created(one) for one in each.inventories])
+                previous_generation=0, inventories=[
+                    _created(name, values) for name, values in rows[each.id].items()])
 
 
-def _created(one):
-    one.obj_reset_changes()
-    return primitive(InventoryChange, resource_class=one.resource_class, before=None,
-                     after=one.obj_to_primitive())
+def _created(resource_class, values):
+    return primitive(
+        InventoryChange, resource_class=resource_class, before=None, after=primitive(
+            inventory.Inventory, resource_class=resource_class, used=0,
+            **{name: value for name, value in values.items() if name != "capacity"}))

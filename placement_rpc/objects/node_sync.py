@@ -4,13 +4,15 @@
 A cycle in which nothing changed reads a little and writes nothing, not even its own outcome.
 """
 
+import collections
 import datetime
+import uuid as uuids
 
 from placement_rpc import exception
-from placement_rpc.db.queries import bulk, events, providers, requests
+from placement_rpc.db import api as db
+from placement_rpc.db.queries import bulk, events, requests
 from placement_rpc.db.queries import compute_nodes as queries
 from placement_rpc.db.queries import consumers as consumer_queries
-from placement_rpc.db.queries import inventories as inventory_queries
 from placement_rpc.objects import base, fields, node_changes, node_columns, outcome
 from placement_rpc.objects.claim import Claim, ClaimSettlement, ReleaseSettlement
 from placement_rpc.objects.journal import changing
@@ -21,12 +23,16 @@ from placement_rpc.objects.node_disagreements import (
     healed,
     said_of,
 )
+from placement_rpc.objects.node_inventory import DEVICES
 
 # How far the clocks of a compute host and of the store may be apart.
 _CLOCKS = datetime.timedelta(seconds=30)
 # What a tracker saw this long ago is no reason to change what anybody holds.
 _TOO_OLD = datetime.timedelta(hours=1)
+_EARLIEST = datetime.datetime(2000, 1, 1)
 _MOST_CONSUMERS = 5000
+# Of how many parts a request may have, as its id writes them.
+_PARTS = 999_999_999
 
 
 @base.PlacementObjectRegistry.register
@@ -47,6 +53,41 @@ class SyncResult(base.PlacementObject):
         "changed": fields.field(fields.Several(fields.Text(64))),
         "disagreements": fields.ListOfObjectsField("Disagreement"),
     }
+
+
+class _Untouched:
+    """A settlement that heals: only what is still as the tracker's cycle read it.
+
+    Generations alone do not tell: a consumer that was given up and came again has the same.
+    """
+
+    changed_at = None
+
+    def holdings(self, ledger):
+        consumer = ledger.consumers[self.consumers[0]]
+        if consumer.changed_at != self.changed_at:
+            raise exception.ConsumerConflict(
+                consumer=consumer.uuid, reason="it changed meanwhile")
+        return super().holdings(ledger)
+
+
+class HealingClaim(_Untouched, ClaimSettlement):
+    """A consumer holds what the tracker says.
+
+    :param changed_at: datetime at which the consumer changed last; None for one that holds nothing
+    """
+
+    def __init__(self, request, claim, deadline, changed_at):
+        super().__init__(request, claim, deadline)
+        self.changed_at = changed_at
+
+
+class HealingRelease(_Untouched, ReleaseSettlement):
+    """A consumer that the tracker does not know gives everything back."""
+
+    def __init__(self, request, consumer_uuid, generation, deadline, changed_at):
+        super().__init__(request, consumer_uuid, generation, deadline)
+        self.changed_at = changed_at
 
 
 class Sync:
@@ -72,6 +113,7 @@ class Sync:
         self._seen_at = _time(snapshot_at)
         self._said = said
         self._heal = heal
+        self._held = {}
 
     def run(self):
         """Compare, write what differs, heal what disagrees.
@@ -84,25 +126,47 @@ class Sync:
             stored = requests.find(tx, [self._request.request_id]).get(self._request.request_id)
             if stored is None:
                 row = self._find(tx)
-                differs = row is None or self._differs(tx, row)
-                result = None if differs else self._compare(tx, row.uuid, [])
+                view = None if row is None else node_columns.view(tx, row)
+                differs = view is None or self._differs(tx, view)
+                result = None if differs else self._compare(tx, view, [])
         if stored is not None:
             return outcome.recall(self._context.database, self._request)
         if not differs and not (self._heal and result.disagreements):
             return result
-        return self._settle()
+        return self._settle(view)
 
-    def _settle(self):
+    def _settle(self, view):
         """Write the node, heal, and keep the outcome for whoever asks again."""
         self._context.check_deadline()
-        uuid, changed = changing(
-            self._context, self._write_node, self._request.request_id)
+        healed = []
+        try:
+            uuid, changed = self._write()
+        except (exception.CapacityConflict, exception.InventoryInUse):
+            if not self._heal or view is None:
+                raise
+            # What is in the way may be what nobody uses any more.
+            with self._context.database.reader() as tx:
+                before = self._compare(tx, view, [])
+            self._heal_all(before)
+            healed = [each for each in before.disagreements if each.healed]
+            uuid, changed = self._write()
         with self._context.database.reader() as tx:
-            result = self._compare(tx, uuid, changed)
+            result = self._compare(tx, self._view(tx, uuid), changed)
         if self._heal:
             self._heal_all(result)
+        result.disagreements = healed + result.disagreements
         outcome.keep(self._context.database, self._request, result)
         return result
+
+    def _write(self):
+        return changing(self._context, self._write_node, self._request.request_id)
+
+    @staticmethod
+    def _view(tx, uuid):
+        rows = queries.of_uuids(tx, [uuid])
+        if not rows:
+            raise exception.ComputeNodeNotFound(node=uuid)
+        return node_columns.view(tx, rows[0])
 
     # -- the node -----------------------------------------------------------------------
 
@@ -119,92 +183,105 @@ class Sync:
             raise exception.ComputeNodeExists(node=node.label)
         return row
 
-    def _differs(self, tx, row):
+    def _differs(self, tx, view):
+        row = view.row
         if row.uuid is None or (
-                self._context.nodes.migrates and row.inventory_migrated_at is None):
+                self._context.nodes.migrates and row.inventory_migrated_at is None) or (
+                    view.provider is None and row.inventory_migrated_at is not None):
             return True
-        values, = node_columns.read(tx, [row])
         return bool(node_changes.plan(
-            tx, row, values, self._node, self._said, self._context.nodes).changed)
+            tx, view, self._node, self._said, self._context.nodes).changed)
 
     def _write_node(self, tx, journal):
         """:returns: tuple of the node's uuid and list of str, what was written"""
         row = self._find(tx)
         if row is None:
-            if not self._node.value("uuid"):
-                self._node.uuid = fields.new_uuid()
-            node_changes.create(tx, journal, self._node, self._context.nodes, self._said)
-            return self._node.uuid, ["compute_node"]
+            node = self._node
+            if not node.value("uuid"):
+                node = node.obj_clone()
+                node.uuid = fields.new_uuid()
+            node_changes.create(tx, journal, node, self._context.nodes, self._said)
+            return node.uuid, ["compute_node"]
         if row.uuid is None:
             queries.set_uuids(tx, {row.id: self._node.value("uuid") or fields.new_uuid()})
-        row, = queries.lock(tx, [row.id])
+        rows = queries.lock(tx, [row.id])
+        if not rows:
+            raise db.Stale(f"compute node {row.id}")
+        row, = rows
         return row.uuid, node_changes.save(
             tx, journal, row, self._node, self._context.nodes, self._said)
 
     # -- who uses it --------------------------------------------------------------------
 
-    def _compare(self, tx, uuid, changed):
-        provider = providers.get(tx, uuid)
-        shared = self._shared_disk(tx, uuid)
+    def _compare(self, tx, view, changed):
+        uuid, provider = view.row.uuid, view.provider
         result = SyncResult(
-            provider_uuid=uuid, shared_disk_uuid=shared, changed=changed, disagreements=[],
-            generation=provider.generation if provider else None)
+            provider_uuid=uuid, shared_disk_uuid=view.shared_disk, changed=changed,
+            disagreements=[], generation=provider.generation if provider else None)
         if provider is None:
             # Its columns are all there is of it until the gate opens.
             return result
-        has_disk = any(row.resource_class == "DISK_GB"
-                       for row in inventory_queries.of_provider(tx, provider.id))
+        shared = {row.provider_uuid for row in view.shared}
+        self._held = _held(tx, provider.id, list(self._allocations))
         said = {consumer: wants for consumer, values in self._allocations.items() if (
-            wants := said_of(values["resources"], uuid, shared, has_disk))}
-        self._held = _held(tx, provider.id, list(said))
+            wants := said_of(values["resources"], uuid, self._disk_of(consumer, view, shared)))}
         result.disagreements = compare(
             self._held, said, uuid, shared, self._seen_at - _CLOCKS)
         return result
 
-    @staticmethod
-    def _shared_disk(tx, uuid):
-        """:returns: str, uuid of the provider whose disk a node shares; None for none"""
-        found = queries.sharing(tx, [uuid])
-        return max(found, key=lambda row: row.free).provider_uuid if found else None
+    def _disk_of(self, consumer, view, shared):
+        """:returns: str, uuid of the provider that a consumer's disk is of; None for none"""
+        if shared:
+            # What it has it keeps, whichever has the most room by now.
+            holding = self._held.get(consumer)
+            has = sorted(shared & holding.allocations.keys()) if holding else []
+            return has[0] if has else view.shared_disk
+        has_disk = any(row.resource_class == "DISK_GB" for row in view.inventories)
+        return view.row.uuid if has_disk else None
 
     # -- healing ------------------------------------------------------------------------
 
     def _heal_all(self, result):
         young = self._released_since([each.consumer_uuid for each in result.disagreements
                                       if each.kind == MISSING])
-        for number, each in enumerate(result.disagreements, 1):
+        for each in result.disagreements:
             if bulk.now() - self._seen_at > _TOO_OLD:
                 each.reason = "the tracker looked too long ago"
             elif each.consumer_uuid in young:
                 each.reason = "it gave everything back after the tracker looked"
             else:
-                self._heal_one(number, each, result)
+                self._heal_one(each)
 
-    def _heal_one(self, number, each, result):
+    def _heal_one(self, each):
         holding = self._held.get(each.consumer_uuid)
-        wanted = healed(holding, each, result.provider_uuid, result.shared_disk_uuid)
-        settled, = self._group_commit.settle([self._settlement(number, each, holding, wanted)])
-        if settled.error is None:
+        settled, = self._group_commit.settle([
+            self._settlement(each, holding, healed(holding, each))])
+        error = settled.error
+        if error is None:
             each.healed = True
-        elif isinstance(settled.error, exception.PlacementException) and (
-                not settled.error.retryable):
-            each.reason = settled.error.text[:1000]
+        elif isinstance(error, exception.PlacementException) and not error.retryable and (
+                not isinstance(error, exception.RequestExpired)):
+            each.reason = error.text[:1000]
         else:
-            raise settled.error
+            raise error
 
-    def _settlement(self, number, each, holding, wanted):
+    def _settlement(self, each, holding, wanted):
         """What makes the store say what the tracker says, if nobody changed it meanwhile."""
         consumer = each.consumer_uuid
         generation = holding.generation if holding else 0
-        request = self._request.part(number, {"consumer": consumer, "holds": wanted})
+        # The same in every attempt, whatever was healed by the ones before.
+        request = self._request.part(
+            uuids.UUID(consumer).int % _PARTS + 1, {"consumer": consumer, "holds": wanted})
+        changed_at = holding.changed_at if holding else None
         if not wanted:
-            return ReleaseSettlement(request, consumer, generation, self._context.deadline)
+            return HealingRelease(
+                request, consumer, generation, self._context.deadline, changed_at)
         said = self._allocations.get(consumer, {})
         claim = Claim(
             consumer_uuid=consumer, consumer_generation=generation, allocations=wanted,
             project_id=said.get("project_id") or holding.project_id,
             user_id=said.get("user_id") or holding.user_id)
-        return ClaimSettlement(request, claim, self._context.deadline)
+        return HealingClaim(request, claim, self._context.deadline, changed_at)
 
     def _released_since(self, consumers):
         """:returns: set of the consumers that gave everything back since the tracker looked"""
@@ -231,6 +308,19 @@ def allocations_of(value):
             for consumer, said in value.items()}
 
 
+def devices_of(allocations):
+    """How many devices a tracker says are in use, by who uses them.
+
+    :param allocations: as :func:`allocations_of` returned them
+    :returns: dict of class to number; None where it names no class of devices
+    """
+    found = collections.Counter()
+    for said in allocations.values():
+        found.update({name: amount for name, amount in said["resources"].items()
+                      if name in DEVICES})
+    return dict(found) or None
+
+
 def _allocation(consumer, said):
     what = f"allocations[{consumer}]"
     if not isinstance(said, dict) or set(said) != {"project_id", "user_id", "resources"} or (
@@ -255,6 +345,8 @@ def _time(seconds):
         at = datetime.datetime.fromtimestamp(seconds, datetime.UTC).replace(tzinfo=None)
     except (ValueError, OverflowError, OSError):
         raise exception.InvalidInput(what="snapshot_at", reason="it is no time") from None
+    if at < _EARLIEST:
+        raise exception.InvalidInput(what="snapshot_at", reason="it is no time")
     if at > bulk.now() + _CLOCKS:
         raise exception.InvalidInput(what="snapshot_at", reason="it is in the future")
     return at

@@ -10,6 +10,7 @@ import dataclasses
 import json
 
 from placement_rpc import exception
+from placement_rpc.db import api as db
 from placement_rpc.db.queries import requests
 from placement_rpc.objects import base, fields
 from placement_rpc.objects import plain as plain_data
@@ -57,9 +58,10 @@ class Request:
         return self.request_id, self.method, self.fingerprint, json.dumps(outcome)
 
 
-def of_result(result):
+def of_result(tx, result):
     """:param result: a versioned object or JSON values; :returns: dict, to be stored"""
-    return {"result": base.Serializer().serialize_entity(None, result)}
+    return {"result": base.Serializer().serialize_entity(
+        None, result, tx.info.get(db.VERSIONS))}
 
 
 def of_error(error):
@@ -102,7 +104,7 @@ def once(context, request, change):
         # And after whatever locks the change had to wait for.
         context.check_deadline()
         journal.write(tx)
-        requests.insert(tx, [request.row(of_result(result))])
+        requests.insert(tx, [request.row(of_result(tx, result))])
         return None, result
 
     try:
@@ -150,7 +152,7 @@ def keep(database, request, result):
     """Keep a result that was come to in several transactions; what is there already stays."""
     def write(tx):
         if not requests.find(tx, [request.request_id]):
-            requests.insert(tx, [request.row(of_result(result))])
+            requests.insert(tx, [request.row(of_result(tx, result))])
 
     database.write(write, request.method)
 

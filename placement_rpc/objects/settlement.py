@@ -127,7 +127,8 @@ def _settle_new(tx, settlements):
                 done.error, exception.RequestExpired)):
             decided[each.request.request_id] = (each.request, done)
             rows.append(each.request.row(
-                outcome.of_error(done.error) if done.error else outcome.of_result(done.result)))
+                outcome.of_error(done.error) if done.error else
+                outcome.of_result(tx, done.result)))
             event = each.refused(done.error) if done.error else None
             if event:
                 journal.add(*event)
@@ -173,7 +174,8 @@ def _read(tx, settlements):
     consumers = {uuid: ConsumerEntry(uuid) for each in settlements for uuid in each.consumers}
     for row in queries.lock_consumers(tx, consumers):
         consumers[row.uuid] = ConsumerEntry(
-            row.uuid, row.id, row.generation, row.project_id, row.user_id)
+            row.uuid, row.id, row.generation, row.project_id, row.user_id,
+            changed_at=row.updated_at)
     uuids = _read_held(tx, [entry for entry in consumers.values() if entry.id])
     uuids.update(uuid for each in settlements for uuid in each.allocations)
     providers = [ProviderEntry(row.id, row.uuid, row.generation, row.generation)

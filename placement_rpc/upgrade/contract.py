@@ -22,6 +22,10 @@ _SINCE = {
 #: dict of call to the version that brought it
 METHODS = {method: version for version, methods in _SINCE.items() for method in methods}
 
+# Since when there are classes beside the standard ones, and the fields that name classes.
+_CUSTOM_SINCE = "1.1"
+_NAMING = frozenset(("objects", "resource_class", "allocations", "resources"))
+
 #: dict of call and argument to the version that brought it, where that is later than the call's
 ARGUMENTS = {
     ("release_allocations", "consumer_generation"): "1.1",
@@ -37,7 +41,7 @@ def is_plain(method, arguments):
     return METHODS[method] == "1.0" and not any(
         value is not None and (
             hasattr(value, "obj_to_primitive") or (method, name) in ARGUMENTS)
-        for name, value in arguments.items())
+        for name, value in arguments.items()) and not _names_custom(arguments)
 
 
 def missing(method, arguments, release):
@@ -54,7 +58,22 @@ def missing(method, arguments, release):
              if value is not None and _newer(ARGUMENTS.get((method, name), "1.0"), release)]
     for value in arguments.values():
         found += _fields(value, release.objects)
+    if release.number < manifests.number(_CUSTOM_SINCE) and _names_custom(arguments):
+        found.append("a custom resource class")
     return found
+
+
+def _names_custom(value):
+    """:returns: bool, whether a class is named that no release has of itself"""
+    if hasattr(value, "fields"):
+        return any(_names_custom(getattr(value, name)) for name in value.fields
+                   if value.obj_attr_is_set(name) and name in _NAMING)
+    if isinstance(value, dict):
+        return any(_names_custom(item) for pair in value.items() for item in pair)
+    if isinstance(value, (list, tuple)):
+        return any(_names_custom(item) for item in value)
+    return isinstance(value, str) and value.startswith("CUSTOM_") and (
+        value != "CUSTOM_PCI_SRIOV_PF")
 
 
 def _newer(version, release):

@@ -6,6 +6,7 @@ Until then both places are written, and nothing is migrated (compute-node-invent
 
 import datetime
 
+from placement_rpc.db import migration
 from placement_rpc.db.queries import bulk, services
 from placement_rpc.objects.node_migration import Settings
 from placement_rpc.upgrade import manifests
@@ -36,11 +37,11 @@ class InventoryGate:
 
     def is_open(self):
         """:returns: bool; that it is open is remembered, that it is not is not"""
-        mode = self._options.inventory_migration
-        if mode != AUTO:
-            return mode == ALWAYS
         if not self._open:
-            self._open = not self.holders()
+            mode = self._options.inventory_migration
+            self._open = mode == ALWAYS or (mode == AUTO and not self.holders()) or (
+                # There is nothing else left to write.
+                migration.is_contracted(self._database))
         return self._open
 
     def holders(self):

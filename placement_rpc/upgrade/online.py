@@ -33,13 +33,14 @@ def compute_node_inventories(database, settings, limit=None, told=lambda progres
     One that can not be migrated is passed over, and tried again in the next run.
 
     :param settings: :class:`placement_rpc.objects.node_migration.Settings`
-    :param limit: int, how many rows to find at the most; None for all
+    :param limit: int, how many rows to migrate at the most; None for all. One that can not be
+        does not count, so that it is not in the way of others
     :param told: callable, given the :class:`Progress` after each batch
     :returns: :class:`Progress`
     """
     progress, after = Progress("compute_node_inventories"), 0
-    while limit is None or progress.found < limit:
-        size = BATCH if limit is None else min(BATCH, limit - progress.found)
+    while limit is None or progress.done < limit:
+        size = BATCH if limit is None else min(BATCH, limit - progress.done)
         with database.reader() as tx:
             rows = queries.page(tx, after, size, unmigrated=True)
         if not rows:

@@ -12,6 +12,8 @@ from placement_rpc import exception
 from placement_rpc.upgrade import manifests
 
 AUTO = "auto"
+# Seconds for which an answer that did not come is not waited for again.
+_IN_VAIN = 1.0
 
 
 def fixed(text):
@@ -35,14 +37,16 @@ def lowest(services):
     """The release that all live services know.
 
     :param services: iterable of :class:`placement_rpc.objects.service.Service`
-    :returns: :class:`placement_rpc.upgrade.manifests.Release`; this one where nobody is alive
+    :returns: :class:`placement_rpc.upgrade.manifests.Release`; where no heartbeat is fresh, and
+        yet somebody answered, the lowest of all that ever reported; this one where nobody did
     :raises ServiceTooOld: when one is older than every release that is known
     """
-    found = manifests.CURRENT
-    for each in services:
-        if not each.alive:
-            continue
+    found, services = manifests.CURRENT, list(services)
+    alive = [each for each in services if each.alive]
+    for each in alive or services:
         release = manifests.of_contract(each.rpc_version)
+        if release is None and not each.alive:
+            continue
         if release is None:
             raise exception.ServiceTooOld(
                 what="calls", needed=manifests.RELEASES[0].contract, found=each.rpc_version,
@@ -81,7 +85,7 @@ class AutoPin:
         self._ask = ask
         self._interval = interval
         self._mutex = threading.Lock()
-        self._until = 0
+        self._until = self._in_vain_until = 0
         #: The release that was found last; None before the first
         self.last = None
 
@@ -93,15 +97,25 @@ class AutoPin:
         if self.last is not None and time.monotonic() < self._until:
             return self.last
         ends = time.monotonic() + timeout
+        if time.monotonic() < self._in_vain_until:
+            raise exception.ServiceUnavailable(reason="its release could not be found out")
         if not self._mutex.acquire(timeout=timeout):
             raise exception.ServiceUnavailable(reason="its release is not known yet")
         try:
             if self.last is None or time.monotonic() >= self._until:
-                self.last = lowest(self._ask(max(0.0, ends - time.monotonic())))
+                self.last = lowest(self._asked(max(0.0, ends - time.monotonic())))
                 self._until = time.monotonic() + self._interval
             return self.last
         finally:
             self._mutex.release()
+
+    def _asked(self, seconds):
+        try:
+            return self._ask(seconds)
+        except exception.PlacementException:
+            # Whoever waits for the same need not find out the same.
+            self._in_vain_until = time.monotonic() + _IN_VAIN
+            raise
 
     def forget(self):
         """Find it out anew before the next call that needs it."""

@@ -95,7 +95,7 @@ class ServerTest(base.TestCase):
 
     def test_versions_that_are_not_known(self):
         self.serve()
-        for version in ("1.1", "2.0"):
+        for version in ("1.3", "2.0"):
             error = self.assertRaises(
                 exception.UnsupportedCall, self.call, "wait", version=version, number=1)
             self.assertIn(version, error.text)

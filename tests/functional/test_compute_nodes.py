@@ -209,6 +209,57 @@ class MigrationTest(NodeTest):
             "pools.example.org")
         self.assertIn("pools.example.org", error.text)
 
+    def test_rows_that_are_broken_in_every_way(self):
+        nova = "nova_object"
+
+        def wrapped(name, data, version="1.2"):
+            return {f"{nova}.name": name, f"{nova}.namespace": "nova",
+                    f"{nova}.version": version, f"{nova}.data": data}
+
+        pool = wrapped("PciDevicePool", {"vendor_id": "1", "product_id": "2"}, "1.1")
+        broken = [
+            {"numa_topology": json.dumps(wrapped("NUMATopology", {}))},
+            {"numa_topology": json.dumps(wrapped("NUMATopology", {"cells": [
+                wrapped("NUMACell", {"id": 0, "cpuset": [1]}, "1.5")]}))},
+            {"numa_topology": json.dumps(wrapped("NUMATopology", {"cells": 5}))},
+            {"numa_topology": json.dumps(wrapped("NUMATopology", {"cells": []}, "1.9"))},
+            {"numa_topology": '{"cells": [{"id": 0, "cpus": "0", "mem": 1e999}]}'},
+            {"numa_topology": '{"cells": [{"id": 0, "cpus": "0-9999999999", "mem": 1}]}'},
+            {"pci_stats": json.dumps(wrapped("PciDevicePoolList", {"objects": [pool]}, "1.1"))},
+            {"pci_stats": '[{"vendor_id": "1", "product_id": "2"}]'},
+            {"pci_stats": '[{"vendor_id": "1", "product_id": "2", "count": Infinity}]'},
+            {"pci_stats": "[" * 5000}, {"pci_in_use": '{"SRIOV_NET_VF": "x"}'},
+            {"pci_in_use": "[1]"}, {"pci_in_use": "{"}, {"stats": "[1]"},
+            {"supported_instances": '["x"]'}]
+        with self.database.writer() as tx:
+            for number, values in enumerate(broken):
+                tx.execute(sa.insert(models.compute_nodes), {
+                    "host": f"broken{number}", "hypervisor_hostname": f"broken{number}",
+                    "vcpus": 1, "memory_mb": 1, "local_gb": 1, "created_at": bulk.now(),
+                    "updated_at": bulk.now(), **values})
+        self.bring_in(node().obj_to_primitive())
+        done = self.migrate()
+        self.assertEqual((len(broken) + 1, 1, len(broken)),
+                         (done.found, done.done, len(done.refused)))
+        for label, error in done.refused:
+            self.assertIn(label.removeprefix("compute node "), str(error))
+        self.assertIn("cmp1.example.org", {
+            each.hypervisor_hostname for each in ComputeNodeList.get_all(self.context)})
+
+    def test_two_rows_of_one_uuid(self):
+        uuid = base.new_uuid()
+        self.bring_in(node(uuid=uuid).obj_to_primitive(),
+                      node("cmp2", host="cmp2").obj_to_primitive())
+        with self.database.writer() as tx:
+            tx.execute(sa.update(models.compute_nodes).values(uuid=uuid))
+        self.assertEqual((1, 1), (lambda done: (done.done, len(done.refused)))(self.migrate()))
+
+    def test_rows_that_can_not_be_migrated_are_not_in_the_way_of_others(self):
+        self.bring_in(*({"host": f"bad{number}", "hypervisor_hostname": f"bad{number}",
+                         "vcpus": -1, "memory_mb": 1, "local_gb": 1} for number in range(3)),
+                      node().obj_to_primitive())
+        self.assertEqual(1, self.migrate(2).done)
+
     def test_a_provider_that_has_the_uuid_already_is_the_nodes(self):
         uuid = self.api.create_provider(None, "cmp1.example.org").uuid
         self.api.set_inventory(None, uuid, [
@@ -460,6 +511,37 @@ class SavingTest(NodeTest):
         new.vcpus, new.cpu_allocation_ratio = 1, 1.0
         self.assertRaises(exception.CapacityConflict, new.save)
         self.assertEqual(8, self.inventory(new.uuid)["VCPU"][0])
+
+    def test_inventories_that_were_not_spoken_of_stay_as_an_operator_set_them(self):
+        new = self.stored()
+        self.api.update_inventory(None, new.uuid, base.inventory("VCPU", {
+            "total": 8, "reserved": 2, "max_unit": 4, "step_size": 2, "allocation_ratio": 4.0}))
+        self.events()
+        new.running_vms = 3
+        new.save()
+        self.assertEqual((8, 2, 4, 4.0), self.inventory(new.uuid)["VCPU"])
+        self.assertEqual([], self.types())
+
+    def test_a_number_of_novas_own_is_no_other_node(self):
+        first = self.stored()
+        second = self.stored(hypervisor_hostname="cmp2", host="cmp2")
+        stranger = ComputeNode(id=second.id, host=first.host,
+                               hypervisor_hostname=first.hypervisor_hostname)
+        stranger._context = self.context
+        stranger.obj_reset_changes()
+        stranger.vcpus = 16
+        stranger.save()
+        self.assertEqual([16, 8], [self.inventory(each.uuid)["VCPU"][0]
+                                   for each in (first, second)])
+        gone = ComputeNode(id=first.id, uuid=base.new_uuid())
+        gone._context = self.context
+        self.assertRaises(exception.ComputeNodeNotFound, gone.destroy)
+
+    def test_the_host_and_name_of_another_node(self):
+        self.stored()
+        second = self.stored(hypervisor_hostname="cmp2")
+        second.hypervisor_hostname = "cmp1.example.org"
+        self.assertRaises(exception.ComputeNodeExists, second.save)
 
     def test_another_name(self):
         new = self.stored()

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """sync_compute_node: one call for each cycle of a resource tracker."""
 
+import copy
 import time
 
 import sqlalchemy as sa
 
 from placement_rpc import exception
-from placement_rpc.db import models
+from placement_rpc.db import migration, models
 from placement_rpc.objects.compute_node import ComputeNode
+from placement_rpc.objects.nova.pci_device_pool import PciDevicePoolList
 from tests import base
 from tests.functional.test_compute_nodes import NodeTest, node
 
@@ -113,8 +115,29 @@ class NodeCycleTest(SyncTest):
         }).pci_device_pools
         self.sync()
         consumer = self.held_by({"SRIOV_NET_VF": 3})
+        # The tracker has not seen it yet.
+        self.assertEqual([], self.sync().changed)
+        self.assertEqual(8, self.inventory(self.node.uuid)["SRIOV_NET_VF"][0])
         self.node.pci_device_pools.objects[0].count = 5
-        self.assertEqual(["pci_stats"], self.sync({consumer: {"SRIOV_NET_VF": 3}}).changed)
+        for said in ({consumer: {"SRIOV_NET_VF": 3}}, {}):
+            self.assertIn(self.sync(said).changed, (["pci_in_use", "pci_stats"], []))
+            self.assertEqual(8, self.inventory(self.node.uuid)["SRIOV_NET_VF"][0])
+        self.api.release_allocations(None, consumer)
+        self.node.pci_device_pools.objects[0].count = 8
+        self.sync()
+        self.assertEqual(8, self.inventory(self.node.uuid)["SRIOV_NET_VF"][0])
+
+    def test_claimed_devices_are_still_counted_when_the_gate_opens(self):
+        self.node.pci_device_pools = ComputeNode.of_row({"pci_stats": [
+            {"vendor_id": "8086", "product_id": "10ed", "count": 8, "dev_type": "type-VF"}],
+        }).pci_device_pools
+        with self.old_service(rpc_version="1.2"):
+            self.sync()
+            self.held_by({"SRIOV_NET_VF": 6})
+            self.node.pci_device_pools.objects[0].count = 2
+            self.sync()
+            self.assertEqual(8, self.inventory(self.node.uuid)["SRIOV_NET_VF"][0])
+        self.assertEqual((1, []), (lambda done: (done.done, done.refused))(self.migrate()))
         self.assertEqual(8, self.inventory(self.node.uuid)["SRIOV_NET_VF"][0])
 
     def test_shared_storage_that_the_caller_tells_of(self):
@@ -127,6 +150,43 @@ class NodeCycleTest(SyncTest):
         self.sync()
         self.node = node(uuid=base.new_uuid())
         self.assertRaises(exception.ComputeNodeExists, self.sync)
+
+    def test_a_uuid_has_one_spelling_and_what_is_none_is_refused(self):
+        canonical = self.node.uuid
+        self.node = node(uuid=canonical.upper())
+        self.assertEqual(canonical, self.sync().provider_uuid)
+        self.assertEqual([], self.sync().changed)
+        primitive = self.node.obj_to_primitive()
+        for value in ("not-a-uuid", "x" * 60, 5, ""):
+            primitive["nova_object.data"]["uuid"] = value
+            self.node = copy.deepcopy(primitive)
+            self.assertRaises(exception.InvalidInput, self.sync)
+        self.assertEqual(1, len(self.api.list_providers(None).objects))
+
+    def test_what_is_wrong_in_the_store_the_tracker_repairs(self):
+        self.bring_in({**node().obj_to_primitive(), **self.node.obj_to_primitive()})
+        with self.database.writer() as tx:
+            tx.execute(sa.update(models.compute_nodes).values(
+                vcpus=-4, memory_mb=None, numa_topology="{broken", pci_stats="[{"))
+        self.node.numa_topology = None
+        self.node.pci_device_pools = PciDevicePoolList(objects=[])
+        self.assertIn("inventory_migrated_at", self.sync().changed)
+        self.assertEqual(8, self.inventory(self.node.uuid)["VCPU"][0])
+
+    def test_a_provider_that_somebody_deleted_comes_back(self):
+        self.sync()
+        self.api.delete_provider(None, self.node.uuid)
+        self.assertEqual(["provider"], self.sync().changed)
+        self.assertEqual(8, self.inventory(self.node.uuid)["VCPU"][0])
+        self.assertEqual([], self.sync().changed)
+
+    def test_after_the_contraction_an_old_service_closes_no_gate(self):
+        self.sync()
+        migration.contract(self.database)
+        with self.old_service(rpc_version="1.2"):
+            self.assertEqual([], self.sync().changed)
+            self.node = node("cmp2", uuid=base.new_uuid(), host="cmp2")
+            self.assertEqual(["compute_node"], self.sync().changed)
 
     def test_bad_input_leaves_nothing_behind(self):
         before = self.written()
@@ -144,7 +204,10 @@ class NodeCycleTest(SyncTest):
                     {"devices_in_use": {"VCPU": 1}}, {"devices_in_use": {"PCI_GENERIC": -1}}):
             self.assertRaises(exception.InvalidInput, self.sync, **how)
         for bad in (node(vcpus=-1), node(numa_topology="{"), node(name="x" * 201),
-                    node(memory_mb=2 ** 70), node(cpu_info="\x00")):
+                    node(memory_mb=2 ** 70), node(cpu_info="\x00"), node(cpu_info="\ud800"),
+                    node(mapped=2 ** 40), node(cpu_allocation_ratio=float("nan")),
+                    node(numa_topology='{"cells": [{"id": 0, "cpus": "0-99999999999", "mem": 5}]}')
+                    ):
             self.node = bad
             self.assertIn(bad.label[:50], self.assertRaises(
                 exception.InvalidInput, self.sync).text)
@@ -203,6 +266,62 @@ class DisagreementTest(SyncTest):
         self.assertEqual([(consumer, "different", True)], self.kinds(done))
         self.assertEqual({self.node.uuid: {"VCPU": 4, "MEMORY_MB": 1024}}, self.held(consumer))
 
+    def test_classes_that_no_node_has_are_no_business_of_its_tracker(self):
+        self.sync()
+        self.api.add_inventory(None, self.node.uuid, base.inventory("IPV4_ADDRESS", 9))
+        only, both = self.held_by({"IPV4_ADDRESS": 1}), self.held_by(
+            {"IPV4_ADDRESS": 1, "VCPU": 1})
+        done = self.sync(heal=True)
+        self.assertEqual([(both, "orphaned", True)], self.kinds(done))
+        for consumer in (only, both):
+            self.assertEqual({self.node.uuid: {"IPV4_ADDRESS": 1}}, self.held(consumer))
+
+    def test_who_came_again_meanwhile_is_left_alone(self):
+        self.sync()
+        orphan = self.held_by({"VCPU": 2})
+        settle = self.manager().group_commit.settle
+
+        def later(settlements):
+            self.manager().group_commit.settle = settle
+            self.api.release_allocations(None, orphan)
+            self.claim({self.node.uuid: {"VCPU": 2}}, orphan)
+            return settle(settlements)
+
+        self.manager().group_commit.settle = later
+        done = self.sync(heal=True)
+        self.assertEqual([(orphan, "orphaned", False)], self.kinds(done))
+        self.assertIn("meanwhile", done.disagreements[0].reason)
+        self.assertEqual({self.node.uuid: {"VCPU": 2}}, self.held(orphan))
+
+    def test_a_cycle_that_broke_off_is_finished_by_the_same_again(self):
+        self.sync()
+        orphans = [self.held_by({"VCPU": 1}) for _ in range(3)]
+        settle, calls = self.manager().group_commit.settle, []
+
+        def busy(settlements):
+            calls.append(settlements)
+            if len(calls) == 2:
+                raise exception.StoreBusy(method="claim", attempts=1)
+            return settle(settlements)
+
+        self.manager().group_commit.settle = busy
+        done = self.sync(heal=True)
+        self.assertTrue(all(each.healed for each in done.disagreements))
+        self.assertEqual([{}, {}, {}], [self.held(each) for each in orphans])
+
+    def manager(self):
+        conductor = self.service.conductor
+        return conductor.manager if conductor else self.api._caller._dispatcher._endpoint
+
+    def test_orphans_make_room_for_a_node_that_shrinks(self):
+        self.sync()
+        orphan = self.held_by({"VCPU": 8})
+        self.node.vcpus = 1
+        self.assertRaises(exception.CapacityConflict, self.sync)
+        done = self.sync(heal=True)
+        self.assertEqual((["VCPU"], [(orphan, "orphaned", True)]),
+                         (done.changed, self.kinds(done)))
+
     def test_what_does_not_fit_is_told_of(self):
         self.sync()
         missing = base.new_uuid()
@@ -259,6 +378,32 @@ class SharedDiskTest(SyncTest):
         self.aged(consumer)
         self.sync({}, heal=True)
         self.assertEqual({}, self.held(consumer))
+
+    def test_what_was_claimed_of_the_nodes_own_disk_moves_to_the_pool(self):
+        self.sync()
+        consumer = self.held_by({"VCPU": 1, "DISK_GB": 40})
+        pool = self.share()
+        said = {consumer: {"VCPU": 1, "DISK_GB": 40}}
+        done = self.sync(said, heal=True)
+        self.assertEqual([True], [each.healed for each in done.disagreements])
+        self.assertEqual({self.node.uuid: {"VCPU": 1}, pool: {"DISK_GB": 40}},
+                         self.held(consumer))
+        self.assertEqual(["DISK_GB"], self.sync(said).changed)
+        self.assertNotIn("DISK_GB", self.inventory(self.node.uuid))
+
+    def test_with_two_pools_a_disk_is_claimed_once(self):
+        self.sync()
+        first = self.share(total=100)
+        second = self.provider("nfs 2", DISK_GB=90)
+        self.api.set_aggregates(
+            None, second, self.api.get_aggregates(None, first).aggregates)
+        consumer = base.new_uuid()
+        said = {consumer: {"VCPU": 1, "DISK_GB": 40}}
+        self.sync(said, heal=True)
+        self.aged(consumer)
+        self.assertEqual([], self.sync(said, heal=True).disagreements)
+        self.assertEqual({self.node.uuid: {"VCPU": 1}, first: {"DISK_GB": 40}},
+                         self.held(consumer))
 
     def test_the_disk_of_another_node_in_the_aggregate_is_not_shared(self):
         self.sync()

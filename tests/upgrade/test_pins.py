@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients and conductors of different releases, in one process."""
 
+import datetime
+import json
+import pathlib
+import subprocess
+import sys
 import time
 
-from placement_rpc import api, exception, service
+import fixtures
+
+from placement_rpc import api, commands, exception, service
 from placement_rpc import conf as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.db import migration
-from placement_rpc.db.queries import services
+from placement_rpc.db.queries import events, requests, services
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
-from placement_rpc.upgrade import manifests
+from placement_rpc.upgrade import manifests, pins
 from tests import base
 
 
@@ -84,6 +91,38 @@ class OldClientTest(MixedTest):
         done = client.claim_allocations(None, base.claim({self.provider(client): {"VCPU": 1}}))
         self.assertFalse(done.obj_attr_is_set("consumer_generation"))
 
+    def test_it_knows_no_custom_classes(self):
+        self.serve()
+        old = self.client("newton")
+        for call in (
+                lambda: old.claim_allocations(None, base.claim(
+                    {base.new_uuid(): {"CUSTOM_GOLD": 1}})),
+                lambda: old.set_inventory(None, base.new_uuid(), [
+                    base.inventory("CUSTOM_GOLD", 1)]),
+                lambda: old.resource_class_get(None, "CUSTOM_GOLD"),
+                lambda: old.get_by_request(None, ResourceRequest(
+                    resources={"CUSTOM_GOLD": 1}))):
+            self.assertIn("custom", self.assertRaises(exception.ServiceTooOld, call).text)
+
+    def test_one_that_says_nothing_of_what_it_reads(self):
+        """It reads what it speaks."""
+        self.serve()
+        client = self.client()
+        uuid = self.provider(client)
+        context = RequestContext(deadline=time.time() + 20)
+        context.release = manifests.RELEASES[0]
+        context.receiver = context.release.versions
+        done = client._caller.call(context, "claim_allocations", {
+            "claim": base.claim({uuid: {"VCPU": 1}}), "request_id": "one"}, 20)
+        self.assertFalse(done.obj_attr_is_set("consumer_generation"))
+
+    def test_the_same_request_in_the_words_of_two_releases_is_one(self):
+        self.serve()
+        new, old = self.client("2026.2"), self.client("newton")
+        wanted = base.claim({self.provider(new): {"VCPU": 1}}, consumer_generation=None)
+        new.claim_allocations(None, wanted, request_id="the-same")
+        self.assertTrue(old.claim_allocations(None, wanted, request_id="the-same").replayed)
+
     def test_manifests_that_are_none(self):
         self.serve()
         for manifest in ("nonsense", 5, [5], {"Claim": "x"}, {"Claim": 1}, "1" * 99,
@@ -133,6 +172,72 @@ class OldConductorTest(MixedTest):
         self.assertEqual(1, done.consumer_generation)
         self.assertIs(manifests.RELEASES[1], client._pin.last)
         self.assertEqual("ocata", running.conductor.manager.release.name)
+
+    def test_what_it_stores_a_process_of_that_release_can_read(self):
+        running = self.serve("newton")
+        client = self.client()
+        client.claim_allocations(
+            None, base.claim({self.provider(client): {"VCPU": 1}}), request_id="one")
+        with running.database.reader() as tx:
+            stored = json.loads(requests.find(tx, ["one"])["one"].outcome)["result"]
+            payloads = [json.loads(text) for text in events.payloads_since(
+                tx, "allocation.create", datetime.datetime(2020, 1, 1))]
+        for each in (stored, *payloads):
+            self.assertEqual("1.0", each["placement_object.version"])
+
+    def test_a_command_that_is_newer_than_its_pin_is_not_lost(self):
+        running = self.serve("newton")
+        consumer = commands.CommandConsumer(running.conf, None, running.conductor.manager)
+        _, arguments = consumer._dispatcher.arguments(
+            "1.2", "claim_allocations", {}, {
+                "claim": base.claim({base.new_uuid(): {"VCPU": 1}},
+                                    consumer_generation=0).obj_to_primitive(),
+                "request_id": "one"})
+        self.assertEqual(0, arguments["claim"].consumer_generation)
+
+    def test_a_cast_is_understood_too(self):
+        self.serve("ocata")
+        client = self.client()
+        uuid = self.provider(client)
+        client._pin.last, client._pin._until = manifests.CURRENT, time.monotonic() + 1000
+        wanted = base.claim({uuid: {"VCPU": 1}})
+        client.claim_allocations(None, wanted, cast=True)
+        self.assertEqual({uuid: {"VCPU": 1}},
+                         client.get_allocations(None, wanted.consumer_uuid).by_provider())
+
+    def test_an_attempt_that_may_have_been_in_time_is_not_denied(self):
+        self.serve()
+        client = self.client("newton")
+        outcomes = [exception.ServiceUnavailable(reason="the answer was lost"),
+                    exception.UnsupportedCall(reason="not known here")]
+
+        def attempt(_left):
+            raise outcomes.pop(0)
+
+        self.assertRaises(exception.DeadlineExceeded, client._attempt, attempt, "claim", 5, "id")
+
+    def test_a_pin_is_read_anew(self):
+        self.serve()
+        client = self.client(None)
+        client.reload()
+        self.assertIsInstance(client._pin, pins.AutoPin)
+        client.conf.set_override("placement", "ocata", group="upgrade_levels")
+        client.reload()
+        self.assertEqual("ocata", client._pin.release(1).name)
+
+    def test_while_nobody_can_be_asked_casts_do_not_all_wait(self):
+        self.serve()
+        client, asked = self.client(), []
+
+        def away(seconds):
+            asked.append(seconds)
+            raise exception.ServiceUnavailable(reason="nobody listens")
+
+        client._pin._ask = away
+        for _ in range(5):
+            client._release_of_cast("claim_allocations", {"claim": base.claim(
+                {base.new_uuid(): {"VCPU": 1}})}, 5)
+        self.assertEqual(1, len(asked))
 
     def test_it_says_what_it_is(self):
         running = self.serve("ocata")
@@ -189,6 +294,32 @@ class NeighboursTest(base.TestCase):
         migration.contract(self.store.database)
         self.beside("0.1.0", "1.0")
         self.assertRaises(exception.ServiceTooOld, self.start)
+
+    def test_a_schema_that_a_later_release_expanded(self):
+        with self.store.database.writer() as tx:
+            tx.exec_driver_sql("UPDATE alembic_version SET version_num = '0099'")
+        self.start()
+        self.assertFalse(migration.is_contracted(self.store.database))
+
+    def test_the_program_says_so_in_a_line_and_ends(self):
+        self.beside("0.0.9", "0.9")
+        path = self.useFixture(fixtures.TempDir()).join("placement-rpc.conf")
+        for text, words in (("", "old.example.org"),
+                            ("[upgrade_levels]\nplacement = mitaka\n", "mitaka"),
+                            ("[notifications]\npayload_pin = mitaka\n", "mitaka")):
+            if text:
+                self.store.database.write(lambda tx: services.remove(tx, {
+                    "binary": "placement-rpc-conductor", "host": "old.example.org",
+                    "worker": 0}))
+            pathlib.Path(path).write_text(
+                f"[database]\nconnection = {self.store.conf.database.connection}\n"
+                f"[DEFAULT]\ntransport_url = inprocess://x/\n{text}")
+            done = subprocess.run(
+                [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.conductor",
+                 "--config-file", path], check=False, capture_output=True, text=True, timeout=50)
+            self.assertEqual(1, done.returncode, done.stderr)
+            self.assertIn(words, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
 
     def test_writing_what_is_gone(self):
         migration.contract(self.store.database)

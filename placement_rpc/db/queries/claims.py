@@ -20,7 +20,7 @@ _providers = models.resource_providers
 
 _LOCK_CONSUMERS = bulk.OverLists(lambda among: sa.select(
     _consumers.c.id, _consumers.c.uuid, _consumers.c.generation, _consumers.c.project_id,
-    _consumers.c.user_id,
+    _consumers.c.user_id, _consumers.c.updated_at,
 ).where(among(_consumers.c.uuid, "uuids")).order_by(_consumers.c.uuid).with_for_update())
 _HELD = bulk.OverLists(lambda among: sa.select(
     _allocations.c.consumer_id, _allocations.c.resource_provider_id,
@@ -51,7 +51,8 @@ _INSERT_ALLOCATIONS = bulk.Insert(
 
 
 def lock_consumers(tx, uuids):
-    """:returns: list of rows of id, uuid, generation, project_id, user_id of those that exist"""
+    """:returns: list of rows of id, uuid, generation, project_id, user_id, updated_at of those
+    that exist"""
     return _LOCK_CONSUMERS.execute(tx, {"uuids": sorted(uuids)}).all()
 
 

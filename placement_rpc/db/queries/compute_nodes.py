@@ -38,6 +38,8 @@ _SET_UUID = sa.update(_nodes).where(
     _nodes.c.id == sa.bindparam("row_id"), _nodes.c.uuid.is_(None))
 _MARK = bulk.OverLists(lambda among: sa.update(_nodes).where(
     among(_nodes.c.id, "ids")).values(inventory_migrated_at=sa.bindparam("at")))
+_SET_DEVICES = bulk.OverLists(lambda among: sa.update(_nodes).where(
+    among(_nodes.c.id, "ids")).values(pci_in_use=sa.bindparam("value")))
 _UPDATE = sa.update(_nodes).where(_nodes.c.id == sa.bindparam("row_id"))
 _INVENTORIES = bulk.OverLists(lambda among: sa.select(
     _providers.c.uuid.label("provider_uuid"), _classes.c.name.label("resource_class"),
@@ -94,18 +96,28 @@ def lock(tx, ids):
     return _LOCK.execute(tx, {"ids": sorted(ids)}).all()
 
 
-def page(tx, after=0, limit=None, host=None, unmigrated=False):
+def page(tx, after=0, limit=None, host=None, hypervisor_hostname=None, match=None,
+         mapped_below=None, unmigrated=False):
     """Nodes in the order of their ids.
 
     :param after: int, id after which to begin
     :param limit: int, how many at the most
     :param host: str, only those of this host
+    :param hypervisor_hostname: str, only those of this name
+    :param match: str, only those whose name has it in it
+    :param mapped_below: int, only those mapped less often
     :param unmigrated: bool, only those whose capacity is not in inventories
     :returns: list of rows of :data:`COLUMNS`
     """
     query = _BASE.where(_nodes.c.id > after).order_by(_nodes.c.id)
     if host is not None:
         query = query.where(_nodes.c.host == host)
+    if hypervisor_hostname is not None:
+        query = query.where(_nodes.c.hypervisor_hostname == hypervisor_hostname)
+    if match is not None:
+        query = query.where(_nodes.c.hypervisor_hostname.contains(match, autoescape=True))
+    if mapped_below is not None:
+        query = query.where(sa.func.coalesce(_nodes.c.mapped, 0) < mapped_below)
     if unmigrated:
         query = query.where(_nodes.c.inventory_migrated_at.is_(None))
     return tx.execute(query.limit(limit)).all()
@@ -124,12 +136,13 @@ def capacities(tx, ids):
 
 
 def counts(tx):
-    """:returns: row of nodes, unmigrated and without_uuid, numbers"""
+    """:returns: row of nodes, unmigrated, without_uuid and (different) uuids, numbers"""
     return tx.execute(sa.select(
         sa.func.count(_nodes.c.id).label("nodes"),
         sa.func.count(sa.case((_nodes.c.inventory_migrated_at.is_(None), 1))).label(
             "unmigrated"),
-        sa.func.count(sa.case((_nodes.c.uuid.is_(None), 1))).label("without_uuid"))).one()
+        sa.func.count(sa.case((_nodes.c.uuid.is_(None), 1))).label("without_uuid"),
+        sa.func.count(_nodes.c.uuid.distinct()).label("uuids"))).one()
 
 
 def insert(tx, values):
@@ -173,6 +186,11 @@ def set_uuids(tx, uuids):
 def mark_migrated(tx, ids):
     """Say of nodes that their capacity is in inventories."""
     _MARK.execute(tx, {"ids": list(ids), "at": bulk.now()})
+
+
+def set_devices(tx, ids, value):
+    """:param value: str, JSON of how many devices are in use"""
+    _SET_DEVICES.execute(tx, {"ids": list(ids), "value": value})
 
 
 def inventories(tx, uuids):

@@ -8,7 +8,9 @@ from oslo_versionedobjects import base as ovo
 
 from placement_rpc import exception
 from placement_rpc.objects import base
-from placement_rpc.objects.base import refusals
+from placement_rpc.objects.base import BROKEN, refusals
+
+__all__ = ["BROKEN", "NovaObject", "NovaObjectRegistry", "refusals", "remotable"]
 
 
 class NovaObjectRegistry(base.Registry):
@@ -48,8 +50,9 @@ class NovaObject(base.Travelling):
         return found
 
     def lost_at(self, version):
-        """Nothing: what a node tells of itself is told as far as the receiver knows of it."""
-        return []
+        """Only what is to be changed: all else is told as far as the receiver knows of it."""
+        changed = self.obj_what_changed()
+        return [name for name in super().lost_at(version) if name in changed]
 
     @classmethod
     def versions(cls, found=None):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The NUMA topology of a node: its cells, with their processors and memory."""
 
+import dataclasses
 import json
 
 from oslo_versionedobjects import fields
@@ -102,21 +103,77 @@ class NUMATopology(base.NovaObject):
         :returns: :class:`NUMATopology`; None where there is none
         :raises InvalidInput:
         """
-        if text is None:
-            return None
-        try:
-            found = json.loads(text)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise exception.InvalidInput(what="numa_topology", reason=str(error)[:200]) from None
+        found = _loaded(text)
         if not found:
             return None
         if isinstance(found, dict) and "nova_object.data" in found:
             return cls.read(found)
         try:
             return cls(cells=[_cell_of_dict(cell) for cell in found["cells"]])
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except base.BROKEN as error:
             raise exception.InvalidInput(
                 what="numa_topology", reason=f"{type(error).__name__}: {error}"[:200]) from None
+
+
+# More than any machine has; a range of numbers is written down in no time.
+_MOST_THREADS = 65536
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CellAmounts:
+    """How much a cell has: numbers of cores and threads, and MB of memory."""
+
+    cores: int
+    threads: int
+    memory: int
+
+
+def amounts(text):
+    """What the cells of a ``numa_topology`` column have.
+
+    Taken straight from the text: the objects of a topology cost half of a node's migration.
+
+    :param text: as of :meth:`NUMATopology.of_text`
+    :returns: list of :class:`CellAmounts`
+    :raises InvalidInput:
+    """
+    found = _loaded(text)
+    if not found:
+        return []
+    if not (isinstance(found, dict) and "nova_object.data" in found):
+        return [CellAmounts(cell.cores, len(cell.threads), cell.memory)
+                for cell in NUMATopology.of_text(text).cells]
+    with base.refusals("numa_topology"):
+        return [_amounts_of(cell) for cell in _data(found, NUMATopology)["cells"]]
+
+
+def _amounts_of(cell):
+    data = _data(cell, NUMACell)
+    threads = {*data["cpuset"], *data.get("pcpuset", ())}
+    groups = [set(group) for group in data.get("siblings", ()) if group]
+    if not all(type(each) is int for each in threads.union(*groups)) or (
+            type(data["memory"]) is not int):
+        raise ValueError("a cell has something else than numbers")
+    return CellAmounts(len(groups) + len(threads - set().union(*groups)), len(threads),
+                       data["memory"])
+
+
+def _data(primitive, cls):
+    """What is in an object as it travels, if it is one of the class that is known here."""
+    if primitive["nova_object.name"] != cls.__name__:
+        raise ValueError(f"it is no {cls.__name__}")
+    cls.obj_class_from_name(cls.__name__, primitive["nova_object.version"])
+    return primitive["nova_object.data"]
+
+
+def _loaded(text):
+    """:returns: what the JSON of a column holds; None where it holds nothing"""
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise exception.InvalidInput(what="numa_topology", reason=str(error)[:200]) from None
 
 
 def _cell_of_dict(values):
@@ -136,5 +193,8 @@ def _range(text):
     found = set()
     for part in filter(None, (each.strip() for each in text.split(","))):
         first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
+        numbers = range(int(first), int(last or first) + 1)
+        if len(numbers) > _MOST_THREADS:
+            raise ValueError(f"a cell of {part} is none")
+        found.update(numbers)
     return found

@@ -40,7 +40,7 @@ class PciDevicePool(base.NovaObject):
         extra = values.get("tags") or {}
         try:
             return cls(tags={**tags, **extra}, **{"numa_node": None, **own})
-        except (ValueError, TypeError) as error:
+        except base.BROKEN as error:
             raise exception.InvalidInput(what="pci_stats", reason=str(error)[:200]) from None
 
 

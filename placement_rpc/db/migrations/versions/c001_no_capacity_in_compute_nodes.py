@@ -21,12 +21,23 @@ UUID = sa.String(36).with_variant(
     mysql.CHAR(36, charset="ascii", collation="ascii_bin"), "mysql", "mariadb")
 
 
+CAPACITY = ("vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used", "local_gb_used",
+            "free_ram_mb", "free_disk_gb", "cpu_allocation_ratio", "ram_allocation_ratio",
+            "disk_allocation_ratio")
+
+
 def upgrade():
-    op.drop_index("ix_compute_nodes_uuid", "compute_nodes")
+    # MariaDB commits each step: what an attempt that broke off has done is not done again.
+    there = sa.inspect(op.get_bind())
+    columns = {each["name"] for each in there.get_columns("compute_nodes")}
+    unique = {each["name"] for each in there.get_unique_constraints("compute_nodes")}
+    indexes = {each["name"] for each in there.get_indexes("compute_nodes")}
     with op.batch_alter_table("compute_nodes") as nodes:
+        if "uq_compute_nodes_uuid" not in unique:
+            nodes.create_unique_constraint("uq_compute_nodes_uuid", ["uuid"])
         nodes.alter_column("uuid", existing_type=UUID, nullable=False)
-        nodes.create_unique_constraint("uq_compute_nodes_uuid", ["uuid"])
-        for name in ("vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used",
-                     "local_gb_used", "free_ram_mb", "free_disk_gb", "cpu_allocation_ratio",
-                     "ram_allocation_ratio", "disk_allocation_ratio"):
-            nodes.drop_column(name)
+        for name in CAPACITY:
+            if name in columns:
+                nodes.drop_column(name)
+    if "ix_compute_nodes_uuid" in indexes:
+        op.drop_index("ix_compute_nodes_uuid", "compute_nodes")
