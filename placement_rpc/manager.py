@@ -11,7 +11,6 @@ Contract versions (:mod:`placement_rpc.upgrade.contract` has the calls of each):
 * 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node
 """
 
-import functools
 import os
 import socket
 import time
@@ -20,16 +19,15 @@ import oslo_messaging
 
 import placement_rpc
 from placement_rpc import exception
-from placement_rpc.context import versions_of
+from placement_rpc.exposure import an, as_generation, as_limit, as_uuid, exposed, having
+from placement_rpc.node_endpoint import NodeEndpoint
 from placement_rpc.objects import (
     aggregate,
     allocation,
     fields,
     inventory,
-    node_sync,
     outcome,
     placing,
-    remote,
     request,
     resource_class,
     resource_provider,
@@ -45,11 +43,7 @@ from placement_rpc.objects.claim import (
     MoveSettlement,
     ReleaseSettlement,
 )
-from placement_rpc.objects.compute_node import ComputeNode
 from placement_rpc.objects.group_commit import GroupCommit
-from placement_rpc.objects.node_changes import Said
-from placement_rpc.objects.node_inventory import in_use
-from placement_rpc.objects.nova.base import NovaObject
 from placement_rpc.objects.outcome import Request
 from placement_rpc.upgrade import contract, manifests, pins
 from placement_rpc.upgrade.callers import Callers
@@ -57,63 +51,8 @@ from placement_rpc.upgrade.gate import InventoryGate
 
 RPC_VERSION = contract.RPC_VERSION
 
-# The most entries of one answer; PlacementAPI asks for the next page by itself.
-MAX_PAGE = 1000
 
-
-def exposed(method):
-    """Make a method callable from outside, with the store and the caller's deadline in place."""
-    @functools.wraps(method)
-    def call(self, context, **arguments):
-        if "request_id" not in arguments:
-            # A change looks for its outcome first: see objects.outcome.
-            context.check_deadline()
-        context.database = self.database
-        return method(self, context, **arguments)
-
-    call.exposed = True
-    return call
-
-
-def _uuid(name, value):
-    return fields.Uuid().coerce(None, name, value)
-
-
-def _generation(value):
-    if value is None:
-        return None
-    return fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, "generation", value)
-
-
-def _limit(value):
-    if value is None:
-        return MAX_PAGE
-    return min(MAX_PAGE, fields.WholeNumber(minimum=1).coerce(None, "limit", value))
-
-
-def _truth(name, value):
-    if value is not None and type(value) is not bool:
-        raise exception.InvalidInput(what=name, reason="it is neither true nor false")
-    return value
-
-
-def _an(cls, name, value):
-    """:returns: the value, when it is an object of the class; :raises InvalidInput: otherwise"""
-    if not isinstance(value, cls):
-        raise exception.InvalidInput(
-            what=name, reason=f"a {cls.__name__} was expected, not a {type(value).__name__}")
-    return value
-
-
-def _having(value, *names):
-    for name in names:
-        if not value.obj_attr_is_set(name):
-            raise exception.InvalidInput(
-                what=type(value).__name__, reason=f"{name} is missing")
-    return value
-
-
-class Manager:
+class Manager(NodeEndpoint):
     """Answers the calls of contract 1.x.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
@@ -137,19 +76,19 @@ class Manager:
 
     @exposed
     def create_provider(self, context, provider, request_id):
-        _having(_an(resource_provider.ResourceProvider, "provider", provider), "uuid", "name")
+        having(an(resource_provider.ResourceProvider, "provider", provider), "uuid", "name")
         asked = Request.of(request_id, "create_provider", {"provider": provider})
         return outcome.once(context, asked, provider.create)
 
     @exposed
     def update_provider(self, context, provider, request_id):
-        _having(_an(resource_provider.ResourceProvider, "provider", provider), "uuid", "name")
+        having(an(resource_provider.ResourceProvider, "provider", provider), "uuid", "name")
         asked = Request.of(request_id, "update_provider", {"provider": provider})
         return outcome.once(context, asked, provider.rename)
 
     @exposed
     def delete_provider(self, context, provider_uuid, request_id, generation=None):
-        uuid, generation = _uuid("provider_uuid", provider_uuid), _generation(generation)
+        uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
         asked = Request.of(request_id, "delete_provider", {"uuid": uuid, "at": generation})
         return outcome.once(context, asked, lambda tx, journal: (
             resource_provider.ResourceProvider.delete(tx, journal, uuid, generation)))
@@ -157,7 +96,7 @@ class Manager:
     @exposed
     def get_provider(self, context, provider_uuid):
         return resource_provider.ResourceProvider.get(
-            context, _uuid("provider_uuid", provider_uuid))
+            context, as_uuid("provider_uuid", provider_uuid))
 
     @exposed
     def list_providers(self, context, name=None, member_of=None, marker=None, limit=None):
@@ -165,15 +104,15 @@ class Manager:
             context,
             name=fields.Name().coerce(None, "name", name) if name is not None else None,
             member_of=request.MEMBER_OF.coerce(None, "member_of", member_of or []),
-            marker=_uuid("marker", marker) if marker is not None else None,
-            limit=_limit(limit))
+            marker=as_uuid("marker", marker) if marker is not None else None,
+            limit=as_limit(limit))
 
     # -- inventories --------------------------------------------------------------------
 
     @exposed
     def set_inventory(self, context, provider_uuid, inventories, request_id, generation=None):
-        uuid, generation = _uuid("provider_uuid", provider_uuid), _generation(generation)
-        given = _having(_an(inventory.InventoryList, "inventories", inventories), "objects")
+        uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
+        given = having(an(inventory.InventoryList, "inventories", inventories), "objects")
         if len(given.objects) > self.conf.claims.max_resources:
             raise exception.BatchTooLarge(
                 what="set of inventories", limit=self.conf.claims.max_resources,
@@ -197,8 +136,8 @@ class Manager:
 
     def _change_inventory(self, context, method, change, provider_uuid, given, request_id,
                           generation):
-        uuid, generation = _uuid("provider_uuid", provider_uuid), _generation(generation)
-        _an(inventory.Inventory, "given", given)
+        uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
+        an(inventory.Inventory, "given", given)
         asked = Request.of(request_id, method, {
             "uuid": uuid, "inventory": given, "at": generation})
         return outcome.once(context, asked, lambda tx, journal: change(
@@ -206,7 +145,7 @@ class Manager:
 
     @exposed
     def delete_inventory(self, context, provider_uuid, name, request_id, generation=None):
-        uuid, generation = _uuid("provider_uuid", provider_uuid), _generation(generation)
+        uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
         name = resource_class.canonical(name)
         asked = Request.of(request_id, "delete_inventory", {
             "uuid": uuid, "class": name, "at": generation})
@@ -215,7 +154,7 @@ class Manager:
 
     @exposed
     def get_inventory(self, context, provider_uuid):
-        return inventory.InventoryList.get(context, _uuid("provider_uuid", provider_uuid))
+        return inventory.InventoryList.get(context, as_uuid("provider_uuid", provider_uuid))
 
     # -- claims -------------------------------------------------------------------------
 
@@ -231,13 +170,13 @@ class Manager:
             context, **arguments)
 
     def _claim(self, context, claim, request_id):
-        _an(Claim, "claim", claim).check(self.conf.claims.max_resources)
+        an(Claim, "claim", claim).check(self.conf.claims.max_resources)
         asked = Request.of(request_id, "claim_allocations", {"claim": claim})
         return ClaimSettlement(asked, claim, context.deadline)
 
     def _release(self, context, consumer_uuid, request_id, consumer_generation=None):
-        uuid = _uuid("consumer_uuid", consumer_uuid)
-        generation = _generation(consumer_generation)
+        uuid = as_uuid("consumer_uuid", consumer_uuid)
+        generation = as_generation(consumer_generation)
         asked = Request.of(request_id, "release_allocations", {"uuid": uuid, "at": generation})
         return ReleaseSettlement(asked, uuid, generation, context.deadline)
 
@@ -247,7 +186,7 @@ class Manager:
 
     @exposed
     def claim_batch(self, context, claims, request_id):
-        claims = _having(_an(ClaimList, "claims", claims), "objects").objects
+        claims = having(an(ClaimList, "claims", claims), "objects").objects
         limit = self.conf.claims.max_batch
         if len(claims) > limit:
             raise exception.BatchTooLarge(what="batch", limit=limit, size=len(claims))
@@ -271,16 +210,16 @@ class Manager:
     @exposed
     def move_allocations(self, context, source_uuid, target_uuid, request_id,
                          consumer_generation=None):
-        source, target = _uuid("source_uuid", source_uuid), _uuid("target_uuid", target_uuid)
-        generation = _generation(consumer_generation)
+        source, target = as_uuid("source_uuid", source_uuid), as_uuid("target_uuid", target_uuid)
+        generation = as_generation(consumer_generation)
         asked = Request.of(request_id, "move_allocations", {
             "source": source, "target": target, "at": generation})
         return self._settle(MoveSettlement(asked, source, target, generation, context.deadline))
 
     @exposed
     def claim_by_request(self, context, wanted, claim, request_id):
-        _having(_an(request.ResourceRequest, "wanted", wanted), "resources")
-        _an(Claim, "claim", claim).check_owner()
+        having(an(request.ResourceRequest, "wanted", wanted), "resources")
+        an(Claim, "claim", claim).check_owner()
         if claim.value("allocations"):
             raise exception.InvalidInput(
                 what="allocations", reason="claim_by_request chooses the provider itself")
@@ -299,20 +238,20 @@ class Manager:
     @exposed
     def get_allocations(self, context, consumer_uuid):
         return allocation.AllocationList.of_consumer(
-            context, _uuid("consumer_uuid", consumer_uuid))
+            context, as_uuid("consumer_uuid", consumer_uuid))
 
     @exposed
     def get_provider_allocations(self, context, provider_uuid):
         return allocation.AllocationList.of_provider(
-            context, _uuid("provider_uuid", provider_uuid))
+            context, as_uuid("provider_uuid", provider_uuid))
 
     @exposed
     def get_usages(self, context, provider_uuid):
-        return usage.UsageList.get(context, _uuid("provider_uuid", provider_uuid))
+        return usage.UsageList.get(context, as_uuid("provider_uuid", provider_uuid))
 
     @exposed
     def get_by_request(self, context, wanted):
-        _having(_an(request.ResourceRequest, "wanted", wanted), "resources")
+        having(an(request.ResourceRequest, "wanted", wanted), "resources")
         return resource_provider.ResourceProviderList.with_room(context, wanted)
 
     # -- aggregates ---------------------------------------------------------------------
@@ -320,70 +259,20 @@ class Manager:
     @exposed
     def get_aggregates(self, context, provider_uuid):
         return aggregate.ProviderAggregates.get(
-            context, _uuid("provider_uuid", provider_uuid))
+            context, as_uuid("provider_uuid", provider_uuid))
 
     @exposed
     def set_aggregates(self, context, aggregates, request_id):
-        _having(_an(aggregate.ProviderAggregates, "aggregates", aggregates),
+        having(an(aggregate.ProviderAggregates, "aggregates", aggregates),
                 "provider_uuid", "aggregates")
         asked = Request.of(request_id, "set_aggregates", {"aggregates": aggregates})
         return outcome.once(context, asked, aggregates.replace)
-
-    # -- compute nodes ------------------------------------------------------------------
-
-    @exposed
-    def sync_compute_node(self, context, node, allocations, snapshot_at, request_id,
-                          shares_disk=None, devices_in_use=None, heal=False):
-        _having(_an(ComputeNode, "node", node), "host", "hypervisor_hostname")
-        allocations = node_sync.allocations_of(allocations)
-        said = Said(_truth("shares_disk", shares_disk),
-                    in_use(devices_in_use) if devices_in_use is not None else
-                    node_sync.devices_of(allocations))
-        asked = Request.of(request_id, "sync_compute_node", {
-            "node": node, "allocations": allocations, "at": snapshot_at, "said": [
-                said.shares_disk, said.devices_in_use], "heal": _truth("heal", heal)})
-        context.nodes = self.gate.settings
-        return node_sync.Sync(context, self.group_commit, asked, node, allocations, snapshot_at,
-                              said, bool(heal)).run()
-
-    @exposed
-    def object_class_action_versions(self, context, objname, objmethod, object_versions, args,
-                                     kwargs):
-        context.receiver = manifests.lower(context.receiver, versions_of(object_versions))
-        context.nodes = self.gate.settings
-        return remote.class_action(context, objname, objmethod, args, kwargs)
-
-    @exposed
-    def object_action(self, context, objinst, objmethod, args, kwargs, request_id=None):
-        _an(NovaObject, "objinst", objinst)
-        context.nodes = self.gate.settings
-        if request_id is None:
-            # nova's own callers make none.
-            return list(remote.action(context, objinst, objmethod, args, kwargs))
-        asked = Request.of(request_id, "object_action", {
-            "object": objinst, "method": objmethod, "args": args, "kwargs": kwargs})
-
-        def act(tx, journal):
-            context.transaction = tx, journal
-            try:
-                return list(remote.action(
-                    context, objinst.obj_clone(), objmethod, args, kwargs))
-            finally:
-                context.transaction = None
-
-        return outcome.once(context, asked, act)
-
-    @exposed
-    def object_backport_versions(self, context, objinst, object_versions):
-        if not hasattr(objinst, "obj_to_primitive"):
-            raise exception.InvalidInput(what="objinst", reason="it is no object")
-        return objinst.obj_to_primitive(version_manifest=versions_of(object_versions))
 
     # -- resource classes ---------------------------------------------------------------
 
     @exposed
     def resource_class_list(self, context, marker=None, limit=None):
-        return resource_class.ResourceClassList.page(context, marker, _limit(limit))
+        return resource_class.ResourceClassList.page(context, marker, as_limit(limit))
 
     @exposed
     def resource_class_get(self, context, name):
@@ -391,13 +280,13 @@ class Manager:
 
     @exposed
     def resource_class_create(self, context, given, request_id):
-        _having(_an(resource_class.ResourceClass, "given", given), "name")
+        having(an(resource_class.ResourceClass, "given", given), "name")
         asked = Request.of(request_id, "resource_class_create", {"class": given})
         return outcome.once(context, asked, given.create)
 
     @exposed
     def resource_class_rename(self, context, name, given, request_id):
-        _having(_an(resource_class.ResourceClass, "given", given), "name")
+        having(an(resource_class.ResourceClass, "given", given), "name")
         name = resource_class.canonical(name)
         asked = Request.of(request_id, "resource_class_rename", {"class": given, "of": name})
         return outcome.once(context, asked, lambda tx, journal: given.rename(
