@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a client makes a call: attempts under one request id until the deadline."""
 
+import copy
 import random
 import time
 import uuid
@@ -160,23 +161,28 @@ class Calls:
 
         :param make: callable of context, method, arguments and the seconds that are left
         """
-        self._say(context, method, arguments, release)
+        spoken = self._say(context, method, arguments, release)
         try:
-            return make(context, method, arguments, max(0.0, ends - time.monotonic()))
+            return make(spoken, method, arguments, max(0.0, ends - time.monotonic()))
         except (exception.UnsupportedCall, exception.IncompatibleObjectVersion):
             self._pin.forget()
             lower = self._pin.release(max(0.0, ends - time.monotonic()))
             if lower.number >= release.number:
                 raise
-        self._say(context, method, arguments, lower)
-        return make(context, method, arguments, max(0.0, ends - time.monotonic()))
+        spoken = self._say(context, method, arguments, lower)
+        return make(spoken, method, arguments, max(0.0, ends - time.monotonic()))
 
     @staticmethod
     def _say(context, method, arguments, release):
-        """Speak in a release; :raises ServiceTooOld: when it has no words for the call"""
+        """Speak in a release.
+
+        :returns: a context of its own: the thread of an attempt that was given up may read it yet
+        :raises ServiceTooOld: when the release has no words for the call
+        """
+        context = copy.copy(context)
         context.release, context.receiver = release, None
         if release is manifests.CURRENT:
-            return
+            return context
         missing = contract.missing(method, arguments, release)
         if missing:
             needed = next(each for each in manifests.RELEASES
@@ -185,6 +191,7 @@ class Calls:
                 what=", ".join(missing), needed=needed.contract, found=release.contract,
                 who=f"the oldest service or the pin ({release.name})")
         context.receiver = release.versions
+        return context
 
     def _attempt(self, attempt, method, seconds, request_id):
         """Make attempts until one is answered or the time is over.

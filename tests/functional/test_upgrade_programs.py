@@ -26,6 +26,8 @@ _OLD = {"binary": "placement-rpc-conductor", "host": "old.example.org", "worker"
 
 class ProgramTest(base.TestCase):
 
+    time_limit = 180
+
     def setUp(self):
         super().setUp()
         self.store = self.useFixture(placement_fixtures.Store(self.url()))

@@ -264,6 +264,8 @@ class OldConductorTest(MixedTest):
 class NeighboursTest(base.TestCase):
     """Whom a conductor does not start beside."""
 
+    time_limit = 240
+
     def setUp(self):
         super().setUp()
         self.store = self.useFixture(placement_fixtures.Store(
@@ -316,7 +318,7 @@ class NeighboursTest(base.TestCase):
                 f"[DEFAULT]\ntransport_url = inprocess://x/\n{text}")
             done = subprocess.run(
                 [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.conductor",
-                 "--config-file", path], check=False, capture_output=True, text=True, timeout=50)
+                 "--config-file", path], check=False, capture_output=True, text=True, timeout=100)
             self.assertEqual(1, done.returncode, done.stderr)
             self.assertIn(words, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
