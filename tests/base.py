@@ -90,3 +90,16 @@ def claim(allocations, consumer=None, **values):
     """A claim of project and user that do not matter."""
     return Claim(consumer_uuid=consumer or new_uuid(), allocations=allocations,
                  **{"project_id": "project", "user_id": "user", **values})
+
+
+def objects_in(value):
+    """(name, version) of every object in what travels."""
+    if isinstance(value, dict):
+        for namespace in ("placement_object", "nova_object"):
+            if f"{namespace}.name" in value:
+                yield value[f"{namespace}.name"], value[f"{namespace}.version"]
+        for item in value.values():
+            yield from objects_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from objects_in(item)

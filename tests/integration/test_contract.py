@@ -6,6 +6,7 @@ import inspect
 from tests import base, servers
 from tests.functional import (
     test_claims,
+    test_compute_node_objects,
     test_compute_nodes,
     test_events,
     test_input,
@@ -30,8 +31,9 @@ class OnRealServers:
                 "database_url": servers.new_database(self.kind)}
 
 
-for _module in (test_claims, test_compute_nodes, test_events, test_input, test_inventories,
-                test_providers, test_requests, test_resource_classes, test_sync):
+for _module in (test_claims, test_compute_node_objects, test_compute_nodes, test_events,
+                test_input, test_inventories, test_providers, test_requests,
+                test_resource_classes, test_sync):
     for _name, _class in inspect.getmembers(_module, inspect.isclass):
         if issubclass(_class, base.ContractTest):
             globals()[_name] = type(_name, (OnRealServers, _class), {"__module__": __name__})

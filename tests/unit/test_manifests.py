@@ -59,7 +59,7 @@ class ManifestTest(base.TestCase):
                 self.assertEqual(
                     {field for field in cls.fields if full.obj_attr_is_set(field)} - late,
                     set(primitive[cls._obj_primitive_key("data")]))
-                for nested, its in _nested(primitive):
+                for nested, its in base.objects_in(primitive):
                     self.assertEqual(release.versions[nested], its, name)
 
 
@@ -83,19 +83,6 @@ def _full(cls, depth=0):
         else:
             raise AssertionError(f"{cls.__name__}.{name}")
     return instance
-
-
-def _nested(primitive):
-    """(name, version) of every object in one, itself included"""
-    if isinstance(primitive, dict):
-        for namespace in ("placement_object", "nova_object"):
-            if f"{namespace}.name" in primitive:
-                yield primitive[f"{namespace}.name"], primitive[f"{namespace}.version"]
-        for value in primitive.values():
-            yield from _nested(value)
-    elif isinstance(primitive, list):
-        for value in primitive:
-            yield from _nested(value)
 
 
 class ContractTest(base.TestCase):

@@ -35,7 +35,7 @@ class GoldenTest(testscenarios.WithScenarios, base.TestCase):
 
     def test_no_answer_says_more_than_the_release_reads(self):
         for call in golden.read(self.release, "calls"):
-            for name, version in _objects(call["answer"]):
+            for name, version in base.objects_in(call["answer"]):
                 self.assertIn(name, self.release.objects)
                 self.assertLessEqual(
                     manifests.number(version), manifests.number(self.release.objects[name]))
@@ -64,16 +64,3 @@ class GoldenTest(testscenarios.WithScenarios, base.TestCase):
         recorded = golden.read(self.release, "calls")
         self.assertEqual([golden.masked(call["message"]) for call in recorded],
                          [golden.masked(call["message"]) for call in calls])
-
-
-def _objects(value):
-    """(name, version) of every object in what travels"""
-    if isinstance(value, dict):
-        for namespace in ("placement_object", "nova_object"):
-            if f"{namespace}.name" in value:
-                yield value[f"{namespace}.name"], value[f"{namespace}.version"]
-        for item in value.values():
-            yield from _objects(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _objects(item)
