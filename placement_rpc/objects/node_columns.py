@@ -18,10 +18,6 @@ _LONGEST = {"host": 255, "hypervisor_hostname": 200, "hypervisor_type": 255}
 _MAX = 2 ** 63 - 1
 _MAX_MAPPED = 2 ** 31 - 1
 
-#: The capacity columns that are worked out of others.
-DERIVED = frozenset((
-    "vcpus_used", "memory_mb_used", "local_gb_used", "free_ram_mb", "free_disk_gb"))
-
 
 def columns_of(node, names=None):
     """The columns of a node.

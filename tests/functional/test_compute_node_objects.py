@@ -70,7 +70,15 @@ class ReadingTest(NodeTest):
                 (ComputeNodeList.get_all(self.context), [first, second, third]),
                 (ComputeNodeList.get_all_by_host(self.context, "cmp1"), [first, second]),
                 (ComputeNodeList.get_all_by_uuids(self.context, [third.uuid]), [third]),
-                (ComputeNodeList.get_by_pagination(self.context, 1, first.id), [second])):
+                (ComputeNodeList.get_by_pagination(self.context, 1, first.id), [second]),
+                (ComputeNodeList.get_by_hypervisor(self.context, "mp2.ex"), [second]),
+                (ComputeNodeList.get_by_hypervisor(self.context, "%"), []),
+                (ComputeNodeList.get_all_by_not_mapped(self.context, 1),
+                 [first, second, third]),
+                (ComputeNodeList.get_all_by_not_mapped(self.context, 0), []),
+                ([ComputeNode.get_by_nodename(self.context, "cmp3.example.org")], [third]),
+                ([ComputeNode.get_first_node_by_host_for_old_compat(self.context, "cmp1")],
+                 [first])):
             self.assertEqual([each.uuid for each in wanted], [each.uuid for each in found])
         for wrong in (lambda: ComputeNode.get_by_uuid(self.context, base.new_uuid()),
                       lambda: ComputeNode.get_by_id(self.context, 9999),
