@@ -4,7 +4,7 @@
 import oslo_messaging
 from oslo_messaging.rpc import dispatcher as rpc_dispatcher
 
-from placement_rpc import bus, exception
+from placement_rpc import bus, exception, rabbit
 from placement_rpc.call_threads import CallThreads
 
 
@@ -48,7 +48,8 @@ class RemoteCaller:
             # An error that a newer service has and this client has not.
             raise exception.UnsupportedCall(
                 reason=f"{error.exc_type}: {error.value}") from None
-        except oslo_messaging.MessagingException as error:
+        except (oslo_messaging.MessagingException, *rabbit.FAILURES) as error:
+            # The library lets some of kombu's errors through while the broker comes and goes.
             raise exception.ServiceUnavailable(reason=type(error).__name__) from error
         except ValueError as error:
             # What can not be written down as JSON.

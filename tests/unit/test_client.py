@@ -4,9 +4,12 @@
 import threading
 import time
 
+import oslo_messaging
+from amqp import exceptions as amqp_exceptions
+from kombu import exceptions as kombu_exceptions
 from oslo_context import context as oslo_context
 
-from placement_rpc import api, exception
+from placement_rpc import api, callers, exception
 from placement_rpc.call_threads import CallThreads
 from placement_rpc.context import RequestContext
 from placement_rpc.upgrade import manifests
@@ -80,6 +83,34 @@ class RetryTest(base.TestCase):
         context = client._caller.calls[0][0]
         self.assertEqual({"user_id": "ada", "project_id": "blue", "request_id": "req-1",
                           "deadline": context.deadline}, context.to_dict())
+
+
+class _BrokenClient:
+    """Raises what the bus library lets through."""
+
+    def __init__(self, error):
+        self._error = error
+
+    def prepare(self, **_how):
+        return self
+
+    def call(self, *_arguments, **_named):
+        raise self._error
+
+
+class RemoteCallerTest(base.TestCase):
+
+    def test_whatever_a_broken_connection_raises_is_tried_again(self):
+        for error in (
+                oslo_messaging.MessagingTimeout(), oslo_messaging.MessageDeliveryFailure(),
+                kombu_exceptions.OperationalError("[Errno 111] Connection refused"),
+                amqp_exceptions.ConnectionForced("shutdown"), ConnectionResetError(104, "reset")):
+            caller = callers.RemoteCaller.__new__(callers.RemoteCaller)
+            caller._client, caller._threads = _BrokenClient(error), CallThreads(1)
+            self.addCleanup(caller.close)
+            raised = self.assertRaises(
+                exception.ServiceUnavailable, caller.call, RequestContext(), "ping", {}, 5)
+            self.assertTrue(raised.retryable)
 
 
 class ContextTest(base.TestCase):

@@ -24,7 +24,7 @@ _MAY_IMPORT = {
     "inprocess": set(),
     "call_threads": {"exception"},
     "bus": {"exception", "context", "objects", "upgrade"},
-    "callers": {"exception", "bus", "call_threads"},
+    "callers": {"exception", "bus", "call_threads", "rabbit"},
     "rabbit": set(),
     "broker_check": {"exception", "command_queue", "notifications", "rabbit"},
     "command_queue": {"exception", "rabbit", "notifications"},
