@@ -18,22 +18,26 @@ import uuid
 
 from placement_rpc import exception
 from placement_rpc.calls import new_request_id, own_context
+from placement_rpc.exposure import as_uuid
 from placement_rpc.node_calls import NodeCalls
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.claim import Claim, ClaimList
 from placement_rpc.objects.fields import Uuid, WholeNumber
 from placement_rpc.objects.inventory import Inventory, InventoryList
-from placement_rpc.objects.resource_class import ResourceClass
+from placement_rpc.objects.request import ResourceRequest
+from placement_rpc.objects.resource_class import ResourceClass, canonical
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
+from placement_rpc.query_calls import QueryCalls
 from placement_rpc.upgrade.contract import RPC_VERSION
 
-__all__ = ["RPC_VERSION", "PlacementAPI", "new_request_id"]
+__all__ = ["RPC_VERSION", "Claim", "Inventory", "PlacementAPI", "ResourceRequest", "as_uuid",
+           "canonical", "new_request_id"]
 
 # The name space of the uuids of providers that were created without one.
 _NEW_PROVIDERS = uuid.UUID("6e7d1f0c-3d3c-5b0b-9f5e-0d6b7a0c9a11")
 
 
-class PlacementAPI(NodeCalls):
+class PlacementAPI(NodeCalls, QueryCalls):
     """Calls to the placement service.
 
     Thread-safe; make one for a process, after it forked.

@@ -231,4 +231,5 @@ def own_context(context):
                                    f"{type(context).__name__}")
     return RequestContext(
         user_id=context.user_id, project_id=context.project_id, roles=context.roles,
-        request_id=context.request_id, global_request_id=context.global_request_id)
+        request_id=context.request_id, global_request_id=context.global_request_id,
+        system_scope=context.system_scope, rule=getattr(context, "rule", None))

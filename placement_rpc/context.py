@@ -8,8 +8,8 @@ from oslo_context import context as oslo_context
 from placement_rpc import exception
 from placement_rpc.upgrade import manifests
 
-_WIRE_FIELDS = ("user_id", "project_id", "roles", "request_id", "global_request_id", "deadline",
-                "manifest")
+_WIRE_FIELDS = ("user_id", "project_id", "roles", "system_scope", "request_id",
+                "global_request_id", "deadline", "manifest", "rule")
 _MOST_VERSIONS = 200
 
 
@@ -20,6 +20,8 @@ class RequestContext(oslo_context.RequestContext):
         for no deadline. Both ends need synchronised clocks.
     :param manifest: what the caller reads: the version of the contract that it was made for, or
         a dict of object name to version; None for this release
+    :param rule: str, the policy's rule that lets the person make the call, where it comes through
+        the HTTP facade; the service checks it once more. None for a service's own call
     :param kwargs: see :class:`oslo_context.context.RequestContext`
 
     What is on it beside is never sent: on the server ``database``, the store that the call works
@@ -27,11 +29,12 @@ class RequestContext(oslo_context.RequestContext):
     those are not this release's. Neither is a token: a context reaches logs and queues.
     """
 
-    def __init__(self, deadline=None, manifest=None, database=None, **kwargs):
+    def __init__(self, deadline=None, manifest=None, database=None, rule=None, **kwargs):
         kwargs.setdefault("overwrite", False)
         super().__init__(**kwargs)
         self.deadline = deadline
         self.manifest = manifest
+        self.rule = rule
         self.database = database
         # The connection and the journal of the request's transaction, while there is one, and
         # how compute nodes are dealt with.

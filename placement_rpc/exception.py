@@ -99,6 +99,28 @@ class RequestIdReused(InvalidInput):
     message = "Request id {request_id} was already used for another {method} request"
 
 
+class PreconditionRequired(InvalidInput):
+    """A resource pool is changed at the state that the caller read, and it did not say which."""
+
+    code = "placement.precondition.required"
+    http_status = 428
+    message = "A change of this resource needs an If-Match header with the ETag that was read"
+
+
+class PreconditionFailed(PlacementException):
+    """What the caller read is not the current state any more: read again and decide anew."""
+
+    code = "placement.precondition.failed"
+    http_status = 412
+    message = "{reason}"
+
+
+class Forbidden(PlacementException):
+    code = "placement.forbidden"
+    http_status = 403
+    message = "The policy {rule} does not allow it"
+
+
 # -- what is not there ------------------------------------------------------------------
 
 class NotFound(PlacementException):
@@ -132,6 +154,14 @@ class RequestNotFound(NotFound):
 
     code = "placement.request.not_found"
     message = "No outcome is known for request {request_id}"
+
+
+class EventsPruned(NotFound):
+    """Events were asked for that are not kept any more: list anew, and follow from there."""
+
+    code = "placement.events.pruned"
+    http_status = 410
+    message = "Events after position {after} were asked for; the oldest that is kept is {oldest}"
 
 
 # -- what is in the way -----------------------------------------------------------------

@@ -17,6 +17,8 @@ def exposed(method):
         if "request_id" not in arguments:
             # A change looks for its outcome first: see objects.outcome.
             context.check_deadline()
+        if context.rule is not None:
+            self.policy.check_call(context, method.__name__)
         context.database = self.database
         return method(self, context, **arguments)
 

@@ -8,7 +8,7 @@ Contract versions (:mod:`placement_rpc.upgrade.contract` has the calls of each):
 
 * 1.0: newton: providers, inventories, claims, compute nodes, get by request
 * 1.1: ocata: custom resource classes, generations of consumers, limits
-* 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node
+* 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node, events, explain
 """
 
 import os
@@ -18,7 +18,7 @@ import time
 import oslo_messaging
 
 import placement_rpc
-from placement_rpc import exception
+from placement_rpc import exception, policy
 from placement_rpc.exposure import an, as_generation, as_limit, as_uuid, exposed, having
 from placement_rpc.node_endpoint import NodeEndpoint
 from placement_rpc.objects import (
@@ -45,6 +45,7 @@ from placement_rpc.objects.claim import (
 )
 from placement_rpc.objects.group_commit import GroupCommit
 from placement_rpc.objects.outcome import Request
+from placement_rpc.query_endpoint import QueryEndpoint
 from placement_rpc.upgrade import contract, manifests, pins
 from placement_rpc.upgrade.callers import Callers
 from placement_rpc.upgrade.gate import InventoryGate
@@ -52,7 +53,7 @@ from placement_rpc.upgrade.gate import InventoryGate
 RPC_VERSION = contract.RPC_VERSION
 
 
-class Manager(NodeEndpoint):
+class Manager(NodeEndpoint, QueryEndpoint):
     """Answers the calls of contract 1.x.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
@@ -70,6 +71,7 @@ class Manager(NodeEndpoint):
             database.versions = self.release.versions
         self.group_commit = GroupCommit(database, conf.claims.max_settled_together)
         self.gate = InventoryGate(conf, database)
+        self.policy = policy.Enforcer(conf)
         self.callers = Callers()
 
     # -- providers ----------------------------------------------------------------------

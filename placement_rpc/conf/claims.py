@@ -17,6 +17,12 @@ OPTS = [
         "max_resources", default=500, min=1,
         help="The most amounts, counted over all providers and classes, in one claim, and the "
              "most inventories in one set_inventory."),
+    cfg.BoolOpt(
+        "allow_capacity_below_use", default=False,
+        help="Whether a change of an inventory may put its capacity below what is allocated "
+             "from it, as OpenStack Placement lets it. It is told by an "
+             "inventory.capacity_exceeded event then, and nothing more can be claimed until "
+             "enough was given back. Otherwise such a change is refused."),
     cfg.IntOpt(
         "max_attempts", default=10, min=1,
         help="How often the store is tried again when concurrent writers collide."),

@@ -10,19 +10,21 @@ from oslo_messaging import opts as messaging_opts
 from oslo_messaging._drivers import amqp, impl_rabbit
 from oslo_messaging._metrics import client as metrics
 from oslo_messaging._tracing import client as tracing
+from oslo_policy import opts as policy_opts
 
 from placement_rpc.conf import (
     claims,
     client,
     compute_nodes,
     conductor,
+    http,
     notifications,
     queues,
     standalone,
     upgrade_levels,
 )
 
-_MODULES = (claims, client, compute_nodes, conductor, notifications, queues, standalone,
+_MODULES = (claims, client, compute_nodes, conductor, http, notifications, queues, standalone,
             upgrade_levels)
 
 # A call of an RPC client reads these two groups, which the library registers on the global
@@ -43,6 +45,7 @@ def register(conf):
     for group, options in messaging_opts.list_opts():
         if group in (None, "oslo_messaging_rabbit"):
             conf.register_opts(options, group=group)
+    policy_opts.set_defaults(conf)
     for group, options in _CALL_GROUPS.items():
         conf.register_opts(options, group=group)
 

@@ -26,6 +26,8 @@ LOG = logging.getLogger(__name__)
 EVENTS_WRITTEN = "placement_events_written"
 # In a connection's info: the versions at which objects are stored.
 VERSIONS = "placement_versions"
+# In a connection's info: whether capacity may be put below what is allocated.
+MAY_OVERFILL = "placement_may_overfill"
 
 _SQLITE_BUSY_TIMEOUT_MS = 30_000
 
@@ -52,6 +54,7 @@ class Database:
         self.max_attempts = conf.claims.max_attempts
         #: dict of object name to the version at which objects are stored; None for this release's
         self.versions = None
+        self._may_overfill = conf.claims.allow_capacity_below_use
         self._after_commit = []
         self._sqlite = _is_sqlite(options.connection)
         # SQLite's connections are files; oslo.db keeps no pool of them.
@@ -147,6 +150,7 @@ class Database:
                 with self.writer() as connection:
                     connection.info.pop(EVENTS_WRITTEN, None)
                     connection.info[VERSIONS] = self.versions
+                    connection.info[MAY_OVERFILL] = self._may_overfill
                     result = change(connection)
                     told = connection.info.pop(EVENTS_WRITTEN, False)
                 for call in self._after_commit if told else ():

@@ -3,7 +3,8 @@
 
 import importlib
 
-_MODULES = ("aggregate", "allocation", "claim", "compute_node", "consumer", "inventory",
+_MODULES = ("aggregate", "allocation", "claim", "compute_node", "consumer",
+            "event_page", "explanation", "inventory",
             "node_disagreements", "node_sync", "outcome", "payloads", "request",
             "resource_class", "resource_provider", "service", "usage")
 

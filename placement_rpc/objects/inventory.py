@@ -4,6 +4,7 @@
 import decimal
 
 from placement_rpc import exception
+from placement_rpc.db import api as db
 from placement_rpc.db.queries import inventories as queries
 from placement_rpc.objects import base, fields
 from placement_rpc.objects.payloads import (
@@ -219,7 +220,7 @@ def _apply(tx, journal, row, current, wanted, gone=()):
     changed = {name: values for name, values in wanted.items()
                if name in current and _differs(current[name], values)}
     for name, values in changed.items():
-        _check_shrinking(row, current[name], values)
+        _check_shrinking(tx, row, current[name], values)
     added = {name: values for name, values in wanted.items() if name not in current}
     if not (gone or changed or added):
         return InventoryList.of_provider(tx, row)
@@ -260,7 +261,9 @@ def _differs(row, values):
     return any(getattr(row, name) != value for name, value in values.items())
 
 
-def _check_shrinking(row, inventory, values):
+def _check_shrinking(tx, row, inventory, values):
+    if tx.info.get(db.MAY_OVERFILL):
+        return
     # What is over-full already may become less so: a change that frees is never in the way
     # (upstream bugs 1943191 and 2104040).
     capacity = values["capacity"]

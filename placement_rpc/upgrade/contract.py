@@ -16,7 +16,8 @@ _SINCE = {
         "object_class_action_versions", "object_action", "object_backport_versions",
         "get_request_result", "ping", "get_versions"),
     "1.1": ("resource_class_create", "resource_class_rename", "resource_class_delete"),
-    "1.2": ("claim_batch", "claim_by_request", "move_allocations", "sync_compute_node"),
+    "1.2": ("claim_batch", "claim_by_request", "move_allocations", "sync_compute_node",
+            "explain", "get_event_positions", "list_events"),
 }
 
 #: dict of call to the version that brought it

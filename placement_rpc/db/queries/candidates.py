@@ -36,6 +36,31 @@ def statement(amounts, member_of=(), limit=None):
     return query.order_by(_providers.c.id).limit(limit)
 
 
+def inventories_of(tx, provider_ids, class_ids):
+    """What some providers have of some classes.
+
+    :returns: dict of tuple of provider id and class id to row of capacity, used, min_unit,
+        max_unit, step_size
+    """
+    table = models.inventories
+    return {(row[0], row[1]): row for row in tx.execute(sa.select(
+        table.c.resource_provider_id, table.c.resource_class_id, table.c.capacity, table.c.used,
+        table.c.min_unit, table.c.max_unit, table.c.step_size).where(
+            table.c.resource_provider_id.in_(list(provider_ids)),
+            table.c.resource_class_id.in_(list(class_ids))))}
+
+
+def members(tx, provider_ids, member_of):
+    """Which of some providers are in one of each list of aggregates.
+
+    :param member_of: list of lists of aggregate uuids
+    :returns: list of sets of provider ids, one for each list
+    """
+    return [set(tx.execute(sa.select(_providers.c.id).where(
+        _providers.c.id.in_(list(provider_ids)),
+        providers.in_aggregates(_providers.c.id, uuids))).scalars()) for uuids in member_of]
+
+
 def _room(class_id, amount):
     """1 where the provider of the outer query has so much of the class free."""
     inventory = models.inventories

@@ -91,6 +91,13 @@ def state(tx, lock=False):
     return row
 
 
+def bounds(tx):
+    """:returns: tuple of the oldest position that is kept, None where none is, and the last"""
+    row = state(tx)
+    oldest = tx.execute(sa.select(sa.func.min(_events.c.position))).scalar()
+    return oldest, row.last_position if row else 0
+
+
 def give_positions(tx, last, limit):
     """Give the next positions to events that have none yet.
 

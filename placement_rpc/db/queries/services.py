@@ -31,6 +31,13 @@ def remove(tx, identity):
         *(_services.c[name] == value for name, value in identity.items())))
 
 
+def forget(tx, binary, host, before):
+    """Delete the rows of a program on a host that were last written before a time."""
+    tx.execute(sa.delete(_services).where(
+        _services.c.binary == binary, _services.c.host == host,
+        _services.c.last_seen_at < before))
+
+
 def everyone(tx):
     """:returns: list of rows of all columns"""
     return tx.execute(sa.select(_services).order_by(

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about allocations."""
+
+from placement_rpc.policies.base import rule
+
+OF_PROVIDER = "placement:resource_providers:allocations:list"
+_PREFIX = "placement:allocations:"
+LIST, UPDATE, DELETE = f"{_PREFIX}list", f"{_PREFIX}update", f"{_PREFIX}delete"
+
+RULES = [
+    rule(OF_PROVIDER, "List the allocations of a resource provider.",
+         "GET /resource_providers/{uuid}/allocations"),
+    rule(LIST, "List the allocations of a consumer.", "GET /allocations/{consumer_uuid}"),
+    rule(UPDATE, "Set what a consumer holds.", "PUT /allocations/{consumer_uuid}"),
+    rule(DELETE, "Give back what a consumer holds.", "DELETE /allocations/{consumer_uuid}"),
+]
+
+METHODS = {
+    "get_provider_allocations": [OF_PROVIDER],
+    # Before a claim, too: whose the consumer is.
+    "get_allocations": [LIST, UPDATE, DELETE],
+    "claim_allocations": [UPDATE],
+    "release_allocations": [DELETE],
+}

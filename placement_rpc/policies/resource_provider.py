@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about resource providers and pools."""
+
+from placement_rpc.policies.base import rule
+
+_PREFIX = "placement:resource_providers:"
+LIST, CREATE, SHOW = f"{_PREFIX}list", f"{_PREFIX}create", f"{_PREFIX}show"
+UPDATE, DELETE, EXPLAIN = f"{_PREFIX}update", f"{_PREFIX}delete", f"{_PREFIX}explain"
+
+RULES = [
+    rule(LIST, "List resource providers, and find those that have room.",
+         "GET /resource_providers", "POST /resource_providers?request", "GET /resource_pools"),
+    rule(CREATE, "Create a resource provider.",
+         "POST /resource_providers", "POST /resource_pools"),
+    rule(SHOW, "Show a resource provider.",
+         "GET /resource_providers/{uuid}", "GET /resource_pools/{uuid}"),
+    rule(UPDATE, "Rename a resource provider.",
+         "PUT /resource_providers/{uuid}", "PUT /resource_pools/{uuid}"),
+    rule(DELETE, "Delete a resource provider.",
+         "DELETE /resource_providers/{uuid}", "DELETE /resource_pools/{uuid}"),
+    rule(EXPLAIN, "Tell why resource providers have no room.",
+         "POST /resource_providers?explain"),
+]
+
+METHODS = {
+    "list_providers": [LIST],
+    "get_by_request": [LIST],
+    "create_provider": [CREATE],
+    # A list of one, and the look at a generation before a change that names several.
+    "get_provider": [SHOW, LIST, UPDATE, DELETE],
+    "update_provider": [UPDATE],
+    "delete_provider": [DELETE],
+    "explain": [EXPLAIN],
+}

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looking into things: why a provider has no room, and events by their position."""
+
+import datetime
+import time
+
+from placement_rpc import exception
+from placement_rpc.db.queries import bulk, events
+from placement_rpc.objects.request import ResourceRequest
+from tests import base
+
+
+class ExplainTest(base.ContractTest):
+
+    def explain(self, resources, **values):
+        """What each provider says, by its name: list of (rule, class, requested, allowed, by)."""
+        wanted = {name: values.pop(name) for name in ("member_of",) if name in values}
+        return {each.name: [tuple(reason[key] for key in (
+            "rule", "resource_class", "requested", "allowed", "by")) for reason in each.reasons]
+            for each in self.api.explain(
+                None, ResourceRequest(resources=resources, **wanted), **values).objects}
+
+    def test_each_rule(self):
+        self.provider("fits", VCPU=8, DISK_GB=100)
+        self.provider("nothing")
+        self.provider("units", VCPU={"total": 8, "min_unit": 5, "step_size": 3}, DISK_GB={
+            "total": 100, "max_unit": 9})
+        full = self.provider("full", VCPU={"total": 8, "reserved": 1}, DISK_GB=100)
+        self.claim({full: {"VCPU": 5}})
+        self.assertEqual({
+            "fits": [],
+            "nothing": [("inventory", "DISK_GB", 10, 0, 10), ("inventory", "VCPU", 4, 0, 4)],
+            "units": [("max_unit", "DISK_GB", 10, 9, 1), ("min_unit", "VCPU", 4, 5, 1),
+                      ("step_size", "VCPU", 4, 3, 1)],
+            "full": [("capacity", "VCPU", 4, 2, 2)],
+        }, self.explain({"VCPU": 4, "DISK_GB": 10}))
+
+    def test_aggregates(self):
+        first, second = self.provider("first", VCPU=8), self.provider("second", VCPU=8)
+        red, blue = base.new_uuid(), base.new_uuid()
+        self.api.set_aggregates(None, first, [red, blue])
+        self.api.set_aggregates(None, second, [red])
+        found = self.explain({"VCPU": 1}, member_of=[[red], [blue, base.new_uuid()]])
+        self.assertEqual(([], "member_of"), (found["first"], found["second"][0][0]))
+
+    def test_it_says_what_find_says(self):
+        uuids = [self.provider(f"provider {number}", VCPU={
+            "total": 4 + number, "max_unit": 6, "step_size": 1 + number % 3})
+            for number in range(8)]
+        for uuid in uuids[::2]:
+            self.claim({uuid: {"VCPU": 3 * (1 + uuids.index(uuid) % 3)}}
+                       if uuids.index(uuid) % 3 == 0 else {uuid: {"VCPU": (
+                           1 + uuids.index(uuid) % 3)}})
+        for amount in range(1, 9):
+            explained = self.api.explain(None, ResourceRequest(resources={"VCPU": amount}))
+            self.assertEqual(self.find({"VCPU": amount}), [
+                each.provider_uuid for each in explained.objects if each.fits])
+
+    def test_pages(self):
+        uuids = [self.provider(f"provider {number}", VCPU=4) for number in range(3)]
+        self.assertEqual(["provider 0"], list(self.explain({"VCPU": 1}, limit=1)))
+        self.assertEqual(["provider 2"], list(self.explain({"VCPU": 1}, marker=uuids[1])))
+        self.assertRaises(exception.ProviderNotFound, self.explain, {"VCPU": 1},
+                          marker=base.new_uuid())
+        self.assertRaises(exception.ResourceClassNotFound, self.explain, {"CUSTOM_NONE": 1})
+        self.assertRaises(exception.InvalidInput, self.explain, {"VCPU": 1}, limit=0)
+
+
+class EventPagesTest(base.ContractTest):
+
+    def place(self):
+        """Let events have positions and be published; returns the last position."""
+        deadline = time.monotonic() + 30
+        while self.service.conductor is not None:
+            with self.service.database.reader() as tx:
+                status = events.status(tx)
+            if not status["unpositioned"] and (
+                    status["published_position"] == status["last_position"]):
+                return status["last_position"]
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        return self._give()
+
+    def _give(self):
+        # As the relay does, which is not there.
+        def give(tx):
+            last = events.state(tx, lock=True).last_position
+            rows = events.give_positions(tx, last, 1000)
+            events._set_state(tx, last_position=last + len(rows),
+                              published_position=last + len(rows))
+            return last + len(rows)
+
+        return self.service.database.write(give)
+
+    def test_pages(self):
+        self.assertEqual((1, 0), self.bounds())
+        page = self.api.list_events(None)
+        self.assertEqual(([], 0), (page.events, page.position))
+        for name in ("a", "b", "c"):
+            self.provider(name)
+        if self.service.conductor is None:
+            # What has no position yet is not there yet.
+            self.assertEqual([], self.api.list_events(None).events)
+        self.assertEqual(3, self.place())
+        self.assertEqual((1, 3), self.bounds())
+        page = self.api.list_events(None, 1, 1)
+        self.assertEqual((["b"], 2), ([each["payload"]["name"] for each in page.events],
+                                      page.position))
+        page = self.api.list_events(None, 3)
+        self.assertEqual(([], 3), (page.events, page.position))
+        for after in (4, -1, "1", True):
+            self.assertRaises(exception.InvalidInput, self.api.list_events, None, after)
+
+    def bounds(self):
+        found = self.api.get_event_positions(None)
+        return found.oldest, found.last
+
+    def test_what_was_pruned(self):
+        for name in ("a", "b", "c"):
+            self.provider(name)
+        self.place()
+        later = bulk.now() + datetime.timedelta(days=1)
+        self.service.database.write(lambda tx: events.prune(tx, later, limit=2))
+        error = self.assertRaises(exception.EventsPruned, self.api.list_events, None, 1)
+        self.assertEqual(3, error.kwargs["oldest"])
+        self.assertEqual(3, self.api.list_events(None, 2).events[0]["position"])
+        self.service.database.write(lambda tx: events.prune(tx, later))
+        self.assertEqual((4, 3), self.bounds())
+        self.assertRaises(exception.EventsPruned, self.api.list_events, None, 2)
+        self.assertEqual(3, self.api.list_events(None).position)
