@@ -52,6 +52,8 @@ lint: $(INSTALLED)
 
 sample: $(INSTALLED)
 	@$(BIN)/oslo-config-generator --config-file etc/placement-rpc/config-generator.conf
+	@$(BIN)/oslopolicy-sample-generator --config-file etc/placement-rpc/policy-generator.conf
+	@$(BIN)/python -m tests.functional.test_openapi
 
 docs: $(INSTALLED)
 	@$(BIN)/pip install --quiet --editable '.[docs]'

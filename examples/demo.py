@@ -278,7 +278,7 @@ def _own_process(directory):
     with console.status("Starting the service and a private RabbitMQ"):
         process = subprocess.Popen(
             [sys.executable, "-m", "placement_rpc.cmd.main", "--state-dir", directory,
-             "standalone", "--bus", "rabbit"], stdout=subprocess.DEVNULL)
+             "standalone", "--bus", "rabbit", "--http-port", "0"], stdout=subprocess.DEVNULL)
         try:
             while (running := state_file.read(directory)) is None:
                 if process.poll() is not None:

@@ -12,12 +12,12 @@ import uuid
 
 import cotyledon
 
-import placement_rpc
 from placement_rpc import bus, commands, exception, manager, rabbit
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
-from placement_rpc.db.queries import bulk, events, requests, services
+from placement_rpc.db.queries import bulk, events, requests
 from placement_rpc.db.queries import commands as command_attempts
+from placement_rpc.heartbeat import Heartbeat
 from placement_rpc.notifications.publishers import get_publisher
 from placement_rpc.notifications.relay import Relay
 from placement_rpc.objects import class_names, snapshot
@@ -41,7 +41,7 @@ class Conductor:
     def __init__(self, conf, worker=0, binary=BINARY, topic=bus.TOPIC):
         self.conf = conf
         self.host = conf.conductor.host or socket.gethostname()
-        self._identity = {"binary": binary, "host": self.host, "worker": worker}
+        self._binary, self._worker = binary, worker
         self._topic = topic
         # Of leases: like nobody else.
         self._holder = f"{self.host}.{uuid.uuid4().hex[:16]}"
@@ -49,7 +49,7 @@ class Conductor:
         self._housekeeping = threading.Thread(
             target=self._keep_house, name="housekeeping", daemon=True)
         self.database = self.manager = None
-        self._transport = self._server = self.relay = self._commands = None
+        self._transport = self._server = self.relay = self._commands = self._heartbeat = None
 
     def start(self):
         """Open the store, check its schema, and begin to answer calls.
@@ -63,13 +63,15 @@ class Conductor:
         self._transport = bus.get_transport(self.conf)
         self._server = bus.get_server(
             self.conf, self._transport, self.manager,
-            f"{self.host}.{self._identity['binary']}.{self._identity['worker']}", self._topic,
+            f"{self.host}.{self._binary}.{self._worker}", self._topic,
             self.manager.release, self.manager.callers)
         self.relay = Relay(
             self.conf, self.database,
             get_publisher(self.conf, self._transport, bus.EXCHANGE), self._holder)
         self.database.after_events(self.relay.wake)
-        self._beat(started=True)
+        self._heartbeat = Heartbeat(
+            self.conf, self.manager, self._binary, self.host, self._worker)
+        self._heartbeat.beat(started=True)
         self._server.begin()
         self.relay.start()
         broker = rabbit.Broker.of(self.conf)
@@ -78,7 +80,7 @@ class Conductor:
                 self.conf, broker, self.manager, self._topic)
             self._commands.start()
         self._housekeeping.start()
-        LOG.info("Worker %s of %s answers calls", self._identity["worker"], self.host)
+        LOG.info("Worker %s of %s answers calls", self._worker, self.host)
 
     def stop(self):
         """Take in nothing more, finish what was taken in, and close."""
@@ -93,25 +95,11 @@ class Conductor:
         if self._housekeeping.is_alive():
             self._housekeeping.join()
         if self.database is not None:
-            self._say_goodbye()
+            if self._heartbeat is not None:
+                self._heartbeat.goodbye()
             self.database.close()
         if self._transport is not None:
             self._transport.cleanup()
-
-    def _beat(self, started=False):
-        versions = {
-            "version": placement_rpc.__version__,
-            "rpc_version": self.manager.release.contract,
-            "pin": self.conf.upgrade_levels.placement,
-            "oldest_caller": self.manager.callers.oldest()}
-        self.database.write(
-            lambda tx: services.beat(tx, self._identity, versions, started), "heartbeat")
-
-    def _say_goodbye(self):
-        try:
-            self.database.write(lambda tx: services.remove(tx, self._identity), "goodbye")
-        except exception.PlacementException as error:
-            LOG.warning("The heartbeat row could not be removed: %s", error)
 
     def _keep_house(self):
         """Write heartbeats, prune what is old and take snapshots, until told to end."""
@@ -120,7 +108,7 @@ class Conductor:
         while not self._ended.wait(interval):
             since_pruned += interval
             try:
-                self._beat()
+                self._heartbeat.beat()
                 if since_pruned >= _PRUNE_EVERY:
                     since_pruned = 0
                     self._prune()

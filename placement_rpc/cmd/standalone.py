@@ -11,9 +11,11 @@ import oslo_messaging
 from oslo_log import log
 
 import placement_rpc
+from placement_rpc import api, exception, service
 from placement_rpc import conf as configuration
-from placement_rpc import exception, service
 from placement_rpc.cmd import state_file
+from placement_rpc.http.facade import Facade
+from placement_rpc.http.server import Server
 
 IN_PROCESS = "inprocess://standalone/"
 
@@ -25,6 +27,9 @@ def add_arguments(parser):
     parser.add_argument(
         "--database", metavar="URL",
         help="SQLAlchemy URL (default: an SQLite file in the state directory)")
+    parser.add_argument(
+        "--http-port", type=int, metavar="PORT",
+        help="port of the HTTP facade, 0 for any that is free (default: [api] bind_port, 8778)")
 
 
 def run(options, conf):
@@ -53,13 +58,14 @@ def run(options, conf):
             conductor = service.Conductor(conf, binary="placement-rpc-standalone")
             stack.callback(conductor.stop)
             conductor.start()
+            server = _http_server(conf, conductor, stack)
         except exception.PlacementException as error:
             print(f"placement-rpc: {error}", file=sys.stderr)
             return 1
         state_file.write(state_dir, transport_url=url, database=conf.database.connection,
-                         management_url=management_url)
+                         management_url=management_url, http_url=server.url)
         stack.callback(state_file.remove, state_dir)
-        _say_what_runs(conf, url, state_dir)
+        _say_what_runs(conf, url, state_dir, server.url)
         ended.wait()
         print("\nStopping: what was taken in is finished first.", flush=True)
     print("Stopped.", flush=True)
@@ -73,10 +79,24 @@ def _configure(options, conf, state_dir):
                           group="database")
     elif options.database:
         conf.set_override("connection", options.database, group="database")
+    # Who has a keystone says so.
+    conf.set_default("auth_strategy", "noauth2", group="api")
+    if options.http_port is not None:
+        conf.set_override("bind_port", options.http_port, group="api")
     # The terminal is for the few lines below; what went on is in the file.
     conf.set_default("log_file", str(state_dir / "placement-rpc.log"))
     conf.set_default("use_stderr", False)
     log.setup(conf, configuration.PROJECT)
+
+
+def _http_server(conf, conductor, stack):
+    """Start the HTTP facade on the conductor's own manager; :returns: :class:`Server`"""
+    client = api.PlacementAPI("local", conf, manager=conductor.manager)
+    stack.callback(client.close)
+    server = Server(Facade(conf, client))
+    stack.callback(server.stop)
+    server.start()
+    return server
 
 
 def _bus_url(options, stack):
@@ -109,21 +129,25 @@ def private_broker():
     return servers.RabbitMQ(["rabbitmq_management"])
 
 
-def _say_what_runs(conf, url, state_dir):
+def _say_what_runs(conf, url, state_dir, http_url):
     shown = oslo_messaging.TransportURL.parse(conf, url)
     where = ", ".join(f"{host.hostname}:{host.port or 5672}" for host in shown.hosts)
     in_process = url.startswith("inprocess:")
     print(f"placement-rpc {placement_rpc.__version__} is running (Ctrl-C ends it)")
     print(f"  bus    {'inside this process' if in_process else f'RabbitMQ at {where}'}")
+    token = " -H 'x-auth-token: admin'" if conf.api.auth_strategy == "noauth2" else ""
+    print(f"  HTTP   {http_url}")
     print(f"  store  {_without_password(conf.database.connection)}")
     print(f"  log    {conf.log_file}")
     if in_process:
         print("Try next, in another terminal:\n"
+              f"  curl{token} {http_url}/resource_providers\n"
               f"  placement-rpc --state-dir {state_dir} --local providers   reads the store\n"
               "  make demo               the main job on real compute nodes\n"
               "  make run BUS=rabbit     the same on a bus that other processes can call")
     else:
         print("Try next, in another terminal:\n"
+              f"  curl{token} {http_url}/resource_providers\n"
               f"  placement-rpc --state-dir {state_dir} ping\n"
               f"  placement-rpc --state-dir {state_dir} providers\n"
               f"  placement-rpc --state-dir {state_dir} usages\n"

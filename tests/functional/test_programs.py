@@ -33,7 +33,7 @@ class StandaloneTest(base.TestCase):
     def start(self, *arguments):
         process = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.main",
-             "--state-dir", self.state_dir, *arguments, "standalone"],
+             "--state-dir", self.state_dir, *arguments, "standalone", "--http-port", "0"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=_ROOT)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)

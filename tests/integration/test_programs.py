@@ -23,7 +23,7 @@ class StandaloneOnRabbitTest(base.TestCase):
         state_dir = self.useFixture(fixtures.TempDir()).join("state")
         process = subprocess.Popen(
             [sys.executable, "-m", "placement_rpc.cmd.main", "--state-dir", state_dir,
-             "standalone", "--bus", "rabbit"],
+             "standalone", "--bus", "rabbit", "--http-port", "0"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=_ROOT)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)

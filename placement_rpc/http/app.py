@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The WSGI application: what every request goes through, whatever it asks for.
+
+In this order: a request id, who it is (401), the microversion (400, 406), whether there is such
+an address (404) and method (405), whether they may (403), what the answer is to be written in
+(406), what came along (400, 413, 415), and then the resource.
+"""
+
+import itertools
+import json
+import logging
+import re
+import uuid
+
+import falcon
+
+from placement_rpc import exception
+from placement_rpc.http import bodies, errors, microversion, preconditions, routes
+from placement_rpc.http.call import Call
+from placement_rpc.http.resources.events import LINES, STREAM
+
+LOG = logging.getLogger(__name__)
+
+_PUBLIC = frozenset(route.path for route in routes.ROUTES if route.rule is None)
+_REQUEST_ID = re.compile(
+    r"req-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
+_ANY_JSON = frozenset((None, "*/*", "application/json"))
+
+
+class _Gate:
+    """What comes before an address is looked up."""
+
+    def __init__(self, identity):
+        self._identity = identity
+
+    def process_request(self, req, resp):
+        context = req.context
+        context.request_id = f"req-{uuid.uuid4()}"
+        context.version = microversion.MIN
+        context.caller = None
+        if req.path not in _PUBLIC:
+            context.caller = self._identify(req, resp)
+        context.version = microversion.asked(req.get_header("OpenStack-API-Version"))
+
+    def process_resource(self, req, resp, resource, params):
+        if req.method not in falcon.COMBINED_METHODS:
+            # Falcon knows no such method, and would not say which there are.
+            resource.find(req, params)
+
+    def _identify(self, req, resp):
+        try:
+            caller = self._identity.identify(req)
+        except errors.Unauthorized:
+            resp.set_header("WWW-Authenticate", self._identity.challenge)
+            raise
+        caller.request_id = req.context.request_id
+        given = req.get_header("X-Openstack-Request-Id")
+        if given and _REQUEST_ID.fullmatch(given):
+            caller.global_request_id = given
+        return caller
+
+    def process_response(self, req, resp, _resource, _succeeded):
+        resp.set_header("x-openstack-request-id", req.context.request_id)
+        resp.set_header(
+            "openstack-api-version",
+            f"{microversion.SERVICE_TYPE} {microversion.text(req.context.version)}")
+        resp.append_header("vary", "openstack-api-version")
+
+
+class _Prepared:
+    """A route, with its schemas compiled."""
+
+    def __init__(self, route):
+        self.route = route
+        self.body = {since: bodies.compiled(schema)
+                     for since, schema in (route.body or {}).items()}
+        self.query = {since: bodies.compiled(schema)
+                      for since, schema in (route.query or {}).items()}
+
+
+class _Address:
+    """All methods of one address.
+
+    :param facade: :class:`placement_rpc.http.facade.Facade`
+    """
+
+    def __init__(self, facade, its_routes):
+        self._facade = facade
+        self._routes = [_Prepared(route) for route in its_routes]
+        self._is_public = all(route.rule is None for route in its_routes)
+        self._takes_stream = any(route.path == "/events" for route in its_routes)
+
+    def answer(self, req, resp, **path):
+        """Answer a request of whatever method."""
+        prepared = self.find(req, path)
+        route = prepared.route
+        if route.rule is not None:
+            self._facade.authorize(req.context.caller, route.rule)
+        self._check_accept(req)
+        query = bodies.query(req)
+        if route.variant is not None:
+            query.pop(route.variant)
+        body = self._body(req, prepared)
+        self._check_query(prepared, query, req.context.version)
+        call = Call(req, self._facade, route, path, query, body)
+        try:
+            answer = route.handler(call)
+        except (exception.ConcurrentUpdate, exception.ConsumerConflict) as error:
+            if call.is_about_condition(error):
+                raise preconditions.failed() from None
+            raise
+        _write(req, resp, answer, call)
+
+    def find(self, req, path):
+        """The route of a request.
+
+        :raises AddressNotFound: :raises MethodNotAllowed:
+        """
+        version = req.context.version
+        there = [each for each in self._routes if each.route.since <= version]
+        if not there or not all(path.values()):
+            raise errors.AddressNotFound()
+        named = [each for each in there if each.route.method == req.method]
+        if not named:
+            raise errors.MethodNotAllowed(
+                allowed=sorted({each.route.method for each in there}))
+        if len(named) > 1:
+            given = bodies.query(req)
+            for each in named:
+                if given.get(each.route.variant) == "":
+                    return each
+        return named[0]
+
+    def _check_accept(self, req):
+        accept = req.get_header("Accept")
+        if accept in _ANY_JSON or "/" not in accept or req.client_accepts("application/json"):
+            return
+        if self._takes_stream and req.client_prefers((STREAM, LINES)):
+            return
+        if self._is_public:
+            return
+        raise errors.NotAcceptable(offered="application/json")
+
+    def _body(self, req, prepared):
+        validator = routes.at(prepared.body, req.context.version)
+        if validator is None:
+            if req.content_length and not req.content_type:
+                bodies.check_content_type(req)
+            return None
+        bodies.check_content_type(req)
+        body = bodies.read(req, self._facade.conf.api.max_body)
+        bodies.check(validator, body, "JSON does not validate")
+        return body
+
+    @staticmethod
+    def _check_query(prepared, query, version):
+        if not query and not prepared.query:
+            return
+        validator = routes.at(prepared.query, version)
+        if validator is not None:
+            bodies.check(validator, query, "Invalid query string parameters")
+        elif query:
+            raise errors.BadRequest(
+                reason="Invalid query string parameters: "
+                       f"{', '.join(sorted(map(repr, query)))[:200]} unexpected")
+
+
+for _method in falcon.COMBINED_METHODS:
+    setattr(_Address, f"on_{_method.lower()}", _Address.answer)
+
+
+def _write(req, resp, answer, call):
+    resp.status = answer.status
+    if answer.position is not None:
+        resp.set_header("placement-position", str(answer.position))
+    if answer.etag is not None:
+        resp.set_header("etag", answer.etag)
+        if req.method == "GET":
+            call.check_current(answer.etag)
+            if preconditions.is_not_modified(req.get_header("If-None-Match"), answer.etag):
+                resp.status = 304
+                return
+    if answer.location is not None:
+        resp.set_header("location", f"{req.scheme}://{req.netloc}{answer.location}")
+    if answer.stream is not None:
+        resp.content_type = answer.content_type
+        resp.stream = answer.stream
+    elif answer.body is not None:
+        resp.content_type = "application/json"
+        resp.data = json.dumps(answer.body).encode()
+
+
+def build(facade, identity):
+    """Make the application.
+
+    :param facade: :class:`placement_rpc.http.facade.Facade`
+    :param identity: of :mod:`placement_rpc.http.auth`
+    :returns: a WSGI callable
+    """
+    # An answer without a body has no content type.
+    app = falcon.App(middleware=[_Gate(identity)], media_type=None)
+    app.req_options.auto_parse_qs_csv = False
+    app.add_error_handler(Exception, errors.on_defect)
+    app.add_error_handler(falcon.HTTPError, errors.on_library)
+    app.add_error_handler(exception.PlacementException, errors.on_expected)
+    by_path = itertools.groupby(
+        sorted(routes.ROUTES, key=lambda route: route.path), key=lambda route: route.path)
+    for path, its_routes in by_path:
+        app.add_route(path, _Address(facade, list(its_routes)))
+    return app

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request carries: its body and its query string, checked before anything is done."""
+
+import json
+import math
+import re
+from urllib import parse
+
+import jsonschema
+
+from placement_rpc.http import errors
+
+_UUID = re.compile(
+    r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
+_FORMATS = jsonschema.FormatChecker(formats=())
+_MOST_PARAMETERS = 100
+
+
+@_FORMATS.checks("uuid")
+def _is_uuid(value):
+    return not isinstance(value, str) or _UUID.fullmatch(value) is not None
+
+
+def compiled(schema):
+    """:returns: a validator of a schema; None for no schema"""
+    if schema is None:
+        return None
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema, format_checker=_FORMATS)
+
+
+def check(validator, value, what):
+    """:raises BadRequest: with the validator's words"""
+    error = next(validator.iter_errors(value), None)
+    if error is not None:
+        raise errors.BadRequest(reason=f"{what}: {error}")
+
+
+def check_content_type(req):
+    """:raises BadRequest: :raises UnsupportedMediaType: for a body that is not said to be JSON"""
+    given = req.content_type
+    if not given:
+        raise errors.BadRequest(reason="content-type header required")
+    if given.partition(";")[0].strip().lower() != "application/json":
+        raise errors.UnsupportedMediaType(given=given[:80])
+
+
+def read(req, limit):
+    """The JSON value in the body of a request.
+
+    :param limit: int, the most bytes
+    :raises BodyTooLarge: :raises BadRequest: where it is none, or names a key twice
+    """
+    length = req.content_length
+    if length is not None and length > limit:
+        raise errors.BodyTooLarge(limit=limit)
+    data = req.bounded_stream.read() if length is not None else req.stream.read(limit + 1)
+    if len(data) > limit:
+        raise errors.BodyTooLarge(limit=limit)
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique,
+                          parse_constant=_refuse_constant, parse_float=_number)
+    except UnicodeDecodeError:
+        raise errors.BadRequest(reason="Malformed JSON: the body is not UTF-8") from None
+    except RecursionError:
+        raise errors.BadRequest(reason="Malformed JSON: it is nested too deeply") from None
+    except ValueError as error:
+        raise errors.BadRequest(reason=f"Malformed JSON: {error}") from None
+
+
+def _unique(pairs):
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object names a key twice")
+    for key, value in pairs:
+        # Half of a surrogate pair is no character, and no database takes it.
+        for each in (key, value):
+            if isinstance(each, str) and not each.isascii():
+                _check_text(each)
+    return found
+
+
+def _check_text(text):
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("a text has half of a surrogate pair") from None
+
+
+def _refuse_constant(name):
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _number(text):
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is too large a number")
+    # 2.0 is as whole as 2.
+    return int(value) if value.is_integer() and abs(value) < 2 ** 53 else value
+
+
+def query(req):
+    """The parameters of the query string.
+
+    :returns: dict of name to value
+    :raises BadRequest: for one that is given twice, or is not UTF-8
+    """
+    if not req.query_string:
+        return {}
+    try:
+        pairs = parse.parse_qsl(req.query_string, keep_blank_values=True, errors="strict",
+                                max_num_fields=_MOST_PARAMETERS)
+    except ValueError as error:
+        raise errors.BadRequest(
+            reason=f"Invalid query string parameters: {str(error)[:80]}") from None
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise errors.BadRequest(
+            reason="Invalid query string parameters: a parameter is given twice")
+    return found

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors as a client gets them (HTTP.md, Errors; the API working group's guideline on errors)."""
+
+import html
+import http
+import json
+import logging
+
+import falcon
+
+from placement_rpc import exception
+from placement_rpc.http import microversion
+
+LOG = logging.getLogger(__name__)
+
+# What came in may be long, and an answer that repeats it would be.
+_LONGEST_DETAIL = 4000
+_RETRY_AFTER = "1"
+
+
+class Unauthorized(exception.PlacementException):
+    code = "placement.unauthorized"
+    http_status = 401
+    message = "Authentication required"
+
+
+class NotAcceptable(exception.PlacementException):
+    code = "placement.undefined_code"
+    http_status = 406
+    message = "Only {offered} is provided"
+
+
+class UnsupportedMediaType(exception.InvalidInput):
+    code = "placement.undefined_code"
+    http_status = 415
+    message = "The media type {given} is not supported, use application/json"
+
+
+class BodyTooLarge(exception.InvalidInput):
+    code = "placement.input.body_too_large"
+    http_status = 413
+    message = "The body of a request has at most {limit} bytes"
+
+
+class BadRequest(exception.InvalidInput):
+    """A request that says what it says in a wrong way; the whole text is the caller's."""
+
+    code = "placement.undefined_code"
+    message = "{reason}"
+
+
+class AddressNotFound(exception.NotFound):
+    code = "placement.undefined_code"
+    message = "The resource could not be found."
+
+
+class MethodNotAllowed(exception.PlacementException):
+    code = "placement.undefined_code"
+    http_status = 405
+    message = "The method specified is not allowed for this resource."
+
+
+def document(status, detail, request_id, code, **more):
+    """The document of one error.
+
+    ``code`` is there at every microversion: the guideline asks for it, and a program reads it.
+
+    :param status: int
+    :param more: what an error has beside
+    :returns: dict
+    """
+    return {"errors": [{
+        "status": status, "title": http.HTTPStatus(status).phrase,
+        "detail": detail[:_LONGEST_DETAIL], "code": code, "request_id": request_id, **more}]}
+
+
+def answer(req, resp, error):
+    """Fill an answer with an error.
+
+    :param error: :class:`placement_rpc.exception.PlacementException`
+    """
+    status = error.http_status
+    more = {}
+    if isinstance(error, microversion.UnacceptableVersion):
+        more = {"min_version": microversion.text(microversion.MIN),
+                "max_version": microversion.text(microversion.MAX)}
+    elif isinstance(error, exception.EventsPruned):
+        more = {"oldest_position": error.kwargs.get("oldest")}
+    elif isinstance(error, MethodNotAllowed):
+        resp.set_header("Allow", ", ".join(error.kwargs["allowed"]))
+    if status in (503, 504):
+        resp.set_header("Retry-After", _RETRY_AFTER)
+    resp.status = status
+    found = document(status, error.text, req.context.request_id, error.code, **more)
+    if req.client_prefers(("application/json", "text/html")) == "text/html":
+        resp.content_type = "text/html; charset=UTF-8"
+        resp.data = _page(found["errors"][0]).encode()
+        return
+    resp.content_type = "application/json"
+    resp.data = json.dumps(found).encode()
+
+
+def _page(error):
+    title = html.escape(f"{error['status']} {error['title']}")
+    return (f"<html><head><title>{title}</title></head><body><h1>{title}</h1>"
+            f"<p>{html.escape(error['detail'])}</p></body></html>")
+
+
+def on_expected(req, resp, error, _params):
+    """For errors of the one tree."""
+    answer(req, resp, error)
+
+
+def on_library(req, resp, error, _params):
+    """For what Falcon itself refuses: an unknown address, a broken header."""
+    if isinstance(error, falcon.HTTPNotFound):
+        answer(req, resp, AddressNotFound())
+        return
+    found = BadRequest(reason=error.description or error.title)
+    found.http_status = error.status_code
+    answer(req, resp, found)
+
+
+def on_defect(req, resp, error, _params):
+    """For what nobody expected: told of in the log, under an incident that the answer names."""
+    LOG.error("Incident %s: a request failed", req.context.request_id, exc_info=error)
+    answer(req, resp, exception.RemoteFailure(
+        method="the request", incident=req.context.request_id))

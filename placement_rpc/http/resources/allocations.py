@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocations, of a consumer and of a provider (generic-resource-pools)."""
+
+from placement_rpc import exception
+from placement_rpc.api import Claim, as_uuid
+from placement_rpc.http import errors, preconditions
+from placement_rpc.http.call import NO_CONTENT, Answer
+
+
+def of_consumer(call):
+    """GET of what a consumer holds; of one that is not known, nothing."""
+    uuid = _consumer(call)
+    position = call.position()
+    held = call.api.get_allocations(call.context, uuid)
+    generations = {each.provider_uuid: each.provider_generation for each in held.objects}
+    etag = preconditions.tag(uuid, held.consumer.generation) if held.consumer else None
+    return Answer(position=position, etag=etag, body={"allocations": {
+        provider: {"generation": generations[provider], "resources": resources}
+        for provider, resources in held.by_provider().items()}})
+
+
+def of_provider(call):
+    """GET of who holds what of a provider."""
+    uuid = call.uuid()
+    position = call.position()
+    found = call.api.get_provider_allocations(call.context, uuid)
+    consumers = {}
+    for each in found.objects:
+        consumers.setdefault(each.consumer_uuid, {"resources": {}})["resources"][
+            each.resource_class] = each.used
+    return Answer(
+        position=position, etag=preconditions.tag(uuid, found.generation),
+        body={**call.spelling.generation(found.generation), "allocations": consumers})
+
+
+def claimed(call):
+    """PUT of what a consumer is to hold, in place of what it held."""
+    uuid = _consumer(call)
+    wanted = _wanted(call.body["allocations"])
+    generation = call.consumer_generation(uuid)
+    project, user = _owner(call, uuid)
+    try:
+        call.api.claim_allocations(call.context, Claim(
+            consumer_uuid=uuid, project_id=project, user_id=user, allocations=wanted,
+            consumer_generation=generation), request_id=call.request_id)
+    except (exception.ProviderNotFound, exception.ResourceClassNotFound) as error:
+        raise errors.BadRequest(reason=f"Unable to allocate: {error}") from None
+    return NO_CONTENT
+
+
+def released(call):
+    """DELETE of what a consumer holds."""
+    uuid = _consumer(call)
+    call.api.release_allocations(
+        call.context, uuid, call.consumer_generation(uuid), request_id=call.request_id)
+    return NO_CONTENT
+
+
+def _consumer(call):
+    try:
+        return as_uuid("consumer_uuid", call.path["consumer_uuid"])
+    except exception.InvalidInput:
+        raise errors.BadRequest(reason="Malformed consumer_uuid: "
+                                       f"{call.path['consumer_uuid'][:80]}") from None
+
+
+def _wanted(entries):
+    """:param entries: list of dicts of resource_provider and resources
+
+    :returns: dict of provider uuid to dict of class to amount
+    """
+    found = {}
+    for entry in entries:
+        resources = found.setdefault(entry["resource_provider"]["uuid"], {})
+        twice = resources.keys() & entry["resources"].keys()
+        if twice:
+            raise errors.BadRequest(reason=f"{min(twice)} of one resource provider is given twice")
+        resources.update(entry["resources"])
+    return found
+
+
+def _owner(call, uuid):
+    """Whose a consumer is: requests before microversion 1.8 do not say it, so it stays."""
+    consumer = call.api.get_allocations(call.context, uuid).consumer
+    if consumer is not None:
+        return consumer.project_id, consumer.user_id
+    return call.conf.incomplete_consumer_project_id, call.conf.incomplete_consumer_user_id

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events, for those who have no broker: as lines of JSON, or as server-sent events."""
+
+import json
+import logging
+import re
+import time
+
+from placement_rpc import exception
+from placement_rpc.http import errors
+from placement_rpc.http.call import Answer
+
+LOG = logging.getLogger(__name__)
+
+LINES, STREAM = "application/x-ndjson", "text/event-stream"
+_PAGE = 500
+_MOST = 1000
+# A proxy between takes a connection for dead on which nothing comes.
+_SIGN_OF_LIFE = 15
+_POSITION = re.compile(r"[0-9]{1,18}", re.ASCII)
+
+
+def listed(call):
+    """GET: the events after a position, at once or as soon as there are any."""
+    call.refuse_condition()
+    after = _after(call)
+    if call.wants(STREAM, LINES):
+        first = call.api.list_events(call.context, after, _PAGE)
+        return Answer(stream=_stream(call, first), content_type=STREAM)
+    limit = min(_MOST, int(call.query.get("limit", _MOST)))
+    ends = time.monotonic() + int(call.query.get("wait", 0))
+    page = call.api.list_events(call.context, after, limit)
+    if not page.events and time.monotonic() < ends:
+        with call.follower.place():
+            call.follower.wait(page.position, ends - time.monotonic())
+        page = call.api.list_events(call.context, page.position, limit)
+    return Answer(position=page.position, content_type=LINES,
+                  stream=[f"{json.dumps(event)}\n".encode() for event in page.events])
+
+
+def _after(call):
+    """The position to begin after; None for the oldest that is kept."""
+    text = call.query.get("after")
+    if text is None:
+        text = call.header("Last-Event-ID")
+        if text is not None and not _POSITION.fullmatch(text):
+            raise errors.BadRequest(reason=f"Last-Event-ID {text[:40]!r} is no position")
+    if text == "now":
+        return call.position()
+    return None if text is None else int(text)
+
+
+def _stream(call, page):
+    """Server-sent events, until the client goes away or the service ends."""
+    with call.follower.place():
+        # What says that it was understood, before anything happens.
+        yield b": events follow\n\n"
+        while not call.follower.closed:
+            for event in page.events:
+                yield (f"id: {event['position']}\nevent: {event['event_type']}\n"
+                       f"data: {json.dumps(event)}\n\n").encode()
+            if not page.events and not call.follower.wait(page.position, _SIGN_OF_LIFE):
+                yield b": nothing new\n\n"
+            try:
+                page = call.api.list_events(call.context, page.position, _PAGE)
+            except exception.PlacementException as error:
+                LOG.warning("A stream of events ends: %s", error)
+                yield (f"event: error\ndata: "
+                       f"{json.dumps({'code': error.code, 'detail': error.text})}\n\n").encode()
+                return

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inventories (generic-resource-pools)."""
+
+import contextlib
+
+from placement_rpc import exception
+from placement_rpc.api import Inventory, canonical
+from placement_rpc.http import errors, preconditions
+from placement_rpc.http.call import NO_CONTENT, Answer
+
+_FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
+# Since when everything may be reserved.
+_ALL_RESERVED = (1, 26)
+
+
+def listed(call):
+    """GET of all."""
+    found = call.api.get_inventory(call.context, call.uuid())
+    return _all(call, found)
+
+
+def shown(call):
+    """GET of one class."""
+    found = call.api.get_inventory(call.context, call.uuid())
+    return _one(call, found, call.class_name())
+
+
+def replaced(call):
+    """PUT of all."""
+    uuid = call.uuid()
+    generation = call.generation(uuid, call.body["resource_provider_generation"])
+    wanted = [_given(call, name, values) for name, values in call.body["inventories"].items()]
+    with _known_classes():
+        found = call.api.set_inventory(
+            call.context, uuid, wanted, generation, request_id=call.request_id)
+    return _all(call, found)
+
+
+def added(call):
+    """POST of one."""
+    uuid = call.uuid()
+    values = dict(call.body)
+    name = values.pop("resource_class")
+    generation = call.generation(uuid, values.pop("resource_provider_generation", None))
+    wanted = _given(call, name, values)
+    with _known_classes():
+        found = call.api.add_inventory(
+            call.context, uuid, wanted, generation, request_id=call.request_id)
+    made = _one(call, found, canonical(name))
+    return Answer(
+        201, body=made.body if call.spelling.answers_changes else None, etag=made.etag,
+        location=f"{call.spelling.address(call.prefix, uuid)}/inventories/{name}")
+
+
+def updated(call):
+    """PUT of one class."""
+    uuid, name = call.uuid(), call.class_name()
+    values = dict(call.body)
+    # The address says which.
+    values.pop("resource_class", None)
+    generation = call.generation(uuid, values.pop("resource_provider_generation", None))
+    found = call.api.update_inventory(
+        call.context, uuid, _given(call, name, values), generation, request_id=call.request_id)
+    answer = _one(call, found, name)
+    return answer if call.spelling.answers_changes else Answer(204, etag=answer.etag)
+
+
+def deleted(call):
+    """DELETE of one class."""
+    uuid, name = call.uuid(), call.class_name()
+    call.api.delete_inventory(
+        call.context, uuid, name, call.generation(uuid), request_id=call.request_id)
+    return NO_CONTENT
+
+
+@contextlib.contextmanager
+def _known_classes():
+    """A class that is not known is a fault of the body."""
+    try:
+        yield
+    except exception.ResourceClassNotFound as error:
+        raise errors.BadRequest(
+            reason=f"Unknown resource class in inventory: {error}") from None
+
+
+def _given(call, name, values):
+    if call.version < _ALL_RESERVED and values.get("reserved", 0) >= values["total"]:
+        raise exception.InvalidInventory(
+            resource_class=name, reason=f"{values['reserved']} reserved of a total of "
+                                        f"{values['total']}")
+    return Inventory(resource_class=name, **values)
+
+
+def _values(inventory):
+    return {name: getattr(inventory, name) for name in _FIELDS}
+
+
+def _all(call, found):
+    return Answer(
+        body={**call.spelling.generation(found.generation), "inventories": {
+            each.resource_class: _values(each) for each in found.objects}},
+        etag=preconditions.tag(found.provider_uuid, found.generation))
+
+
+def _one(call, found, name):
+    for each in found.objects:
+        if each.resource_class == name:
+            body = {**call.spelling.generation(found.generation), **_values(each)}
+            if not call.spelling.has_generations:
+                body["resource_class"] = each.resource_class
+            return Answer(body=body, etag=preconditions.tag(
+                found.provider_uuid, found.generation))
+    raise exception.InventoryNotFound(provider=found.provider_uuid, resource_class=name)

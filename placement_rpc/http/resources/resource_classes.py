@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resource classes (custom-resource-classes)."""
+
+from placement_rpc.http.call import NO_CONTENT, Answer
+
+_PAGE = 1000
+
+
+def listed(call):
+    """GET of all."""
+    call.refuse_condition()
+    found, marker = [], None
+    while True:
+        page = call.api.resource_class_list(call.context, marker=marker, limit=_PAGE).objects
+        found += page
+        if len(page) < _PAGE:
+            break
+        marker = page[-1].name
+    return Answer(body={"resource_classes": [_written(call, each.name) for each in found]})
+
+
+def shown(call):
+    """GET of one."""
+    call.refuse_condition()
+    found = call.api.resource_class_get(call.context, call.class_name("name"))
+    return Answer(body=_written(call, found.name))
+
+
+def created(call):
+    """POST of the collection."""
+    call.refuse_condition()
+    made = call.api.resource_class_create(
+        call.context, call.body["name"], request_id=call.request_id)
+    return Answer(201, location=_address(call, made.name))
+
+
+def renamed(call):
+    """PUT of one; 204, as the specification has it."""
+    call.refuse_condition()
+    call.api.resource_class_rename(
+        call.context, call.class_name("name"), call.body["name"], request_id=call.request_id)
+    return NO_CONTENT
+
+
+def deleted(call):
+    """DELETE of one."""
+    call.refuse_condition()
+    call.api.resource_class_delete(
+        call.context, call.class_name("name"), request_id=call.request_id)
+    return NO_CONTENT
+
+
+def _address(call, name):
+    return f"{call.prefix}/resource_classes/{name}"
+
+
+def _written(call, name):
+    return {"name": name, "links": [{"rel": "self", "href": _address(call, name)}]}

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every address and method: since which microversion, by which rule, with what in it.
+
+The table is what the application is built from, what the OpenAPI document is made of, and where a
+later microversion is added: a line of its own for a new address or method, a further entry in
+``body``, ``query`` or ``answer`` for another shape.
+"""
+
+import dataclasses
+
+from placement_rpc.http.resources import (
+    aggregates,
+    allocations,
+    events,
+    inventories,
+    providers,
+    resource_classes,
+    root,
+    usages,
+)
+from placement_rpc.http.spelling import POOLS, PROVIDERS, Spelling
+from placement_rpc.policies import aggregate as aggregate_rules
+from placement_rpc.policies import allocation as allocation_rules
+from placement_rpc.policies import event as event_rules
+from placement_rpc.policies import inventory as inventory_rules
+from placement_rpc.policies import resource_class as class_rules
+from placement_rpc.policies import resource_provider as provider_rules
+from placement_rpc.policies import usage as usage_rules
+from placement_rpc.schemas import aggregate, allocation, event, inventory
+from placement_rpc.schemas import resource_class as classes
+from placement_rpc.schemas import resource_provider as provider
+
+V1_0, V1_1, V1_2, V1_3, V1_4 = (1, 0), (1, 1), (1, 2), (1, 3), (1, 4)
+
+
+@dataclasses.dataclass(frozen=True)
+class Route:
+    """One method of one address.
+
+    :param method: str
+    :param path: str, with the parts that vary in braces
+    :param handler: callable of a :class:`placement_rpc.http.call.Call` that returns an
+        :class:`placement_rpc.http.call.Answer`
+    :param rule: str, the policy's; None for what anybody may read
+    :param since: tuple of int, the first microversion that has it
+    :param body: dict of microversion to the JSON schema of the body from then on
+    :param query: the same, of the query's parameters, all of them texts
+    :param status: int, where all is well
+    :param answer: the same, of the answer; None for an answer without a body
+    :param variant: str, the parameter without a value that chooses it among several
+    :param spelling: :class:`placement_rpc.http.spelling.Spelling`
+    """
+
+    method: str
+    path: str
+    handler: object
+    rule: str | None = None
+    since: tuple = V1_0
+    body: dict | None = None
+    query: dict | None = None
+    status: int = 200
+    answer: dict | None = None
+    variant: str | None = None
+    spelling: Spelling = PROVIDERS
+
+
+def at(schemas, version):
+    """The schema of a microversion.
+
+    :param schemas: dict of microversion to schema
+    :returns: the one of the latest that is not later; None where there is none
+    """
+    since = max((each for each in schemas or () if each <= version), default=None)
+    return None if since is None else schemas[since]
+
+
+_ALL = "/resource_providers"
+_ONE = "/resource_providers/{uuid}"
+_CONSUMER = "/allocations/{consumer_uuid}"
+_CLASS = "/resource_classes/{name}"
+
+_PROVIDERS = (
+    Route("GET", _ALL, providers.listed, provider_rules.LIST, answer={V1_0: provider.PROVIDERS},
+          query={V1_0: provider.LIST_1_0, V1_3: provider.LIST_1_3, V1_4: provider.LIST_1_4}),
+    Route("POST", _ALL, providers.created, provider_rules.CREATE, status=201,
+          body={V1_0: provider.CREATE}),
+    Route("POST", _ALL, providers.requested, provider_rules.LIST, variant="request",
+          body={V1_0: provider.REQUEST}, answer={V1_0: provider.PROVIDERS}),
+    Route("POST", _ALL, providers.explained, provider_rules.EXPLAIN, variant="explain",
+          body={V1_0: provider.EXPLAIN}, answer={V1_0: provider.EXPLAINED}),
+    Route("GET", _ONE, providers.shown, provider_rules.SHOW, answer={V1_0: provider.PROVIDER}),
+    Route("PUT", _ONE, providers.renamed, provider_rules.UPDATE, body={V1_0: provider.RENAME},
+          answer={V1_0: provider.PROVIDER}),
+    Route("DELETE", _ONE, providers.deleted, provider_rules.DELETE, status=204),
+    Route("GET", f"{_ONE}/inventories", inventories.listed, inventory_rules.LIST,
+          answer={V1_0: inventory.INVENTORIES}),
+    Route("POST", f"{_ONE}/inventories", inventories.added, inventory_rules.CREATE, status=201,
+          body={V1_0: inventory.ADD}, answer={V1_0: inventory.INVENTORY}),
+    Route("PUT", f"{_ONE}/inventories", inventories.replaced, inventory_rules.UPDATE,
+          body={V1_0: inventory.REPLACE}, answer={V1_0: inventory.INVENTORIES}),
+    Route("GET", f"{_ONE}/inventories/{{resource_class}}", inventories.shown,
+          inventory_rules.SHOW, answer={V1_0: inventory.INVENTORY}),
+    Route("PUT", f"{_ONE}/inventories/{{resource_class}}", inventories.updated,
+          inventory_rules.UPDATE, body={V1_0: inventory.UPDATE},
+          answer={V1_0: inventory.INVENTORY}),
+    Route("DELETE", f"{_ONE}/inventories/{{resource_class}}", inventories.deleted,
+          inventory_rules.DELETE, status=204),
+    Route("GET", f"{_ONE}/usages", usages.shown, usage_rules.SHOW,
+          answer={V1_0: inventory.USAGES}),
+    Route("GET", f"{_ONE}/aggregates", aggregates.shown, aggregate_rules.LIST, since=V1_1,
+          answer={V1_1: aggregate.AGGREGATES}),
+    Route("PUT", f"{_ONE}/aggregates", aggregates.replaced, aggregate_rules.UPDATE, since=V1_1,
+          body={V1_1: aggregate.REPLACE}, answer={V1_1: aggregate.AGGREGATES}),
+    Route("GET", f"{_ONE}/allocations", allocations.of_provider, allocation_rules.OF_PROVIDER,
+          answer={V1_0: allocation.OF_PROVIDER}),
+)
+
+_ALLOCATIONS = (
+    Route("GET", _CONSUMER, allocations.of_consumer, allocation_rules.LIST,
+          answer={V1_0: allocation.OF_CONSUMER}),
+    Route("PUT", _CONSUMER, allocations.claimed, allocation_rules.UPDATE, status=204,
+          body={V1_0: allocation.CLAIM_1_0}),
+    Route("DELETE", _CONSUMER, allocations.released, allocation_rules.DELETE, status=204),
+)
+
+_CLASSES = (
+    Route("GET", "/resource_classes", resource_classes.listed, class_rules.LIST, since=V1_2,
+          answer={V1_2: classes.RESOURCE_CLASSES}),
+    Route("POST", "/resource_classes", resource_classes.created, class_rules.CREATE, since=V1_2,
+          status=201, body={V1_2: classes.NAMED}),
+    Route("GET", _CLASS, resource_classes.shown, class_rules.SHOW, since=V1_2,
+          answer={V1_2: classes.RESOURCE_CLASS}),
+    Route("PUT", _CLASS, resource_classes.renamed, class_rules.UPDATE, since=V1_2, status=204,
+          body={V1_2: classes.NAMED}),
+    Route("DELETE", _CLASS, resource_classes.deleted, class_rules.DELETE, since=V1_2,
+          status=204),
+)
+
+
+def _pool(route, **changes):
+    """The draft's spelling of a route; its addresses are older than microversions."""
+    return dataclasses.replace(
+        route, path=route.path.replace("/resource_providers", "/resource_pools"), since=V1_0,
+        spelling=POOLS, **changes)
+
+
+def _pools():
+    own = {
+        ("GET", _ALL): {"answer": {V1_0: provider.POOLS}, "query": {V1_0: provider.LIST_1_4}},
+        ("POST", _ALL): {},
+        ("GET", _ONE): {"answer": {V1_0: provider.POOL}},
+        ("PUT", _ONE): {"status": 204, "answer": None},
+        ("DELETE", _ONE): {},
+        ("GET", f"{_ONE}/inventories"): {"answer": {V1_0: inventory.INVENTORIES_OF_POOL}},
+        ("POST", f"{_ONE}/inventories"): {
+            "body": {V1_0: inventory.ADD_TO_POOL}, "answer": None},
+        ("GET", f"{_ONE}/inventories/{{resource_class}}"): {
+            "answer": {V1_0: inventory.INVENTORY_OF_POOL}},
+        ("PUT", f"{_ONE}/inventories/{{resource_class}}"): {
+            "body": {V1_0: inventory.UPDATE_OF_POOL}, "status": 204, "answer": None},
+        ("DELETE", f"{_ONE}/inventories/{{resource_class}}"): {},
+        ("GET", f"{_ONE}/aggregates"): {"answer": {V1_0: aggregate.AGGREGATES}},
+        ("PUT", f"{_ONE}/aggregates"): {
+            "body": {V1_0: aggregate.REPLACE}, "status": 204, "answer": None},
+        ("GET", f"{_ONE}/usages"): {"answer": {V1_0: inventory.USAGES_OF_POOL}},
+    }
+    return tuple(_pool(route, **own[route.method, route.path]) for route in _PROVIDERS
+                 if (route.method, route.path) in own and route.variant is None)
+
+
+ROUTES = (
+    Route("GET", "/", root.versions, answer={V1_0: event.VERSIONS}),
+    Route("GET", "/openapi.json", root.description, answer={V1_0: {"type": "object"}}),
+    *_PROVIDERS, *_pools(), *_ALLOCATIONS, *_CLASSES,
+    Route("GET", "/events", events.listed, event_rules.LIST, query={V1_0: event.LIST}),
+)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For WSGI servers: ``placement_rpc.http.wsgi:application``.
+
+The configuration file is the one that the environment variable ``PLACEMENT_RPC_CONF`` names, or
+``/etc/placement-rpc/placement-rpc.conf``.
+"""
+
+import os
+
+from oslo_log import log
+from oslo_service import backend
+
+# Before anything else that would choose for us (FACTS.md, RPC).
+backend.init_backend(backend.BackendType.THREADING)
+
+from placement_rpc import conf as configuration  # noqa: E402
+from placement_rpc.http_service import Application  # noqa: E402
+
+
+def _application():
+    named = os.environ.get("PLACEMENT_RPC_CONF")
+    conf = configuration.new_config(config_files=[named] if named else None)
+    log.setup(conf, configuration.PROJECT)
+    return Application(conf)
+
+
+application = _application()

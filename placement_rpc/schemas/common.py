@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What several schemas have in common."""
+
+#: The largest amount.
+MAX_INT = 2 ** 31 - 1
+MAX_GENERATION = 2 ** 63 - 1
+
+UUID = {"type": "string", "format": "uuid"}
+GENERATION = {"type": "integer", "minimum": 0, "maximum": MAX_GENERATION}
+AMOUNT = {"type": "integer", "minimum": 1, "maximum": MAX_INT}
+CLASS_NAME = {"type": "string", "pattern": r"^[A-Z0-9_]+$", "maxLength": 255}
+CUSTOM_CLASS_NAME = {"type": "string", "pattern": r"^CUSTOM_[A-Z0-9_]+$", "maxLength": 255}
+LIMIT = {"type": "integer", "minimum": 1, "maximum": MAX_INT}
+
+RESOURCES = {
+    "type": "object",
+    "minProperties": 1,
+    "patternProperties": {r"^[A-Z0-9_]{1,255}$": AMOUNT},
+    "additionalProperties": False,
+}
+
+LINKS = {"type": "array", "items": {
+    "type": "object",
+    "properties": {"rel": {"type": "string"}, "href": {"type": "string"}},
+    "required": ["rel", "href"], "additionalProperties": False}}
+
+
+def exactly(**properties):
+    """A schema of an object that has just these properties."""
+    return {"type": "object", "properties": properties, "required": list(properties),
+            "additionalProperties": False}
+
+
+ERRORS = exactly(errors={"type": "array", "minItems": 1, "items": {
+    "type": "object",
+    "properties": {
+        "status": {"type": "integer"}, "title": {"type": "string"},
+        "detail": {"type": "string"}, "code": {"type": "string"},
+        "request_id": {"type": "string"}, "min_version": {"type": "string"},
+        "max_version": {"type": "string"}, "oldest_position": {"type": "integer"}},
+    "required": ["status", "title", "detail", "code", "request_id"],
+    "additionalProperties": False}})

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inventories (generic-resource-pools)."""
+
+from placement_rpc.schemas import common
+
+_VALUES = {
+    "total": common.AMOUNT,
+    "reserved": {"type": "integer", "minimum": 0, "maximum": common.MAX_INT},
+    "min_unit": common.AMOUNT,
+    "max_unit": common.AMOUNT,
+    "step_size": common.AMOUNT,
+    "allocation_ratio": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9},
+}
+_GENERATION = {"resource_provider_generation": common.GENERATION}
+
+
+def _inventory(required, **more):
+    return {"type": "object", "properties": {**_VALUES, **more},
+            "required": ["total", *required], "additionalProperties": False}
+
+
+ADD = _inventory(["resource_class"], resource_class=common.CLASS_NAME, **_GENERATION)
+UPDATE = _inventory(["resource_provider_generation"], resource_class={"type": "string"},
+                    **_GENERATION)
+REPLACE = {
+    "type": "object",
+    "properties": {
+        **_GENERATION,
+        "inventories": {
+            "type": "object",
+            "patternProperties": {r"^[A-Z0-9_]{1,255}$": _inventory([])},
+            "additionalProperties": False}},
+    "required": ["resource_provider_generation", "inventories"],
+    "additionalProperties": False,
+}
+
+# The draft has no generation in a body: an ETag stands for it.
+ADD_TO_POOL = _inventory(["resource_class"], resource_class=common.CLASS_NAME)
+UPDATE_OF_POOL = _inventory([], resource_class={"type": "string"})
+
+_ANSWERED = common.exactly(**_VALUES)
+INVENTORY = common.exactly(**_VALUES, **_GENERATION)
+INVENTORIES = common.exactly(**_GENERATION, inventories={
+    "type": "object", "additionalProperties": _ANSWERED})
+INVENTORY_OF_POOL = common.exactly(**_VALUES, resource_class={"type": "string"})
+INVENTORIES_OF_POOL = common.exactly(inventories={
+    "type": "object", "additionalProperties": _ANSWERED})
+
+_USED = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
+USAGES = common.exactly(**_GENERATION, usages=_USED)
+USAGES_OF_POOL = common.exactly(usages=_USED)

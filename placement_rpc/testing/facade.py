@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A running HTTP facade for somebody's tests."""
+
+import fixtures
+
+from placement_rpc.http.facade import Facade as HTTPFacade
+from placement_rpc.http.server import Server
+from placement_rpc.testing.fixtures import RunningService
+
+
+class Facade(fixtures.Fixture):
+    """A whole service in this process, with an HTTP facade on a free port.
+
+    ``url`` is where it is; ``running`` the :class:`RunningService`, ``api`` and ``database`` its.
+
+    :param overrides: further options, see :func:`placement_rpc.conf.new_config`
+    """
+
+    def __init__(self, **overrides):
+        super().__init__()
+        self._overrides = {"api__auth_strategy": "noauth2", "api__bind_port": 0,
+                           "api__threads": 8, "api__max_waiting": 8, **overrides}
+
+    def _setUp(self):
+        self.running = self.useFixture(RunningService(**self._overrides))
+        self.api, self.database = self.running.api, self.running.database
+        self.facade = HTTPFacade(self.running.conf, self.api)
+        self.application = self.facade.application
+        server = Server(self.facade)
+        self.addCleanup(server.stop)
+        server.start()
+        self.url = server.url

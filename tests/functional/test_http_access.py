@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what over HTTP, and what every answer says of itself."""
+
+import json
+import re
+
+import fixtures
+from keystonemiddleware import fixture as keystone_fixture
+
+from placement_rpc import api, exception, policies
+from placement_rpc.context import RequestContext
+from placement_rpc.http import auth, routes
+from placement_rpc.http.facade import Facade
+from placement_rpc.testing import fixtures as placement_fixtures
+from tests import base, http
+
+REQUEST_ID = re.compile(r"req-[0-9a-f-]{36}")
+
+
+class DevelopmentTest(http.HTTPTest):
+
+    def test_without_a_token(self):
+        for path in ("/resource_providers", "/nothing", "/resource_providers/"):
+            answer = self.send("GET", path, token=None)
+            self.refused(401, answer)
+            self.assertTrue(answer.headers["www-authenticate"])
+        # Before the version is looked at.
+        self.refused(401, self.send("GET", "/events", token=None, version="0.5"))
+
+    def test_what_needs_no_token(self):
+        for path in ("/", "/openapi.json"):
+            self.assertEqual(200, self.send("GET", path, token=None).status_code)
+        self.assertEqual(200, http.request(
+            self.facade.application, "GET", "/healthcheck").status_code)
+
+    def test_roles(self):
+        for token, headers, status in (
+                ("admin", {}, 200), ("admin:blue", {}, 200), ("ada", {}, 403), ("", {}, 403),
+                ("ada", {"X_Roles": "service"}, 200), ("ada", {"X_Roles": "reader,admin"}, 200),
+                ("admin", {"X_Roles": "reader"}, 403),
+                ("admin", {"OpenStack_System_Scope": "all"}, 403)):
+            answer = self.send("GET", "/resource_providers", token=token, **headers)
+            self.assertEqual(status, answer.status_code, (token, headers))
+
+    def test_every_route_is_protected(self):
+        values = {"uuid": base.new_uuid(), "consumer_uuid": base.new_uuid(), "name": "VCPU",
+                  "resource_class": "VCPU"}
+        for route in routes.ROUTES:
+            if route.rule is None:
+                continue
+            query = f"?{route.variant}" if route.variant else ""
+            error = self.refused(403, self.send(
+                route.method, route.path.format(**values) + query, token="ada"))
+            self.assertIn(route.rule, error["detail"])
+
+    def test_every_rule_is_a_routes(self):
+        self.assertEqual({rule.name for rule in policies.list_rules()} - {"admin_or_service_api"},
+                         {route.rule for route in routes.ROUTES} - {None})
+        documented = {(operation["method"], operation["path"].partition("?")[0])
+                      for rule in policies.list_rules() if hasattr(rule, "operations")
+                      for operation in rule.operations}
+        self.assertEqual({(route.method, route.path) for route in routes.ROUTES if route.rule},
+                         documented)
+
+    def test_what_every_answer_says(self):
+        for path, version in (("/", "1.0"), ("/resource_providers", "1.3"), ("/nothing", "1.4")):
+            headers = self.send("GET", path, version=version).headers
+            self.assertEqual(f"placement {version}", headers["openstack-api-version"])
+            self.assertEqual("openstack-api-version", headers["vary"])
+            self.assertTrue(REQUEST_ID.fullmatch(headers["x-openstack-request-id"]))
+            self.assertNotIn("last-modified", headers)
+        self.assertEqual("placement 1.4", self.send(
+            "GET", "/resource_providers", version="latest").headers["openstack-api-version"])
+        for given, version in ((None, "1.0"), ("compute 2.5, placement 1.2", "1.2"),
+                               ("compute 2.5", "1.0")):
+            self.assertEqual(f"placement {version}", self.send(
+                "GET", "/", OpenStack_API_Version=given).headers["openstack-api-version"])
+
+    def test_what_is_newer_than_the_version_is_not_there(self):
+        uuid = self.make()
+        for version, path in (("1.0", f"/resource_providers/{uuid}/aggregates"),
+                              ("1.1", "/resource_classes"), ("1.1", "/resource_classes/VCPU")):
+            self.refused(404, self.send("GET", path, version=version))
+        names = {version: [each["rel"] for each in self.get(
+            f"/resource_providers/{uuid}", version=version)["links"]] for version in (
+                "1.0", "1.1")}
+        self.assertEqual(["self", "inventories", "usages"], names["1.0"])
+        self.assertEqual(["self", "inventories", "usages", "aggregates"], names["1.1"])
+
+    def test_a_change_under_a_key_is_made_once(self):
+        for _ in range(2):
+            answer = self.send("POST", "/resource_providers", {"name": "a"},
+                               Idempotency_Key="once")
+            self.assertEqual(201, answer.status_code)
+        self.assertEqual("placement.request.id_reused", self.refused(409, self.send(
+            "POST", "/resource_providers", {"name": "b"}, Idempotency_Key="once"))["code"])
+        self.refused(400, self.send("POST", "/resource_providers", {"name": "b"},
+                                    Idempotency_Key="a b"))
+
+
+class KeystoneTest(http.HTTPTest):
+    options = {"api__auth_strategy": "keystone"}
+
+    def setUp(self):
+        super().setUp()
+        # The middleware's own stand-in for a keystone.
+        self.keystone = self.useFixture(keystone_fixture.AuthTokenFixture())
+        self.tokens = {role: base.new_uuid() for role in ("admin", "reader")}
+        for role, token in self.tokens.items():
+            self.keystone.add_token_data(
+                token, role_list=[role], project_id="blue", user_id=role)
+
+    def configure(self, conf):
+        auth.register_keystone(conf)
+        conf.set_override("www_authenticate_uri", "http://identity.example/v3",
+                          group="keystone_authtoken")
+
+    def test_tokens(self):
+        for token, status in ((self.tokens["admin"], 200), (self.tokens["reader"], 403),
+                              (base.new_uuid(), 401), (None, 401), ("admin", 401)):
+            answer = self.send("GET", "/resource_providers", token=token)
+            self.assertEqual(status, answer.status_code)
+            if status == 401:
+                self.assertEqual('Keystone uri="http://identity.example/v3"',
+                                 answer.headers["www-authenticate"])
+        self.assertEqual(200, self.send("GET", "/", token=None).status_code)
+
+    def test_headers_of_clients_are_not_believed(self):
+        self.refused(401, self.send(
+            "GET", "/resource_providers", token=None, X_Identity_Status="Confirmed",
+            X_Roles="admin", X_User_Id="me"))
+        self.refused(403, self.send(
+            "GET", "/resource_providers", token=self.tokens["reader"], X_Roles="admin"))
+
+
+class PolicyFileTest(http.HTTPTest):
+
+    def setUp(self):
+        path = self.useFixture(fixtures.TempDir()).join("policy.yaml")
+        with open(path, "w") as file:
+            json.dump({"placement:resource_providers:list": "role:reader",
+                       "placement:resource_providers:create": "!"}, file)
+        self.options = {"oslo_policy__policy_file": path}
+        super().setUp()
+
+    def test_the_operators_word_is_the_last(self):
+        self.assertEqual(200, self.send(
+            "GET", "/resource_providers", token="ada", X_Roles="reader").status_code)
+        self.refused(403, self.send("GET", "/resource_providers"))
+        self.refused(403, self.send("POST", "/resource_providers", {"name": "a"}))
+
+
+class RemoteTest(base.TestCase):
+    """With the transport rpc the service checks the policy once more."""
+
+    def setUp(self):
+        super().setUp()
+        self.running = self.useFixture(placement_fixtures.RunningService(
+            api__auth_strategy="noauth2"))
+        self.facade = Facade(self.running.conf, self.running.api, is_remote=True)
+        self.addCleanup(self.facade.close)
+
+    def context(self, *roles, rule):
+        return RequestContext(user_id="ada", project_id="blue", roles=list(roles), rule=rule)
+
+    def test_a_call_of_the_facade_carries_its_rule(self):
+        caller = self.context("admin", rule=None)
+        self.facade.authorize(caller, "placement:resource_providers:list")
+        self.assertEqual([], self.running.api.list_providers(caller).objects)
+        self.assertRaises(exception.Forbidden, self.running.api.create_provider, caller, "a")
+
+    def test_a_facade_that_was_talked_into_it_gets_nowhere(self):
+        for roles, rule in (([], "placement:resource_providers:list"),
+                            (["admin"], "placement:usages"), (["admin"], "admin_or_service_api"),
+                            (["admin"], "\n" * 500)):
+            error = self.assertRaises(
+                exception.Forbidden, self.running.api.list_providers,
+                self.context(*roles, rule=rule))
+            self.assertLess(len(error.text), 200)
+
+    def test_every_method_of_the_table_is_a_call(self):
+        for method, rules in policies.METHODS.items():
+            self.assertTrue(callable(getattr(api.PlacementAPI, method)))
+            self.assertTrue(rules)
+
+    def test_every_route_gets_through(self):
+        """No resource makes a call that its rule does not cover."""
+        uuid = self.running.api.create_provider(None, "node").uuid
+        self.running.api.set_inventory(None, uuid, [base.inventory("VCPU", 8)])
+        self.running.api.resource_class_create(None, "CUSTOM_A")
+        bodies = {
+            "created": {"name": "CUSTOM_B"}, "requested": {"resources": {"VCPU": 1}},
+            "explained": {"resources": {"VCPU": 1}}, "renamed": {"name": "CUSTOM_C"},
+            "added": {"resource_class": "DISK_GB", "total": 5},
+            "updated": {"total": 9, "resource_provider_generation": 0},
+            "claimed": {"allocations": [
+                {"resource_provider": {"uuid": uuid}, "resources": {"VCPU": 1}}]}}
+        values = {"uuid": uuid, "consumer_uuid": base.new_uuid(), "name": "CUSTOM_A",
+                  "resource_class": "VCPU"}
+        for route in sorted(routes.ROUTES, key=lambda each: each.method == "DELETE"):
+            body = bodies.get(route.handler.__name__)
+            if route.handler.__name__ == "replaced":
+                body = [] if "aggregates" in route.path else {
+                    "resource_provider_generation": 0, "inventories": {}}
+            # Several tags make the resource look at the provider.
+            answer = http.request(
+                self.facade.application, route.method, route.path.format(**values),
+                route.variant or "", body=json.dumps(body) if body is not None else "",
+                headers={
+                    "Content-Type": "application/json", "X-Auth-Token": "admin",
+                    "OpenStack-API-Version": "placement 1.4",
+                    **({"If-Match": f'"{uuid}-90", "{uuid}-91"'} if route.method in (
+                        "PUT", "DELETE") and "{uuid}" in route.path else {})})
+            self.assertNotIn(answer.status_code, (401, 403, 500), f"{route.method} {route.path}")

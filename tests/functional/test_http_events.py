@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events over HTTP: pages, long polls, server-sent events, and lists that can be followed."""
+
+import datetime
+import json
+import threading
+import time
+
+import requests
+
+from placement_rpc.db.queries import bulk, events
+from placement_rpc.testing.facade import Facade
+from tests import base
+
+
+class EventsTest(base.TestCase):
+    """On a facade with a relay, over a socket."""
+
+    time_limit = 120
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.useFixture(Facade(api__max_waiting=3))
+        self.api, self.url = self.service.api, self.service.url
+        self.session = requests.Session()
+        self.addCleanup(self.session.close)
+        self.session.headers.update({"x-auth-token": "admin"})
+
+    def get(self, path="/events", **how):
+        how.setdefault("timeout", 30)
+        return self.session.get(self.url + path, **how)
+
+    def make(self, *names):
+        """Providers, and wait until their events have positions; returns the last one."""
+        for name in names:
+            self.api.create_provider(None, name)
+        deadline = time.monotonic() + 20
+        while True:
+            with self.service.database.reader() as tx:
+                status = events.status(tx)
+            if not status["unpositioned"]:
+                return status["last_position"]
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
+    def lines(self, answer):
+        self.assertEqual((200, "application/x-ndjson"), (
+            answer.status_code, answer.headers["content-type"]), answer.text)
+        return [json.loads(line) for line in answer.text.splitlines()]
+
+    def test_pages(self):
+        self.assertEqual(3, self.make("a", "b", "c"))
+        found = self.lines(self.get())
+        self.assertEqual([(1, "a"), (2, "b"), (3, "c")], [
+            (each["position"], each["payload"]["name"]) for each in found])
+        self.assertEqual({"position", "event_type", "event_id", "occurred_at", "payload"},
+                         set(found[0]))
+        answer = self.get("/events?after=1&limit=1")
+        self.assertEqual([found[1]], self.lines(answer))
+        self.assertEqual("2", answer.headers["placement-position"])
+        answer = self.get("/events?after=3")
+        self.assertEqual(([], "3"), (self.lines(answer), answer.headers["placement-position"]))
+        self.assertEqual("3", self.get("/events?after=now").headers["placement-position"])
+
+    def test_a_poll_waits_for_the_next(self):
+        self.make("a")
+        began = time.monotonic()
+        self.assertEqual([], self.lines(self.get("/events?after=1&wait=1")))
+        self.assertGreaterEqual(time.monotonic() - began, 0.9)
+        timer = threading.Timer(0.5, self.api.create_provider, (None, "b"))
+        timer.start()
+        self.addCleanup(timer.join)
+        event, = self.lines(self.get("/events?after=1&wait=30"))
+        self.assertEqual("b", event["payload"]["name"])
+        self.assertLess(time.monotonic() - began, 20)
+
+    def test_what_is_refused(self):
+        self.make("a")
+        for query in ("after=2", "after=-1", "after=x", "limit=0", "wait=61", "wait=x", "from=1",
+                      "after=99999999999999999999"):
+            self.assertEqual(400, self.get(f"/events?{query}").status_code, query)
+        self.assertEqual(400, self.get(headers={
+            "Last-Event-ID": "x", "Accept": "text/event-stream"}).status_code)
+        self.assertEqual(406, self.get(headers={"Accept": "text/plain"}).status_code)
+
+    def test_what_was_pruned_is_gone(self):
+        self.make("a", "b", "c")
+        deadline = time.monotonic() + 20
+        while True:
+            with self.service.database.reader() as tx:
+                status = events.status(tx)
+            if status["published_position"] == 3:
+                break
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        later = bulk.now() + datetime.timedelta(days=1)
+        self.service.database.write(lambda tx: events.prune(tx, later, limit=2))
+        for headers in ({}, {"Accept": "text/event-stream"},
+                        {"Accept": "text/event-stream", "Last-Event-ID": "1"}):
+            after = "" if "Last-Event-ID" in headers else "?after=1"
+            answer = self.get(f"/events{after}", headers=headers)
+            self.assertEqual(410, answer.status_code)
+            error, = answer.json()["errors"]
+            self.assertEqual(("placement.events.pruned", 3), (
+                error["code"], error["oldest_position"]))
+        self.assertEqual([3], [each["position"] for each in self.lines(self.get())])
+        self.assertEqual([3], [
+            each["position"] for each in self.lines(self.get("/events?after=2"))])
+        self.service.database.write(lambda tx: events.prune(tx, later))
+        self.assertEqual(410, self.get("/events?after=2").status_code)
+        self.assertEqual([], self.lines(self.get("/events?after=3")))
+        self.assertEqual([], self.lines(self.get()))
+
+    def stream(self, **headers):
+        """An open stream of server-sent events; returns an iterator of dicts."""
+        answer = self.get("/events", stream=True, headers={
+            "Accept": "text/event-stream", **headers})
+        self.addCleanup(answer.close)
+        self.assertEqual((200, "text/event-stream"), (
+            answer.status_code, answer.headers["content-type"]))
+        return self.sent(answer)
+
+    @staticmethod
+    def sent(answer):
+        event = {}
+        for line in answer.iter_lines(chunk_size=1, decode_unicode=True):
+            name, _, value = line.partition(": ")
+            if not line and event:
+                yield event
+                event = {}
+            elif name:
+                event[name] = value
+
+    def test_server_sent_events(self):
+        self.make("a", "b")
+        stream = self.stream(**{"Last-Event-ID": "1"})
+        event = next(stream)
+        self.assertEqual(("2", "resource_provider.create"), (event["id"], event["event"]))
+        self.assertEqual("b", json.loads(event["data"])["payload"]["name"])
+        self.api.create_provider(None, "c")
+        self.assertEqual("3", next(stream)["id"])
+
+    def test_not_too_many_may_wait(self):
+        self.make("a")
+        streams = [self.stream(**{"Last-Event-ID": "0"}) for _ in range(3)]
+        for each in streams:
+            next(each)
+        answer = self.get("/events?after=1&wait=5")
+        self.assertEqual((503, "placement.events.too_many_waiting"), (
+            answer.status_code, answer.json()["errors"][0]["code"]))
+        self.assertEqual(200, self.get("/events").status_code)
+        self.assertEqual(200, self.get("/resource_providers").status_code)
+
+    def test_lists_can_be_followed_without_a_gap(self):
+        """Whoever lists, and follows from the list's position, knows every provider there is."""
+        ended = threading.Event()
+
+        def create():
+            number = 0
+            while not ended.is_set():
+                number += 1
+                self.api.create_provider(None, f"provider {number}")
+
+        thread = threading.Thread(target=create)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(ended.set)
+        lists = []
+        for _ in range(10):
+            answer = self.get("/resource_providers")
+            lists.append((int(answer.headers["placement-position"]), {
+                each["uuid"] for each in answer.json()["resource_providers"]}))
+        ended.set()
+        thread.join()
+        last = self.make()
+        everyone = {each.uuid for each in self.api.list_providers(None).objects}
+        for position, known in lists:
+            after, known = position, set(known)
+            while after < last:
+                answer = self.get(f"/events?after={after}")
+                known |= {each["payload"]["provider_uuid"] for each in self.lines(answer)}
+                after = int(answer.headers["placement-position"])
+            self.assertEqual(everyone, known)
+
+    def test_allocations_carry_their_position(self):
+        self.make("a")
+        uuid = self.api.list_providers(None).objects[0].uuid
+        for path in (f"/allocations/{uuid}", f"/resource_providers/{uuid}/allocations"):
+            self.assertEqual("1", self.get(path).headers["placement-position"])
