@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``add aggregate`` and ``delete aggregate``."""
+
+from osc_lib.command import command
+
+from placement_rpc.osc import kinds, membership, providers
+
+
+class AddAggregate(command.ShowOne):
+    """Associate a resource provider with aggregates, beside those that it has"""
+
+    kind = kinds.PROVIDER
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
+        parser.add_argument("aggregate", nargs="+", metavar="AGG", help="uuid of an aggregate")
+        return parser
+
+    def take_action(self, options):
+        client = self.app.client_manager.placement_rpc
+        membership.associate(client, self.kind, options.uuid, options.aggregate)
+        return providers.shown(client, self.kind, options.uuid)
+
+
+class AddPoolAggregate(AddAggregate):
+    """Associate a resource pool with aggregates, beside those that it has"""
+
+    kind = kinds.POOL
+
+
+class DeleteAggregate(command.Command):
+    """Take a resource provider out of an aggregate"""
+
+    kind = kinds.PROVIDER
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
+        parser.add_argument("aggregate", metavar="AGG", help="uuid of the aggregate")
+        return parser
+
+    def take_action(self, options):
+        membership.disassociate(self.app.client_manager.placement_rpc, self.kind, options.uuid,
+                                options.aggregate)
+
+
+class DeletePoolAggregate(DeleteAggregate):
+    """Take a resource pool out of an aggregate"""
+
+    kind = kinds.POOL

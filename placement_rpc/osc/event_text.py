@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events in words and colours."""
+
+import datetime
+
+import rich.console
+import rich.text
+from cliff import columns
+
+_COLOURS = {"create": "green", "associate": "green", "update": "yellow", "delete": "red",
+            "disassociate": "red", "refused": "magenta", "capacity_exceeded": "magenta"}
+_OTHER = "cyan"
+# What is used of an inventory is of allocations, that come with events of their own.
+_NO_CHANGE = "used"
+_UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
+
+
+def summary(event_type, payload):
+    """What an event says, in a few words.
+
+    A payload of a later release may be of another form; of that the provider is told.
+
+    :param event_type: str
+    :param payload: dict
+    :returns: str of printable characters
+    """
+    for of_type, tell in _TOLD.items():
+        if event_type.startswith(of_type):
+            text = tell(payload)
+            break
+    else:
+        text = None
+    text = text or payload.get("name") or payload.get("provider_uuid") or ""
+    # Names are others' input, and a terminal obeys control characters.
+    return "".join(each if each.isprintable() else _UNPRINTABLE for each in str(text))
+
+
+def _refusal(payload):
+    return payload.get("error", {}).get("message")
+
+
+def _allocation(payload):
+    if not payload.get("providers"):
+        return payload.get("consumer_uuid")
+    parts = [f"{each.get('provider_uuid')} {_amounts(each.get('before'))} -> "
+             f"{_amounts(each.get('after'))}" for each in payload["providers"]]
+    return f"{payload.get('consumer_uuid')} of {payload.get('project_id')}: {'; '.join(parts)}"
+
+
+def _amounts(amounts):
+    return ",".join(f"{name}={amount}" for name, amount in (amounts or {}).items()) or "nothing"
+
+
+def _over_full(payload):
+    return (f"{payload.get('provider_uuid')} {payload.get('resource_class')}: "
+            f"{payload.get('used')} used of a capacity of {payload.get('capacity')}")
+
+
+def _inventory(payload):
+    changes = [f"{each.get('resource_class')} {_inventory_change(each)}"
+               for each in payload.get("inventories") or ()]
+    return f"{payload.get('provider_uuid')} {', '.join(changes)}"
+
+
+def _inventory_change(each):
+    before, after = each.get("before"), each.get("after")
+    if not (before and after):
+        return " -> ".join(str(side.get("total")) if side else "none" for side in (before, after))
+    return " ".join(f"{name} {before.get(name)} -> {value}" for name, value in after.items()
+                    if name != _NO_CHANGE and value != before.get(name))
+
+
+def _aggregates(payload):
+    return f"{payload.get('provider_uuid')} {', '.join(payload.get('aggregates') or ())}"
+
+
+def _name(payload):
+    name, before = payload.get("name"), payload.get("previous_name")
+    return f"{before} -> {name}" if before and before != name else name
+
+
+# The first that an event's type begins with.
+_TOLD = {"allocation.claim.refused": _refusal, "allocation.": _allocation,
+         "inventory.capacity_exceeded": _over_full, "inventory.": _inventory,
+         "resource_provider.aggregate.": _aggregates, "resource_provider.": _name,
+         "resource_class.": _name}
+
+
+class Payload(columns.FormattableColumn):
+    """A payload in a row of cliff's: words for a person, all of it for a program.
+
+    :param event: dict
+    """
+
+    def __init__(self, event):
+        super().__init__(event["payload"])
+        self._event_type = event["event_type"]
+
+    def human_readable(self):
+        return summary(self._event_type, self._value)
+
+    def machine_readable(self):
+        return self._value
+
+
+class Lines:
+    """Prints a coloured line for each event.
+
+    :param stream: the terminal
+    """
+
+    def __init__(self, stream):
+        self._console = rich.console.Console(file=stream)
+
+    def __call__(self, event):
+        event_type = event["event_type"]
+        at = datetime.datetime.fromisoformat(event["occurred_at"]).astimezone()
+        self._console.print(rich.text.Text.assemble(
+            f"{event['position']:>10}  {at:%H:%M:%S.%f}  ",
+            (f"{event_type:<34}", _COLOURS.get(event_type.rpartition(".")[2], _OTHER)),
+            f"  {summary(event_type, event['payload'])}"), soft_wrap=True)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``event list`` and ``event watch``."""
+
+import json
+import time
+
+from keystoneauth1 import exceptions as connection_errors
+from osc_lib.command import command
+
+from placement_rpc.osc import arguments, client, event_reader, event_text
+
+_MOST_LISTED = 1000
+_WAIT = 30
+_LONGEST_PAUSE = 10
+_AWAY = (502, 503, 504)
+
+
+def _position(text):
+    """A position or ``now``, for argparse, which calls what this raises an invalid value."""
+    if text != "now":
+        int(text)
+    return text
+
+
+class ListEvents(command.Lister):
+    """List events that have happened, the oldest first"""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--after", type=_position, metavar="POSITION",
+                            help="only those behind this position (default: from the oldest "
+                                 "that is kept)")
+        parser.add_argument("--limit", type=arguments.positive, default=_MOST_LISTED,
+                            metavar="N",
+                            help=f"at most N events (default: {_MOST_LISTED})")
+        event_reader.add_filters(parser)
+        return parser
+
+    def take_action(self, options):
+        found = []
+        for event in self._events(options):
+            if len(found) == options.limit:
+                self.log.warning("There are more: go on with --after %s", found[-1]["position"])
+                break
+            found.append(event)
+        return ("position", "occurred_at", "event_type", "payload"), [
+            (event["position"], event["occurred_at"], event["event_type"],
+             event_text.Payload(event)) for event in found]
+
+    def _events(self, options):
+        reader = event_reader.Reader(self.app.client_manager.placement_rpc, options.after)
+        while page := reader.page():
+            yield from (event for event in page if event_reader.wanted(event, options))
+
+
+class WatchEvents(command.Command):
+    """Follow events as they happen, until Ctrl-C.
+
+    A terminal gets a coloured line for each, a pipe one JSON object a line. Where the service
+    is away for a while, watching goes on from the same position when it is back.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--after", type=_position, default="now", metavar="POSITION",
+                            help="begin behind this position (default: now)")
+        parser.add_argument("--count", type=arguments.positive, metavar="N",
+                            help="end after N events")
+        event_reader.add_filters(parser)
+        return parser
+
+    def take_action(self, options):
+        show = _shower(self.app.stdout)
+        left = options.count
+        try:
+            for event in self._events(options):
+                show(event)
+                left = left and left - 1
+                if left == 0:
+                    return
+        except KeyboardInterrupt:
+            # The way to end it.
+            return
+
+    def _events(self, options):
+        reader = event_reader.Reader(self.app.client_manager.placement_rpc, options.after)
+        # Without waiting: a service that can not be reached at all is told at once, and what
+        # happens from here on is seen.
+        page = reader.page(wait=0)
+        while True:
+            for event in page:
+                if event_reader.wanted(event, options):
+                    yield event
+            page = self._next_page(reader)
+
+    def _next_page(self, reader):
+        pause = 1
+        while True:
+            try:
+                return reader.page(wait=_WAIT)
+            except connection_errors.ConnectionError as error:
+                reason = error
+            except client.Refused as refused:
+                if refused.status not in _AWAY:
+                    raise
+                reason = refused
+            self.log.warning("%s; trying again in %s s", reason, pause)
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _shower(stream):
+    """What shows an event on a stream."""
+    if stream.isatty():
+        return event_text.Lines(stream)
+
+    def show(event):
+        print(json.dumps(event), file=stream, flush=True)
+
+    return show

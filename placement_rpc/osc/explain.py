@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``resource-provider explain``: who has room for a request, and why the others have none."""
+
+from osc_lib.command import command
+
+from placement_rpc.osc import arguments, cells, client, kinds
+
+_PAGE = 100
+_OF_REASON = ("rule", "resource_class", "requested", "allowed", "by")
+_OF_LONG = ("generation", "detail")
+
+
+class ExplainRequest(command.Lister):
+    """Tell which resource providers have room for a request, and why others have not.
+
+    There is one line for each provider that fits, and one for each rule that another breaks,
+    with what was requested, what the rule allows, and by how much the request misses it.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        arguments.add_resource(parser, required=True,
+                               help="so much of a resource class; may be repeated")
+        parser.add_argument("--member-of", type=arguments.aggregates, action="append",
+                            metavar="AGG[,AGG]",
+                            help="of a provider that is associated with one of these aggregates; "
+                                 "may be repeated, and then with one of each")
+        parser.add_argument("--limit", type=arguments.positive, metavar="N",
+                            help="only the first N providers (default: all)")
+        parser.add_argument("--long", action="store_true",
+                            help="with generations, and every reason in words")
+        return parser
+
+    def take_action(self, options):
+        request = {"resources": arguments.resources_of(options)}
+        if options.member_of:
+            request["member_of"] = options.member_of
+        columns = ["uuid", "name", "fits", *_OF_REASON]
+        if options.long:
+            columns += _OF_LONG
+        found = _providers(self.app.client_manager.placement_rpc, request, options.limit)
+        return columns, cells.without_none(options, [
+            [line.get(column) for column in columns] for each in found for line in _lines(each)])
+
+
+def _providers(service, request, limit):
+    """The providers with their reasons, a page at a time."""
+    left = limit
+    marker = None
+    while left is None or left > 0:
+        size = _PAGE if left is None else min(left, _PAGE)
+        page = {**request, "limit": size, **({"marker": marker} if marker else {})}
+        document = client.document_of(
+            service.send("POST", kinds.PROVIDER.path() + "?explain", page))
+        found = document["resource_providers"]
+        yield from found
+        if len(found) < size:
+            return
+        marker = found[-1]["uuid"]
+        left = left and left - size
+
+
+def _lines(provider):
+    """What is told of a provider, by column: once, or once for each broken rule."""
+    return [{**provider, **reason} for reason in provider["reasons"] or [{}]]

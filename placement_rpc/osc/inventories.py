@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``list inventory``, ``set inventory`` and ``delete inventory``; what is used of them."""
+
+from osc_lib import exceptions
+from osc_lib.command import command
+
+from placement_rpc.osc import cells, changes, kinds
+from placement_rpc.osc import client as placement_client
+
+_VALUES = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
+_NOT_FOUND = 404
+
+
+class ListInventories(command.Lister):
+    """List the inventories of a resource provider"""
+
+    kind = kinds.PROVIDER
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
+        return parser
+
+    def take_action(self, options):
+        document, _ = self.app.client_manager.placement_rpc.read(
+            self.kind.path(options.uuid, "inventories"))
+        return ("resource_class", *_VALUES), [
+            [name, *(inventory[value] for value in _VALUES)]
+            for name, inventory in sorted(document["inventories"].items())]
+
+
+class ListPoolInventories(ListInventories):
+    """List the inventories of a resource pool"""
+
+    kind = kinds.POOL
+
+
+class SetInventory(command.ShowOne):
+    """Create or change the inventory that a resource provider has of a resource class.
+
+    What is not given stays as it is, and is the service's default in a new inventory.
+    """
+
+    kind = kinds.PROVIDER
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
+        parser.add_argument("--resource-class", required=True, metavar="CLASS")
+        parser.add_argument("--total", type=int, help="how much there is")
+        parser.add_argument("--reserved", type=int,
+                            help="how much of it is not for consumers of this service")
+        parser.add_argument("--min-unit", type=int, help="the least that one may allocate")
+        parser.add_argument("--max-unit", type=int, help="the most that one may allocate")
+        parser.add_argument("--step-size", type=int, help="what an amount is a multiple of")
+        parser.add_argument("--allocation-ratio", type=float,
+                            help="how often it may be allocated: the capacity is (total - "
+                                 "reserved) * allocation ratio")
+        return parser
+
+    def take_action(self, options):
+        client = self.app.client_manager.placement_rpc
+        given = {name: getattr(options, name) for name in _VALUES
+                 if getattr(options, name) is not None}
+        path = self.kind.path(options.uuid, "inventories", options.resource_class)
+        changes.change(
+            lambda: _present(client, path),
+            lambda found: self._write(client, options, path, given, *found))
+        document, _ = client.read(path)
+        return (("resource_class", *_VALUES),
+                (options.resource_class, *(document[value] for value in _VALUES)))
+
+    def _write(self, client, options, path, given, present, etag):
+        if present is not None:
+            client.send("PUT", path, {**present, **given}, etag)
+            return
+        if "total" not in given:
+            raise exceptions.CommandError(
+                f"{self.kind.name} {options.uuid} has no inventory of {options.resource_class} "
+                "that could be changed, and a new one needs --total")
+        client.send("POST", self.kind.path(options.uuid, "inventories"),
+                    {"resource_class": options.resource_class, **given})
+
+
+def _present(client, path):
+    """(dict, str): an inventory, with the generation where it has one, and its ETag."""
+    try:
+        document, etag = client.read(path)
+    except placement_client.Refused as refused:
+        if refused.status != _NOT_FOUND:
+            raise
+        # Where the provider is what is missing, the request that follows says so.
+        return None, None
+    document.pop("resource_class", None)
+    return document, etag
+
+
+class SetPoolInventory(SetInventory):
+    """Create or change the inventory that a resource pool has of a resource class.
+
+    What is not given stays as it is, and is the service's default in a new inventory.
+    """
+
+    kind = kinds.POOL
+
+
+class DeleteInventory(command.Command):
+    """Delete the inventory of a resource class; none that has allocations"""
+
+    kind = kinds.PROVIDER
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
+        parser.add_argument("--resource-class", required=True, metavar="CLASS")
+        return parser
+
+    def take_action(self, options):
+        self.app.client_manager.placement_rpc.send(
+            "DELETE", self.kind.path(options.uuid, "inventories", options.resource_class))
+
+
+class DeletePoolInventory(DeleteInventory):
+    """Delete the inventory of a resource class; none that has allocations"""
+
+    kind = kinds.POOL
+
+
+class ListUsages(command.Lister):
+    """Show how much of each inventory of a resource provider is used"""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument("uuid", metavar="UUID", help="the resource provider")
+        return parser
+
+    def take_action(self, options):
+        client = self.app.client_manager.placement_rpc
+        usages, _ = client.read(kinds.PROVIDER.path(options.uuid, "usages"))
+        inventories, _ = client.read(kinds.PROVIDER.path(options.uuid, "inventories"))
+        rows = []
+        for name, used in sorted(usages["usages"].items()):
+            capacity = _capacity(inventories["inventories"].get(name))
+            share = round(100 * used / capacity, 1) if capacity else None
+            rows.append((name, used, capacity, share))
+        return ("resource_class", "used", "capacity", "percent"), cells.without_none(options, rows)
+
+
+def _capacity(inventory):
+    # The two requests are not of one moment: an inventory can go in between.
+    if inventory is None:
+        return None
+    return int((inventory["total"] - inventory["reserved"]) * inventory["allocation_ratio"])

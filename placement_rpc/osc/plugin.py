@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``openstack`` looks for in a plugin: its names, its option and its client.
+
+Nothing of the service is imported here or below: a machine that has only the client has
+neither the bus library nor a database.
+"""
+
+from keystoneauth1 import adapter, noauth
+from osc_lib import utils
+
+import placement_rpc
+from placement_rpc.osc import client
+
+API_NAME = "placement_rpc"
+API_VERSION_OPTION = "os_placement_rpc_api_version"
+API_VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
+DEFAULT_API_VERSION = "1.4"
+SERVICE_TYPE = "placement"
+
+# What a server without keystone goes by; one behind keystone drops it.
+_ROLES_WITHOUT_KEYSTONE = {"X-Roles": "admin"}
+
+
+def build_option_parser(parser):
+    """Add the global option of the plugin.
+
+    :param parser: :class:`argparse.ArgumentParser` of ``openstack``
+    :returns: the same
+    """
+    parser.add_argument(
+        "--os-placement-rpc-api-version", metavar="X.Y",
+        default=utils.env("OS_PLACEMENT_RPC_API_VERSION", default=DEFAULT_API_VERSION),
+        help="microversion that the commands for resource providers, resource pools and events "
+             f"ask for, default={DEFAULT_API_VERSION} (Env: OS_PLACEMENT_RPC_API_VERSION)")
+    return parser
+
+
+def make_client(manager):
+    """The client that commands find as ``client_manager.placement_rpc``.
+
+    :param manager: :class:`osc_lib.clientmanager.ClientManager`, authenticated
+    :returns: :class:`placement_rpc.osc.client.Client`
+    """
+    microversion = manager._api_version[API_NAME]
+    without_keystone = isinstance(manager.session.auth, noauth.NoAuth)
+    return client.Client(adapter.Adapter(
+        session=manager.session, service_type=SERVICE_TYPE,
+        interface=manager.interface, region_name=manager.region_name,
+        endpoint_override=manager.sdk_connection.config.get_endpoint(SERVICE_TYPE),
+        additional_headers=_ROLES_WITHOUT_KEYSTONE if without_keystone else None,
+        default_microversion=microversion, raise_exc=False,
+        client_name="placement-rpc", client_version=placement_rpc.__version__))

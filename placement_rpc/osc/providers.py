@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``list``, ``show``, ``create``, ``update`` and ``delete`` of providers and pools."""
+
+from osc_lib import exceptions
+from osc_lib.cli import format_columns
+from osc_lib.command import command
+
+from placement_rpc.osc import arguments, changes, kinds, membership
+
+
+def shown(client, kind, uuid):
+    """A provider as the commands show one.
+
+    :param client: :class:`placement_rpc.osc.client.Client`
+    :param kind: :class:`placement_rpc.osc.kinds.Kind`
+    :param uuid: str
+    :returns: (names, values) for cliff, with its aggregates where the microversion has them
+    :raises placement_rpc.osc.client.Refused: when there is none
+    """
+    provider, _ = client.read(kind.path(uuid))
+    names = list(kind.fields)
+    values = [provider[name] for name in names]
+    if client.microversion >= (1, 1):
+        document, _ = client.read(kind.path(uuid, "aggregates"))
+        names.append("aggregates")
+        values.append(format_columns.ListColumn(document["aggregates"]))
+    return names, values
+
+
+class ListProviders(command.Lister):
+    """List resource providers, all of them or those that have what is asked for"""
+
+    kind = kinds.PROVIDER
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--name", help="only the one of this name")
+        parser.add_argument("--uuid", help="only the one of this uuid")
+        parser.add_argument("--member-of", type=arguments.aggregates, metavar="AGG[,AGG]",
+                            help="only those that are associated with one of these aggregates")
+        arguments.add_resource(
+            parser, help="only those that have room for so much of a resource class; may be "
+                         "repeated, and then for all of it")
+        return parser
+
+    def take_action(self, options):
+        client = self.app.client_manager.placement_rpc
+        query = _filters(client, options)
+        # The draft has no filters: a pool is looked for as the provider that it is.
+        kind = kinds.PROVIDER if query else self.kind
+        document, _ = client.read(kind.path(), query)
+        return self.kind.fields, [
+            [each[name] for name in self.kind.fields] for each in document[kind.collection]]
+
+
+class ListPools(ListProviders):
+    """List resource pools, all of them or those that have what is asked for"""
+
+    kind = kinds.POOL
+
+
+def _filters(client, options):
+    """The query of a list, without what was not asked for."""
+    query = {}
+    if options.name is not None:
+        query["name"] = options.name
+    if options.uuid is not None:
+        query["uuid"] = options.uuid
+    if options.member_of:
+        client.need(3, "lists by aggregate")
+        several = len(options.member_of) > 1
+        query["member_of"] = "in:" * several + ",".join(options.member_of)
+    resources = arguments.resources_of(options)
+    if resources:
+        client.need(4, "lists by resources")
+        query["resources"] = ",".join(
+            f"{name}:{amount}" for name, amount in resources.items())
+    return query
+
+
+class ShowProvider(command.ShowOne):
+    """Show a resource provider and its aggregates"""
+
+    kind = kinds.PROVIDER
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
+        return parser
+
+    def take_action(self, options):
+        return shown(self.app.client_manager.placement_rpc, self.kind, options.uuid)
+
+
+class ShowPool(ShowProvider):
+    """Show a resource pool and its aggregates"""
+
+    kind = kinds.POOL
+
+
+class CreateProvider(command.ShowOne):
+    """Create a resource provider, and associate it with aggregates"""
+
+    kind = kinds.PROVIDER
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument("name", metavar="NAME", help="its name, which no other has")
+        parser.add_argument("--uuid", help="its uuid, where another system knows it by one "
+                                           "(default: a new one)")
+        parser.add_argument("--aggregate-uuid", action="append", default=[], metavar="AGG",
+                            help="associate it with this aggregate; may be repeated")
+        return parser
+
+    def take_action(self, options):
+        client = self.app.client_manager.placement_rpc
+        if options.aggregate_uuid:
+            client.need(1, "aggregates")
+        body = {"name": options.name}
+        if options.uuid:
+            body["uuid"] = options.uuid
+        created = client.send("POST", self.kind.path(), body)
+        uuid = created.headers["Location"].rstrip("/").rpartition("/")[2]
+        if options.aggregate_uuid:
+            self._associate(client, uuid, options.aggregate_uuid)
+        return shown(client, self.kind, uuid)
+
+    def _associate(self, client, uuid, aggregates):
+        try:
+            membership.associate(client, self.kind, uuid, aggregates)
+        except exceptions.CommandError as error:
+            raise exceptions.CommandError(
+                f"{self.kind.name} {uuid} was created, but not associated: {error}") from error
+
+
+class CreatePool(CreateProvider):
+    """Create a resource pool, and associate it with aggregates"""
+
+    kind = kinds.POOL
+
+
+class UpdateProvider(command.ShowOne):
+    """Give a resource provider another name"""
+
+    kind = kinds.PROVIDER
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
+        parser.add_argument("--name", required=True, help="the new name")
+        return parser
+
+    def take_action(self, options):
+        client = self.app.client_manager.placement_rpc
+        path = self.kind.path(options.uuid)
+        changes.change(
+            lambda: client.read(path),
+            lambda found: client.send("PUT", path, {"name": options.name}, etag=found[1]))
+        return shown(client, self.kind, options.uuid)
+
+
+class UpdatePool(UpdateProvider):
+    """Give a resource pool another name"""
+
+    kind = kinds.POOL
+
+
+class DeleteProviders(command.Command):
+    """Delete resource providers with their inventories; none that has allocations"""
+
+    kind = kinds.PROVIDER
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument("uuid", nargs="+", metavar="UUID", help=f"the {self.kind.name}")
+        return parser
+
+    def take_action(self, options):
+        client = self.app.client_manager.placement_rpc
+        changes.delete_each(
+            options.uuid, lambda uuid: client.send("DELETE", self.kind.path(uuid)))
+
+
+class DeletePools(DeleteProviders):
+    """Delete resource pools with their inventories; none that has allocations"""
+
+    kind = kinds.POOL
