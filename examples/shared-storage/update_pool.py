@@ -1,0 +1,403 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Keep the DISK_GB inventory of a shared storage pool what its mount really has.
+
+The service hears of what servers allocate from the pool, but neither that the share was enlarged
+nor that something else fills it. Run regularly, this tells it: ``total`` is the size of the mount,
+and ``reserved`` what is used on it beyond what is allocated. Nothing is written when nothing has
+changed. It needs no more than Python; keystoneauth1 only to sign in with a password.
+"""
+
+import argparse
+import contextlib
+import http.client
+import json
+import math
+import os
+import random
+import re
+import ssl
+import sys
+import time
+import urllib.parse
+import uuid
+
+GIB = 1024 ** 3
+RESOURCE_CLASS = "DISK_GB"
+VERSION = "1.4"
+TIMEOUT = 30
+ATTEMPTS = 10
+LONGEST_PAUSE = 2.0
+SETTINGS = ("min_unit", "max_unit", "step_size", "allocation_ratio")
+
+
+class Failed(Exception):
+    """The pool could not be brought up to date; the words are for the operator."""
+
+
+class Refused(Failed):
+    """The service answered with an error of that HTTP status."""
+
+    def __init__(self, status, message):
+        super().__init__(message)
+        self.status = status
+
+
+class Placement:
+    """The service's HTTP API.
+
+    :param endpoint: str, where it is, with a path if it has one
+    :param token: str
+    :param dry_run: bool, do not write
+    :param certificates: str, file of the authorities to trust, None for the system's
+    """
+
+    def __init__(self, endpoint, token, dry_run=False, certificates=None):
+        self.endpoint, self.token, self.dry_run = endpoint.rstrip("/"), token, dry_run
+        self.certificates = certificates
+
+    def read(self, path):
+        """:returns: the answer, None where there is no such thing"""
+        try:
+            return self._call("GET", path)
+        except Refused as refused:
+            if refused.status == http.client.NOT_FOUND:
+                return None
+            raise
+
+    def write(self, method, path, body):
+        """Change something, unless it is a dry run."""
+        if not self.dry_run:
+            self._call(method, path, body)
+
+    def _call(self, method, path, body=None):
+        headers = {"X-Auth-Token": self.token, "Content-Type": "application/json",
+                   "OpenStack-API-Version": f"placement {VERSION}"}
+        content = None if body is None else json.dumps(body)
+        try:
+            connection, prefix = self._connection()
+            with contextlib.closing(connection):
+                connection.request(method, prefix + path, content, headers)
+                answer = connection.getresponse()
+                status, content = answer.status, answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise Failed(f"no answer from {self.endpoint}: {error}") from error
+        except ValueError:
+            # Not what it says: it would show the token.
+            raise Failed(f"{self.endpoint} or the token is malformed") from None
+        if status >= http.client.MULTIPLE_CHOICES:
+            raise Refused(status, f"{method} {path} was answered {status}: {_detail(content)}")
+        try:
+            return json.loads(content) if content else None
+        except ValueError:
+            raise Failed(f"what answers at {self.endpoint} is not the service") from None
+
+    def _connection(self):
+        address = urllib.parse.urlsplit(self.endpoint)
+        where = {"host": address.hostname, "port": address.port, "timeout": TIMEOUT}
+        if address.scheme == "http":
+            return http.client.HTTPConnection(**where), address.path
+        return http.client.HTTPSConnection(**where, context=ssl.create_default_context(
+            cafile=self.certificates)), address.path
+
+
+def _detail(content):
+    """What an error says; proxies and middleware do not say it in the service's way."""
+    try:
+        said = json.loads(content)["errors"][0]["detail"]
+    except (ValueError, LookupError, TypeError):
+        said = content.decode(errors="replace")[:200]
+    return " ".join(said.split())
+
+
+def measure(path, allow_any_path=False):
+    """Ask the file system.
+
+    :param path: str, where the share is mounted
+    :param allow_any_path: bool, take a directory that is no mount point too
+    :returns: two int, GiB: what the mount holds, rounded down, and what is taken of it, rounded
+        up, so that a pool never promises room that is not there
+    """
+    try:
+        if not allow_any_path and not os.path.ismount(path):
+            # While a share is not mounted its path shows the disk of this machine.
+            raise Failed(f"{path} is not a mount point")
+        size = os.statvfs(path)
+    except OSError as error:
+        raise Failed(f"{path} can not be measured: {error.strerror}") from error
+    total = size.f_blocks * size.f_frsize // GIB
+    if not total:
+        raise Failed(f"{path} holds less than 1 GiB, which no inventory can say")
+    # Blocks that only root may use are of no use to servers either.
+    taken = max(0, size.f_blocks - size.f_bavail) * size.f_frsize
+    return total, -(-taken // GIB)
+
+
+def reserved_for(total, taken, used, minimum=0):
+    """What must not be given away, because others have it; all in GiB.
+
+    :param total: int, what the mount holds
+    :param taken: int, what is taken of it
+    :param used: int, what is allocated from the pool
+    :param minimum: int, what to reserve in any case
+    """
+    # The service refuses an inventory of which nothing is left (before version 1.26).
+    return min(total - 1, max(0, min(taken, total) - used, minimum))
+
+
+def same(old, new):
+    """Whether a value needs no writing; databases keep a ratio with seven digits."""
+    return math.isclose(old, new, rel_tol=1e-6) if isinstance(old, float) else old == new
+
+
+class Pool:
+    """A resource provider that stands for shared storage, and what was changed of it.
+
+    :param placement: :class:`Placement`
+    :param options: what the command line said
+    """
+
+    def __init__(self, placement, options):
+        self.placement, self.options = placement, options
+        self.uuid, self.name = options.uuid, options.name
+        self.created, self.aggregates, self.changes = False, [], {}
+        self.inventory, self.used = {}, 0
+
+    @property
+    def capacity(self):
+        """GiB that can be allocated altogether."""
+        return math.floor((self.inventory["total"] - self.inventory["reserved"])
+                          * self.inventory.get("allocation_ratio", 1.0))
+
+    @property
+    def _imagined(self):
+        """Whether there is no provider to ask about, as it was created in a dry run."""
+        return self.created and self.placement.dry_run
+
+    def update(self):
+        """Bring everything up to date."""
+        # First, so that no pool is created for a share that is not there.
+        measure(self.options.path, self.options.allow_any_path)
+        self._find_or_create()
+        self._associate()
+        self._update_inventory()
+
+    def _find_or_create(self):
+        found = self._find()
+        if found is None:
+            if not self.options.create:
+                raise Failed(f"there is no provider {self.name or self.uuid}; --create makes one")
+            found = self._create()
+        if self.name not in (None, found["name"]):
+            raise Failed(f"the provider {self.uuid} is called {found['name']}, not {self.name}")
+        self.uuid, self.name = found["uuid"], found["name"]
+
+    def _create(self):
+        new = {"name": self.name, "uuid": self.uuid or str(uuid.uuid4())}
+        try:
+            self.placement.write("POST", "/resource_providers", new)
+        except Refused as refused:
+            # Another machine that has the share may have been faster.
+            found = self._find() if refused.status == http.client.CONFLICT else None
+            if found is None:
+                raise
+            return found
+        self.created = True
+        return {**new, "uuid": self.uuid} if self.placement.dry_run else new
+
+    def _find(self):
+        if self.uuid:
+            return self.placement.read(f"/resource_providers/{self.uuid}")
+        query = urllib.parse.urlencode({"name": self.name})
+        found = self.placement.read(f"/resource_providers?{query}") or {}
+        return next(iter(found.get("resource_providers", ())), None)
+
+    def _associate(self):
+        """Aggregates that others associated stay."""
+        if not self.options.aggregate_uuid:
+            return
+        path = f"/resource_providers/{self.uuid}/aggregates"
+        found = None if self._imagined else self.placement.read(path)
+        present = found["aggregates"] if found else []
+        self.aggregates = sorted(set(self.options.aggregate_uuid) - set(present))
+        if self.aggregates:
+            self.placement.write("PUT", path, [*present, *self.aggregates])
+
+    def _update_inventory(self):
+        generation, refused = None, None
+        for attempt in range(ATTEMPTS):
+            previous, (generation, present) = generation, self._state()
+            if refused and previous == generation:
+                # Nobody else wrote: it is the inventory itself that is not accepted.
+                raise Failed("; ".join(filter(None, (str(refused), self.lack())))) from refused
+            self._compare(present)
+            if not self.changes:
+                return
+            try:
+                self._write(generation, present)
+                return
+            except Refused as error:
+                if error.status != http.client.CONFLICT:
+                    raise
+                refused = error
+            time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.05 * 2 ** attempt)))
+        raise Failed(f"others changed the provider {ATTEMPTS} times: {refused}") from refused
+
+    def _state(self):
+        """The generation, and the inventory if there is one; also reads what is used.
+
+        The generation is that of the first answer: a change between the two makes the service
+        refuse what is derived from them.
+        """
+        if self._imagined:
+            return 0, None
+        listed, usages = (self.placement.read(f"/resource_providers/{self.uuid}/{each}")
+                          for each in ("inventories", "usages"))
+        if listed is None or usages is None:
+            raise Failed(f"the provider {self.uuid} is gone")
+        self.used = usages["usages"].get(RESOURCE_CLASS, 0)
+        return listed["resource_provider_generation"], listed["inventories"].get(RESOURCE_CLASS)
+
+    def _compare(self, present):
+        total, taken = measure(self.options.path, self.options.allow_any_path)
+        self.inventory = {
+            **(present or {}), "total": total,
+            "reserved": reserved_for(total, taken, self.used, self.options.minimum_reserved)}
+        for name in SETTINGS:
+            if getattr(self.options, name) is not None:
+                self.inventory[name] = getattr(self.options, name)
+        present = present or {}
+        self.changes = {name: [present.get(name), value]
+                        for name, value in self.inventory.items()
+                        if not same(present.get(name), value)}
+
+    def _write(self, generation, present):
+        body = {**self.inventory, "resource_provider_generation": generation}
+        path = f"/resource_providers/{self.uuid}/inventories"
+        if present is None:
+            self.placement.write("POST", path, {**body, "resource_class": RESOURCE_CLASS})
+        else:
+            self.placement.write("PUT", f"{path}/{RESOURCE_CLASS}", body)
+
+    def lack(self):
+        """:returns: str, what is to be said if more is allocated than there is, else empty"""
+        if self.capacity >= self.used:
+            return ""
+        return (f"{self.used} GiB are allocated of a capacity of {self.capacity} GiB: "
+                "enlarge the share, or move servers away")
+
+    def show(self, style, stream):
+        """Print what was changed, one line.
+
+        :param style: str, ``text``, ``json`` or ``auto``: text for a terminal, JSON for a program
+        :param stream: file to print to
+        """
+        if style == "json" or (style == "auto" and not stream.isatty()):
+            print(json.dumps({
+                "uuid": self.uuid, "name": self.name, "created": self.created,
+                "aggregates_added": self.aggregates, "changes": self.changes,
+                "inventory": self.inventory, "used": self.used,
+                "dry_run": self.placement.dry_run}), file=stream)
+            return
+        said = ["created"] * self.created + [f"aggregate {each}" for each in self.aggregates]
+        said += [f"{name} {new}" if old is None else f"{name} {old} -> {new}"
+                 for name, (old, new) in self.changes.items()]
+        dry = "not done, dry run: " if said and self.placement.dry_run else ""
+        print(f"{self.name} ({self.uuid or 'new'}): {dry}{', '.join(said) or 'up to date'}",
+              file=stream)
+
+
+def sign_in(options):
+    """Find out where the service is and by which token it knows us.
+
+    :param options: what the command line said
+    :returns: two str, endpoint and token
+    """
+    if not os.environ.get("OS_AUTH_URL") or (options.endpoint and options.os_token):
+        return options.endpoint, options.os_token
+    try:
+        from keystoneauth1 import loading, session
+    except ImportError:
+        raise Failed("keystoneauth1 is not installed: give --endpoint and --os-token") from None
+    try:
+        loader = loading.get_plugin_loader(os.environ.get("OS_AUTH_TYPE", "password"))
+        values = {each.dest: os.environ.get(f"OS_{each.dest.upper()}")
+                  for each in loader.get_options()}
+        keystone = session.Session(auth=loader.load_from_options(**values),
+                                   verify=os.environ.get("OS_CACERT") or True)
+        endpoint = options.endpoint or keystone.get_endpoint(
+            service_type="placement", interface=os.environ.get("OS_INTERFACE", "public"),
+            region_name=os.environ.get("OS_REGION_NAME"))
+        return endpoint, keystone.get_token()
+    except Exception as error:
+        # The library raises bare ones too, when a variable is missing.
+        raise Failed(f"signing in failed: {error}") from error
+
+
+def _positive(text):
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
+def _uuid(text):
+    return str(uuid.UUID(text))
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        description="Keep the DISK_GB inventory of a shared storage pool what its mount has.",
+        epilog="Exit codes: 0 the inventory is up to date, 1 failed, 2 wrong arguments. Instead "
+               "of --endpoint and --os-token the OS_* variables of a cloud may be set.")
+    parser.add_argument("path", help="where the share is mounted")
+    parser.add_argument("--name", help="the provider's name")
+    parser.add_argument("--uuid", type=_uuid, help="the provider's uuid")
+    parser.add_argument("--create", action="store_true", help="make the provider if there is none")
+    parser.add_argument("--aggregate-uuid", type=_uuid, action="append", metavar="UUID",
+                        help="an aggregate of the hosts that have the share; may be repeated")
+    for setting in SETTINGS:
+        parser.add_argument(f"--{setting.replace('_', '-')}", metavar="NUMBER",
+                            type=float if setting == "allocation_ratio" else _positive,
+                            help=f"{setting} of the inventory; it stays as it is by default")
+    parser.add_argument("--minimum-reserved", type=_positive, default=0, metavar="GIB",
+                        help="reserve so much even if less is used by others")
+    parser.add_argument("--allow-any-path", action="store_true",
+                        help="measure a directory that is not a mount point")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be changed")
+    parser.add_argument("--format", choices=("auto", "text", "json"), default="auto",
+                        help="by default text on a terminal, JSON otherwise")
+    parser.add_argument("--endpoint", default=os.environ.get("OS_ENDPOINT"), metavar="URL",
+                        help="address of the service; OS_ENDPOINT by default")
+    parser.add_argument("--os-token", default=os.environ.get("OS_TOKEN"), metavar="TOKEN",
+                        help="OS_TOKEN by default, which other users of the machine do not see")
+    return parser
+
+
+def main(arguments=None):
+    """:returns: int, the exit code"""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not (options.name or options.uuid):
+        parser.error("--name or --uuid says which provider it is")
+    if options.create and not options.name:
+        parser.error("--create needs --name")
+    try:
+        endpoint, token = sign_in(options)
+        if not (endpoint and token):
+            parser.error("--endpoint and --os-token are missing, and so is OS_AUTH_URL")
+        if not re.match("https?://[^/]", endpoint):
+            parser.error(f"{endpoint} is not an address of HTTP")
+        pool = Pool(Placement(endpoint, token, options.dry_run, os.environ.get("OS_CACERT")),
+                    options)
+        pool.update()
+    except Failed as failed:
+        print(f"update_pool: {failed}", file=sys.stderr)
+        return 1
+    pool.show(options.format, sys.stdout)
+    if pool.lack():
+        print(f"update_pool: {pool.lack()}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
