@@ -31,21 +31,29 @@ class Server:
             numthreads=options.threads + options.max_waiting, server_name="placement-rpc",
             shutdown_timeout=_SHUTDOWN_TIMEOUT, request_queue_size=128)
         self._server.error_log = _log
+        self._listens, self._failure = threading.Event(), None
         self._thread = threading.Thread(target=self._serve, name="http", daemon=True)
 
     def start(self):
         """Begin to listen; :raises ServiceUnavailable: where it can not"""
-        try:
-            self._server.prepare()
-        except OSError as error:
-            raise exception.ServiceUnavailable(
-                reason=f"HTTP on port {self._server.bind_addr[1]}: {error}") from None
+        self._thread.start()
+        self._listens.wait()
         port = self._server.bind_addr[1]
+        if self._failure is not None:
+            raise exception.ServiceUnavailable(
+                reason=f"HTTP on port {port}: {self._failure} ([api] bind_port says which)")
         host = f"[{self._host}]" if ":" in self._host else self._host
         self.url = f"http://{host}:{port}"
-        self._thread.start()
 
     def _serve(self):
+        try:
+            # Here, so that its threads end with the process as this one does.
+            self._server.prepare()
+        except OSError as error:
+            self._failure = error
+            return
+        finally:
+            self._listens.set()
         try:
             self._server.serve()
         except Exception:

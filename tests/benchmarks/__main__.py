@@ -30,7 +30,7 @@ from placement_rpc.objects.node_migration import Settings
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers
 from placement_rpc.upgrade import online
-from tests.benchmarks import fleet
+from tests.benchmarks import fleet, http_bench
 from tests.integration import processes
 
 _CLIENTS = 2
@@ -38,14 +38,29 @@ _THREADS = 8
 _ROOT = pathlib.Path(__file__).parents[2]
 
 
-class Bench:
-    """The servers, the clients, and what they measured."""
+class Report:
+    """What was measured."""
 
-    def __init__(self, stack, quick):
-        self.seconds, self.rounds = (2, 2) if quick else (5, 4)
+    def __init__(self):
         self.console = rich.console.Console()
-        self.stack = stack
         self.results = []
+
+    def say(self, text):
+        """Tell whoever waits what is going on."""
+        self.console.print(text, style="dim")
+
+    def keep(self, name, value, unit, note=""):
+        """Remember a figure."""
+        self.results.append({"name": name, "value": value, "unit": unit, "note": note})
+
+
+class Bench:
+    """The servers and the clients; :param kept: Report"""
+
+    def __init__(self, stack, quick, kept):
+        self.seconds, self.rounds = (2, 2) if quick else (5, 4)
+        self.stack = stack
+        self.keep, self._say = kept.keep, kept.say
         self._say("Starting RabbitMQ and PostgreSQL ...")
         self.broker = stack.enter_context(servers.RabbitMQ())
         self.postgresql = stack.enter_context(servers.PostgreSQL(durable=True))
@@ -61,9 +76,6 @@ class Bench:
             "bare_conductor", self.broker.url, self.store.conf.database.connection, f"{number}")
             for number in range(2)]
         self.clients = []
-
-    def _say(self, text):
-        self.console.print(text, style="dim")
 
     def _spawn(self, module, *arguments):
         process = subprocess.Popen(
@@ -134,10 +146,6 @@ class Bench:
                 return time.monotonic() - began
             seen = status["events"]
             time.sleep(0.5)
-
-    def keep(self, name, value, unit, note=""):
-        """Remember a figure for the report."""
-        self.results.append({"name": name, "value": value, "unit": unit, "note": note})
 
 
 def _tree(pid):
@@ -293,6 +301,23 @@ def bench_find(bench, size):
                    f"of it SQL {_percentile(sorted(sql), share):.1f} ms")
 
 
+def bench_bus(quick, only, kept):
+    """What is measured over the message bus; :param only: str, a part of it, or None"""
+    with contextlib.ExitStack() as stack:
+        bench = Bench(stack, quick, kept)
+        bench.connect(fleet.grow(bench.store.database, 1000))
+        if only in (None, "claims"):
+            bench_claims(bench)
+            bench_casts(bench)
+            bench_events(bench)
+            bench_relay(bench)
+        if only in (None, "nodes"):
+            bench_nodes(bench)
+        if only in (None, "find"):
+            for size in (1000, 10_000):
+                bench_find(bench, size)
+
+
 def report(bench, directory):
     """Print the table and write the JSON."""
     table = rich.table.Table("what", "figure", "unit", "spread or note")
@@ -312,23 +337,16 @@ def report(bench, directory):
 def main():
     parser = argparse.ArgumentParser(description="Measure the service beside a bare echo.")
     parser.add_argument("--quick", action="store_true", help="about a minute")
-    parser.add_argument("--only", choices=("claims", "nodes", "find"), help="a part of it")
+    parser.add_argument("--only", choices=("claims", "nodes", "find", "http"), help="a part of it")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("bench-results"))
     options = parser.parse_args()
-    with contextlib.ExitStack() as stack:
-        bench = Bench(stack, options.quick)
-        bench.connect(fleet.grow(bench.store.database, 1000))
-        if options.only in (None, "claims"):
-            bench_claims(bench)
-            bench_casts(bench)
-            bench_events(bench)
-            bench_relay(bench)
-        if options.only in (None, "nodes"):
-            bench_nodes(bench)
-        if options.only in (None, "find"):
-            for size in (1000, 10_000):
-                bench_find(bench, size)
-        report(bench, options.output)
+    kept = Report()
+    if options.only != "http":
+        bench_bus(options.quick, options.only, kept)
+    # After the others: their servers would get in its way.
+    if options.only in (None, "http"):
+        http_bench.bench_http(kept, options.quick)
+    report(kept, options.output)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 """Who may do what over HTTP, and what every answer says of itself."""
 
 import json
+import os
 import re
+import time
 
 import fixtures
 from keystonemiddleware import fixture as keystone_fixture
@@ -136,18 +138,30 @@ class KeystoneTest(http.HTTPTest):
 class PolicyFileTest(http.HTTPTest):
 
     def setUp(self):
-        path = self.useFixture(fixtures.TempDir()).join("policy.yaml")
-        with open(path, "w") as file:
-            json.dump({"placement:resource_providers:list": "role:reader",
-                       "placement:resource_providers:create": "!"}, file)
-        self.options = {"oslo_policy__policy_file": path}
+        self.path = self.useFixture(fixtures.TempDir()).join("policy.yaml")
+        self.options = {"oslo_policy__policy_file": self.path}
+        self.write({"placement:resource_providers:list": "role:reader",
+                    "placement:resource_providers:create": "!"})
         super().setUp()
+
+    def write(self, rules):
+        with open(self.path, "w") as file:
+            json.dump(rules, file)
 
     def test_the_operators_word_is_the_last(self):
         self.assertEqual(200, self.send(
             "GET", "/resource_providers", token="ada", X_Roles="reader").status_code)
         self.refused(403, self.send("GET", "/resource_providers"))
         self.refused(403, self.send("POST", "/resource_providers", {"name": "a"}))
+
+    def test_a_change_of_it_is_seen(self):
+        self.refused(403, self.send("GET", "/resource_providers"))
+        self.write({})
+        os.utime(self.path, (0, 0))
+        deadline = time.monotonic() + 20
+        while self.send("GET", "/resource_providers").status_code != 200:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
 
 
 class RemoteTest(base.TestCase):

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client process of the HTTP benchmark: ``python -m tests.benchmarks.http_client``.
+
+It talks JSON lines. The first says where; each further one is a piece of work, answered with one
+line. Requests are put together by hand, so that the client's own time does not count.
+"""
+
+import collections
+import itertools
+import json
+import re
+import socket
+import sys
+import threading
+import time
+import urllib.parse
+import uuid
+
+_LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+_GENERATION = re.compile(rb'"(?:resource_provider_)?generation": ?(\d+)')
+
+
+class Connection:
+    """A connection that is kept; :param url: str"""
+
+    def __init__(self, url):
+        address = urllib.parse.urlsplit(url)
+        self._socket = socket.create_connection((address.hostname, address.port), timeout=120)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._headers = (f" HTTP/1.1\r\nHost: {address.netloc}\r\nX-Auth-Token: admin\r\n"
+                         "Accept: application/json\r\n")
+
+    def ask(self, method, path, body=None):
+        """:returns: pair of the status (int) and the body (bytes)"""
+        request = f"{method} {path}{self._headers}"
+        if body is not None:
+            request += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        self._socket.sendall(f"{request}\r\n{body or ''}".encode())
+        answer = b""
+        while (end := answer.find(b"\r\n\r\n")) < 0:
+            answer += self._more()
+        found = _LENGTH.search(answer, 0, end)
+        size = end + 4 + (int(found[1]) if found else 0)
+        while len(answer) < size:
+            answer += self._more()
+        return int(answer[9:12]), answer[end + 4:size]
+
+    def _more(self):
+        received = self._socket.recv(65536)
+        if not received:
+            raise ConnectionError("the server has closed the connection")
+        return received
+
+
+class Client:
+    """One thread's worth of client, with providers that no other changes.
+
+    :param url: str
+    :param own: list of uuids of the providers whose inventories it changes
+    :param shared: list of uuids of those that everybody takes from
+    """
+
+    def __init__(self, url, own, shared):
+        self._connection = Connection(url)
+        self._own, self._shared = itertools.cycle(own), itertools.cycle(shared)
+        self._generations = {}
+
+    def show(self):
+        return self._connection.ask("GET", f"/resource_providers/{next(self._shared)}")[0]
+
+    def inventories(self):
+        provider = next(self._own)
+        status, answer = self._connection.ask(
+            "PUT", f"/resource_providers/{provider}/inventories", inventories(
+                self._generation(provider), 1_000_000 + time.monotonic_ns() % 1_000_000))
+        if status == 200:
+            self._generations[provider] = int(_GENERATION.search(answer)[1])
+        elif status == 409:
+            del self._generations[provider]
+        return status
+
+    def _generation(self, provider):
+        if provider not in self._generations:
+            answer = self._connection.ask("GET", f"/resource_providers/{provider}")[1]
+            self._generations[provider] = int(_GENERATION.search(answer)[1])
+        return self._generations[provider]
+
+    def allocations(self):
+        return self._connection.ask("PUT", f"/allocations/{uuid.uuid4()}", json.dumps({
+            "allocations": [{"resource_provider": {"uuid": next(self._shared)},
+                             "resources": {"VCPU": 1, "MEMORY_MB": 64}}]}))[0]
+
+
+def inventories(generation, total):
+    """The body that sets a provider's inventories."""
+    return json.dumps({"resource_provider_generation": generation, "inventories": {
+        name: {"total": total, "max_unit": total} for name in ("VCPU", "MEMORY_MB", "DISK_GB")}})
+
+
+def work(clients, name, seconds):
+    """Have clients do one kind of work for a time.
+
+    :returns: dict of ``took`` (each call's seconds), ``failed`` (how often each other status than
+        2xx) and ``seconds``
+    """
+    took, statuses = [[] for _ in clients], [collections.Counter() for _ in clients]
+    began = time.monotonic()
+
+    def run(number):
+        call = getattr(clients[number], name)
+        while (start := time.perf_counter()) and time.monotonic() < began + seconds:
+            status = call()
+            if 200 <= status < 300:
+                took[number].append(time.perf_counter() - start)
+            else:
+                statuses[number][status] += 1
+
+    workers = [threading.Thread(target=run, args=(number,)) for number in range(len(clients))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return {"took": [each for times in took for each in times], "seconds":
+            time.monotonic() - began, "failed": sum(statuses, collections.Counter())}
+
+
+def main():
+    where = json.loads(sys.stdin.readline())
+    clients = [Client(where["url"], own, shared)
+               for own, shared in zip(where["own"], where["shared"], strict=True)]
+    for line in sys.stdin:
+        order = json.loads(line)
+        print(json.dumps(work(clients[:order["clients"]], order["work"], order["seconds"])),
+              flush=True)
+
+
+if __name__ == "__main__":
+    main()

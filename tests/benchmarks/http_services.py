@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two services of the HTTP benchmark, served alike, and their clients."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import uuid
+
+import fixtures
+import psutil
+
+from placement_rpc import conf as configuration
+from placement_rpc import service
+from tests.benchmarks import http_client
+from tests.conformance import web
+
+_ROOT = pathlib.Path(__file__).parents[2]
+CLIENTS = 16
+_PROCESSES = 2
+
+
+class OurFacade(fixtures.Fixture):
+    """The facade behind gunicorn, with the store in its own processes; ``url``, ``process``.
+
+    :param database_url: str, SQLAlchemy URL of an empty database; None for a SQLite file
+    :param serving: of :class:`tests.conformance.web.Gunicorn`
+    """
+
+    def __init__(self, database_url=None, **serving):
+        super().__init__()
+        self._database_url = database_url
+        self._serving = serving
+
+    def _setUp(self):
+        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        url = self._database_url or f"sqlite:///{directory}/placement.sqlite"
+        path = directory / "placement-rpc.conf"
+        path.write_text(f"[database]\nconnection = {url}\n"
+                        "[api]\nauth_strategy = noauth2\ntransport = local\n")
+        service.prepare_store(configuration.new_config(config_files=[str(path)]))
+        server = self.useFixture(web.Gunicorn(
+            "placement_rpc.http.wsgi:application", {"PLACEMENT_RPC_CONF": str(path)},
+            **self._serving))
+        self.url, self.process, self.said = server.url, server.process, server.said
+
+
+SERVICES = {"placement_rpc": OurFacade, "openstack-placement": web.Upstream}
+
+
+class Loaded(fixtures.Fixture):
+    """A service with providers in it, and client processes that are connected to it.
+
+    :param name: str, of SERVICES
+    :param providers: int, how many of which the inventories change, and as many for the rest
+    :param database: process of the database server; None for SQLite
+    """
+
+    def __init__(self, name, providers, database=None, **how):
+        super().__init__()
+        self.name = name
+        self._providers, self._database, self._how = providers, database, how
+
+    def _setUp(self):
+        self.service = self.useFixture(SERVICES[self.name](**self._how))
+        connection = http_client.Connection(self.service.url)
+        own, shared = ([self._create(connection) for _ in range(self._providers)]
+                       for _ in range(2))
+        self._clients = []
+        for number in range(_PROCESSES):
+            process = subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-m", "tests.benchmarks.http_client"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=_ROOT, text=True)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.terminate)
+            self._clients.append(process)
+            numbers = range(number, CLIENTS, _PROCESSES)
+            # Each begins elsewhere among those that all take from.
+            self._tell(process, {"url": self.service.url, "own": [
+                own[each::CLIENTS] for each in numbers], "shared": [
+                shared[each * 7 % len(shared):] + shared[:each * 7 % len(shared)]
+                for each in numbers]})
+
+    def _create(self, connection):
+        provider = str(uuid.uuid4())
+        for method, path, body in (
+                ("POST", "/resource_providers", json.dumps({"name": provider, "uuid": provider})),
+                ("PUT", f"/resource_providers/{provider}/inventories",
+                 http_client.inventories(0, 10 ** 9))):
+            status, answer = connection.ask(method, path, body)
+            if status >= 300:
+                raise RuntimeError(
+                    f"{method} {path}: {status} {answer}\n{self.service.said()[-4000:]}")
+        return provider
+
+    @staticmethod
+    def _tell(client, order):
+        client.stdin.write(json.dumps(order) + "\n")
+        client.stdin.flush()
+
+    def measure(self, work, clients, seconds):
+        """Do one kind of work; returns dict of rate, took, failed and processor time."""
+        before = self._processor_times()
+        each = -(-clients // _PROCESSES)
+        at_work = self._clients[:clients]
+        for client in at_work:
+            self._tell(client, {"work": work, "clients": each, "seconds": seconds})
+        answers = [json.loads(client.stdout.readline()) for client in at_work]
+        after = self._processor_times()
+        took = sorted(time for answer in answers for time in answer["took"])
+        failed = {}
+        for answer in answers:
+            for status, count in answer["failed"].items():
+                failed[status] = failed.get(status, 0) + count
+        requests = len(took) + sum(failed.values())
+        return {"rate": len(took) / max(answer["seconds"] for answer in answers), "took": took,
+                "failed": failed, "ms": {
+                    part: 1000 * (after[part] - before[part]) / requests for part in after}}
+
+    def _processor_times(self):
+        parts = {"server": self.service.process.pid}
+        if self._database is not None:
+            parts["database"] = self._database.pid
+        found = {part: _spent(pid) for part, pid in parts.items()}
+        found["clients"] = sum(_spent(client.pid) for client in self._clients)
+        return found
+
+
+def _spent(pid):
+    """Processor time of a process and its children, of those that have ended too."""
+    process = psutil.Process(pid)
+    total = 0
+    for each in (process, *process.children(recursive=True)):
+        try:
+            total += sum(each.cpu_times()[:4])
+        except psutil.NoSuchProcess:
+            continue  # Its parent has its time now.
+    return total

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same requests to the facade and to openstack-placement, and their answers compared."""
+
+import re
+
+import testscenarios
+
+from tests import base
+from tests.conformance import amount_cases, intended, protocol_cases, resource_cases, web, wire
+from tests.conformance.case import Case
+
+_CASES = [case for module in (protocol_cases, resource_cases, amount_cases)
+          for group in module.GROUPS for case in group()]
+# After a request that may have changed something both servers are asked for these.
+_AFTERWARDS = [Case(path, f"GET {path}") for path in (
+    "/resource_providers/<full>", "/resource_providers/<full>/inventories",
+    "/resource_providers/<full>/allocations", "/resource_providers/<empty>/inventories",
+    "/resource_providers/<missing>", "/allocations/<missing>")]
+
+
+class _Worlds:
+    """The world that the tests of this process share until one of them has changed it."""
+
+    def __init__(self):
+        self._world = None
+
+    def current(self):
+        if self._world is None:
+            self._world = wire.World()
+            for address in web.SERVERS.values():
+                self._world.make(address())
+        return self._world
+
+    def give_up(self):
+        self._world = None
+
+
+_WORLDS = _Worlds()
+
+
+def _scenario(number, case):
+    # A dot would have the test runner take the scenarios for several classes.
+    return (f"{number} " + re.sub(r"[^\w<>]+", " ", case.name).strip(), {"case": case})
+
+
+class LikeUpstream(testscenarios.WithScenarios, base.TestCase):
+    """Status, headers and body are the same, and so is what the stores hold afterwards."""
+
+    scenarios = [_scenario(number, case) for number, case in enumerate(_CASES)]
+
+    def test_answers(self):
+        world = _WORLDS.current()
+        found = self._differences(self.case, world)
+        if self.case.changes and min(self.statuses) < 400:
+            _WORLDS.give_up()
+        difference = intended.DIFFERENCES.get(self.case.name)
+        if difference is not None:
+            self.assertEqual(difference.statuses, self.statuses, difference.reason)
+            found = {name: values for name, values in found.items()
+                     if name not in difference.excused}
+        elif self.case.changes:
+            for case in _AFTERWARDS:
+                found.update({f"{case.name} afterwards: {name}": values for name, values
+                              in self._differences(case, world).items()})
+        if found:
+            _WORLDS.give_up()
+        self.assertEqual({}, found, self.words)
+
+    def _differences(self, case, world):
+        """:returns: dict of what differs to its values here and there"""
+        answers = [case.send(address(), world) for address in web.SERVERS.values()]
+        if case is self.case:
+            self.statuses = tuple(answer.status for answer in answers)
+            self.words = " | ".join(answer.summary() for answer in answers)
+        here, there = (answer.comparable(case.whole) for answer in answers)
+        for name in ("openstack-api-version", "vary"):
+            # Every answer of the facade has them; of upstream's errors some have not.
+            if there[name] is None and there["status"] >= 400 and here[name] is not None:
+                del here[name]
+        return {name: (here[name], there[name]) for name in here if here[name] != there[name]}
