@@ -53,6 +53,7 @@ class PlacementAPI(NodeCalls, QueryCalls):
     :param object_versions: dict of object name to the version in which it is to be answered; None
         for those of this release, or of the pin
     :param topic: str, where the service listens
+    :param deadline: float, seconds that a call has, in place of the configured ones
 
     Every method takes ``context`` first: any :class:`oslo_context.context.RequestContext`, or
     None. Every method takes ``timeout``, seconds for the call in all; None for the configured

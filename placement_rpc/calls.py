@@ -30,10 +30,10 @@ class Calls:
     """Makes calls; :class:`placement_rpc.api.PlacementAPI` says which there are."""
 
     def __init__(self, transport="rpc", conf=None, transport_url=None, manager=None,
-                 pin=None, object_versions=None, topic=bus.TOPIC):
+                 pin=None, object_versions=None, topic=bus.TOPIC, deadline=None):
         self.conf = conf or configuration.new_config()
         options = self.conf.placement_client
-        self._deadline = options.deadline
+        self._deadline = options.deadline if deadline is None else deadline
         self._attempt_timeout = options.attempt_timeout
         self._transport = None
         self._given_pin, self._object_versions = pin, object_versions

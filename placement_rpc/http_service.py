@@ -11,6 +11,7 @@ from placement_rpc import api, exception, manager
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.heartbeat import Heartbeat
+from placement_rpc.http import errors
 from placement_rpc.http.facade import Facade
 from placement_rpc.upgrade import neighbours
 
@@ -32,9 +33,10 @@ class HTTPService:
         self._ended = threading.Event()
         self._database = self._heartbeat = None
         if conf.api.transport == "rpc":
-            self._api = api.PlacementAPI(conf=conf)
+            self._api = api.PlacementAPI(conf=conf, deadline=conf.api.deadline)
         else:
-            self._api = api.PlacementAPI("local", conf, manager=self._open())
+            self._api = api.PlacementAPI(
+                "local", conf, manager=self._open(), deadline=conf.api.deadline)
         self.facade = Facade(conf, self._api, is_remote=conf.api.transport == "rpc")
         if self._heartbeat is not None:
             self._heartbeat.beat(started=True)
@@ -43,8 +45,12 @@ class HTTPService:
 
     def _open(self):
         self._database = db.Database(self.conf)
-        migration.check(self._database)
-        neighbours.check(self.conf, self._database)
+        try:
+            migration.check(self._database)
+            neighbours.check(self.conf, self._database)
+        except BaseException:
+            self._database.close()
+            raise
         opened = manager.Manager(self.conf, self._database)
         self._heartbeat = Heartbeat(
             self.conf, opened, BINARY, self.conf.conductor.host or socket.gethostname(),
@@ -87,7 +93,11 @@ class Application:
 
     def __call__(self, environ, start_response):
         if self._pid != os.getpid():
-            self._open()
+            try:
+                self._open()
+            except exception.PlacementException as error:
+                LOG.warning("The service can not be opened yet: %s", error)
+                return errors.unopened(error, start_response)
         return self._service.facade.application(environ, start_response)
 
     def _open(self):

@@ -91,7 +91,8 @@ def _configure(options, conf, state_dir):
 
 def _http_server(conf, conductor, stack):
     """Start the HTTP facade on the conductor's own manager; :returns: :class:`Server`"""
-    client = api.PlacementAPI("local", conf, manager=conductor.manager)
+    client = api.PlacementAPI(
+        "local", conf, manager=conductor.manager, deadline=conf.api.deadline)
     stack.callback(client.close)
     server = Server(Facade(conf, client))
     stack.callback(server.stop)

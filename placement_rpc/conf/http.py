@@ -36,6 +36,10 @@ OPTS = [
     cfg.IntOpt(
         "max_body", default=1024 * 1024, min=1024,
         help="The most bytes that the body of a request may have."),
+    cfg.FloatOpt(
+        "deadline", default=15.0, min=0.1,
+        help="Seconds after which a request is given up that the service does not answer. A "
+             "client that repeats a change with the same Idempotency-Key has it done once."),
     cfg.IntOpt(
         "max_waiting", default=100, min=0,
         help="Requests that may wait for events at a time in one process. Each holds a thread "

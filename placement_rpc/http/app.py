@@ -8,7 +8,6 @@ an address (404) and method (405), whether they may (403), what the answer is to
 
 import itertools
 import json
-import logging
 import re
 import uuid
 
@@ -18,8 +17,6 @@ from placement_rpc import exception
 from placement_rpc.http import bodies, errors, microversion, preconditions, routes
 from placement_rpc.http.call import Call
 from placement_rpc.http.resources.events import LINES, STREAM
-
-LOG = logging.getLogger(__name__)
 
 _PUBLIC = frozenset(route.path for route in routes.ROUTES if route.rule is None)
 _REQUEST_ID = re.compile(
@@ -105,6 +102,11 @@ class _Address:
         call = Call(req, self._facade, route, path, query, body)
         try:
             answer = route.handler(call)
+        except exception.DeadlineExceeded as error:
+            if req.method == "GET":
+                # Nothing is unknown of what changes nothing.
+                raise exception.ServiceUnavailable(reason=error.kwargs["reason"]) from None
+            raise
         except (exception.ConcurrentUpdate, exception.ConsumerConflict) as error:
             if call.is_about_condition(error):
                 raise preconditions.failed() from None
@@ -177,7 +179,8 @@ def _write(req, resp, answer, call):
         resp.set_header("etag", answer.etag)
         if req.method == "GET":
             call.check_current(answer.etag)
-            if preconditions.is_not_modified(req.get_header("If-None-Match"), answer.etag):
+            if answer.is_fixed and preconditions.is_not_modified(
+                    req.get_header("If-None-Match"), answer.etag):
                 resp.status = 304
                 return
     if answer.location is not None:

@@ -4,6 +4,7 @@
 import json
 import math
 import re
+import reprlib
 from urllib import parse
 
 import jsonschema
@@ -21,19 +22,52 @@ def _is_uuid(value):
     return not isinstance(value, str) or _UUID.fullmatch(value) is not None
 
 
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+_LONGEST_MESSAGE = 1000
+
+
 def compiled(schema):
     """:returns: a validator of a schema; None for no schema"""
     if schema is None:
         return None
     jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(schema, format_checker=_FORMATS)
+    return jsonschema.Draft202012Validator(_to_the_end(schema), format_checker=_FORMATS)
+
+
+def _to_the_end(schema):
+    """A schema whose patterns end where the text does: $ lets a line break pass in Python."""
+    if isinstance(schema, dict):
+        return {_end(name) if name.startswith("^") else name:
+                _end(value) if name == "pattern" else _to_the_end(value)
+                for name, value in schema.items()}
+    return [_to_the_end(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def _end(pattern):
+    return pattern[:-1] + r"\Z" if pattern.endswith("$") else pattern
 
 
 def check(validator, value, what):
     """:raises BadRequest: with the validator's words"""
-    error = next(validator.iter_errors(value), None)
+    try:
+        error = next(validator.iter_errors(value), None)
+    except RecursionError:
+        raise errors.BadRequest(reason=f"{what}: it is nested too deeply") from None
     if error is not None:
-        raise errors.BadRequest(reason=f"{what}: {error}")
+        raise errors.BadRequest(reason=f"{what}: {_words(error)}")
+
+
+def _words(error):
+    """What jsonschema says of an error, of a bounded length: it writes out whole bodies."""
+    return (f"{error.message[:_LONGEST_MESSAGE]}\n\nFailed validating {error.validator!r} in "
+            f"schema{_place(list(error.absolute_schema_path)[:-1])}:\n"
+            f"    {_SHORT.repr(error.schema)}\n\n"
+            f"On instance{_place(error.absolute_path)}:\n    {_SHORT.repr(error.instance)}")
+
+
+def _place(path):
+    return "".join(f"[{each if isinstance(each, int) else repr(each)[:100]}]" for each in path)
 
 
 def check_content_type(req):
@@ -54,7 +88,12 @@ def read(req, limit):
     length = req.content_length
     if length is not None and length > limit:
         raise errors.BodyTooLarge(limit=limit)
-    data = req.bounded_stream.read() if length is not None else req.stream.read(limit + 1)
+    try:
+        data = req.bounded_stream.read() if length is not None else req.stream.read(limit + 1)
+    except (OSError, ValueError) as error:
+        # The client went away, or its chunks are none; servers have their own errors for it.
+        raise errors.BadRequest(
+            reason=f"The body could not be read: {type(error).__name__}") from None
     if len(data) > limit:
         raise errors.BodyTooLarge(limit=limit)
     try:

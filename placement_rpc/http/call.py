@@ -17,6 +17,7 @@ class Answer:
     :param body: JSON values; None for no body
     :param location: str, the path of what was made
     :param etag: str
+    :param is_fixed: bool, whether an equal ``etag`` means an equal body, whoever else changes what
     :param position: int, of the events, that the body is true at
     :param stream: iterable of bytes in place of a body
     :param content_type: str, of the stream
@@ -26,6 +27,7 @@ class Answer:
     body: object = None
     location: str | None = None
     etag: str | None = None
+    is_fixed: bool = False
     position: int | None = None
     stream: object = None
     content_type: str = "application/json"
@@ -69,6 +71,11 @@ class Call:
     def prefix(self):
         """str, the path below which the application is"""
         return self._req.root_path
+
+    @property
+    def is_conditional(self):
+        """bool, whether the state is named at which to make the change"""
+        return self._if_match is not None
 
     def is_about_condition(self, error):
         """:returns: bool, whether an error says that what If-Match names is not current"""
@@ -127,17 +134,21 @@ class Call:
         return media_type in accept and self._req.client_prefers(
             (other, media_type)) == media_type
 
-    def consumer_generation(self, uuid):
-        """As :meth:`generation`, of a consumer, who has no generation in any body."""
+    def consumer_generation(self, uuid, consumer):
+        """As :meth:`generation`, of a consumer, who has no generation in any body.
+
+        :param consumer: :class:`placement_rpc.objects.consumer.Consumer`; None for one that holds
+            nothing
+        """
+        if self._req.get_header("If-None-Match") == preconditions.ANY:
+            # Only one that holds nothing yet.
+            self._expected = 0
+            return 0
         found = preconditions.generations(self._if_match, uuid)
-        if found is None:
+        self.check_current(None if consumer is None else preconditions.tag(
+            uuid, consumer.generation))
+        if found is None and self._if_match is None:
             return None
-        if len(found) == 1:
-            self._expected = found[0]
-            return found[0]
-        consumer = self.api.get_allocations(self.context, uuid).consumer
-        if consumer is None or consumer.generation not in found:
-            raise preconditions.failed()
         self._expected = consumer.generation
         return consumer.generation
 
@@ -147,9 +158,14 @@ class Call:
             raise preconditions.failed("this resource has no ETag")
 
     def check_current(self, etag):
-        """:raises PreconditionFailed: when the state that is named is not the current one"""
+        """Compare what If-Match names.
+
+        :param etag: str; None where there is nothing yet
+        :raises PreconditionFailed: when it is not the current state
+        """
         wanted = self._if_match
-        if wanted is not None and wanted != preconditions.ANY and etag not in wanted:
+        if wanted is not None and (
+                etag is None or (wanted != preconditions.ANY and etag not in wanted)):
             raise preconditions.failed()
 
     def position(self):

@@ -5,6 +5,7 @@ import html
 import http
 import json
 import logging
+import uuid
 
 import falcon
 
@@ -98,6 +99,22 @@ def answer(req, resp, error):
         return
     resp.content_type = "application/json"
     resp.data = json.dumps(found).encode()
+
+
+def unopened(error, start_response):
+    """Answer a request before there is an application, for want of what it needs.
+
+    :param error: :class:`placement_rpc.exception.PlacementException`
+    :param start_response: of WSGI
+    :returns: list of bytes
+    """
+    request_id = f"req-{uuid.uuid4()}"
+    # What is wrong in the configuration or in the schema is the operator's to read, in the log.
+    start_response("503 Service Unavailable", [
+        ("content-type", "application/json"), ("retry-after", _RETRY_AFTER),
+        ("x-openstack-request-id", request_id), ("vary", microversion.HEADER)])
+    return [json.dumps(document(
+        503, "The service is not ready; its log says why", request_id, error.code)).encode()]
 
 
 def _page(error):

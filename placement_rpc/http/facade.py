@@ -46,7 +46,7 @@ def _with_health(conf, application):
     health = healthcheck.Healthcheck(application, conf)
 
     def choose(environ, start_response):
-        if environ.get("PATH_INFO", "").startswith("/healthcheck"):
+        if environ.get("PATH_INFO") == "/healthcheck":
             return health(environ, start_response)
         return application(environ, start_response)
 

@@ -2,6 +2,7 @@
 """Microversions: which meaning of the API a request asks for (HTTP.md, Microversions)."""
 
 import functools
+import re
 
 import microversion_parse
 
@@ -12,6 +13,9 @@ HEADER = "openstack-api-version"
 
 #: tuple of int each, the oldest and the newest that is served
 MIN, MAX = (1, 0), (1, 4)
+
+
+_VERSION = re.compile(r"-?[0-9]{1,9}\.[0-9]{1,9}", re.ASCII)
 
 
 class UnacceptableVersion(exception.InvalidInput):
@@ -50,10 +54,9 @@ def asked(header):
         return MIN
     if found == "latest":
         return MAX
-    try:
-        version = tuple(microversion_parse.parse_version_string(found))
-    except TypeError:
-        raise InvalidVersion(version=found[:80]) from None
+    if not _VERSION.fullmatch(found):
+        raise InvalidVersion(version=found[:80])
+    version = tuple(microversion_parse.parse_version_string(found))
     if not MIN <= version <= MAX:
         raise UnacceptableVersion(version=found[:80])
     return version

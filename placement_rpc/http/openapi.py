@@ -6,7 +6,7 @@ import functools
 import placement_rpc
 from placement_rpc import policies
 from placement_rpc.http import microversion
-from placement_rpc.schemas import common
+from placement_rpc.schemas import common, event
 
 
 @functools.cache
@@ -95,7 +95,8 @@ def _responses(route, answer):
     if answer is not None:
         found["content"] = {"application/json": {"schema": answer}}
     elif route.path == "/events":
-        found["content"] = {"application/x-ndjson": {}, "text/event-stream": {}}
+        found["content"] = {"application/x-ndjson": {"schema": event.EVENT},
+                            "text/event-stream": {}}
     refused = {"description": "Refused, and nothing was done", "content": {
         "application/json": {"schema": {"$ref": "#/components/schemas/Errors"}}}}
     return {str(route.status): found, "4XX": refused, "503": refused}

@@ -13,6 +13,7 @@ _TAG = re.compile(r'\s*((?:W/)?"[\x21\x23-\x7e\x80-\xff]*")\s*(?:,|$)')
 _OURS = re.compile(r'"([0-9a-f-]{36})-([0-9]{1,19})"')
 
 ANY = "*"
+_NEWEST = 2 ** 63 - 1
 
 
 def tag(uuid, generation):
@@ -50,7 +51,8 @@ def generations(wanted, uuid):
     if wanted is None or wanted == ANY:
         return None
     matches = (_OURS.fullmatch(each) for each in wanted)
-    found = [int(match[2]) for match in matches if match and match[1] == uuid]
+    found = [int(match[2]) for match in matches
+             if match and match[1] == uuid and int(match[2]) <= _NEWEST]
     if not found:
         raise failed()
     return found

@@ -11,6 +11,21 @@ from placement_rpc import exception
 LOG = logging.getLogger(__name__)
 
 _SHUTDOWN_TIMEOUT = 5
+_MOST_HEADERS = 256 * 1024
+# What is somewhat too large is refused by the application, in its words.
+_BODIES = 16
+
+
+class _Gateway(wsgi.Gateway_10):
+    """Ends the connection after a request in chunks.
+
+    What was not read of it would be taken for the next request.
+    """
+
+    def respond(self):
+        if self.req.chunked_read:
+            self.req.close_connection = True
+        super().respond()
 
 
 class Server:
@@ -30,6 +45,9 @@ class Server:
             # Who waits for events has a thread of his own.
             numthreads=options.threads + options.max_waiting, server_name="placement-rpc",
             shutdown_timeout=_SHUTDOWN_TIMEOUT, request_queue_size=128)
+        self._server.gateway = _Gateway
+        self._server.max_request_header_size = _MOST_HEADERS
+        self._server.max_request_body_size = _BODIES * options.max_body
         self._server.error_log = _log
         self._listens, self._failure = threading.Event(), None
         self._thread = threading.Thread(target=self._serve, name="http", daemon=True)

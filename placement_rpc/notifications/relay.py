@@ -77,6 +77,7 @@ class Relay:
                 continue
             except Unconfirmed as error:
                 LOG.warning("Events wait for the broker: %s", error)
+                self._give_positions()
             except _LeaseLost:
                 LOG.info("Another process relays events now")
                 self.active = False
@@ -134,6 +135,16 @@ class Relay:
                 self._still_leading)
             self._confirmed = read_from, rows[-1].position
         return bool(rows)
+
+    def _give_positions(self):
+        """Let events that can not be published have positions: the store is read, too."""
+        try:
+            while not self._ended.is_set() and self._database.write(
+                    lambda tx: events.give_waiting_positions(
+                        tx, LEASE, self._holder, self._options.batch), "relay"):
+                LOG.debug("Events have positions that are not published")
+        except exception.PlacementException as error:
+            LOG.warning("Events wait for the store: %s", error)
 
     def _give_up(self):
         """Remember what was confirmed, and let another process take over at once."""

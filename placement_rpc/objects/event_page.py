@@ -69,7 +69,7 @@ def rows_after(context, after, limit):
         rows = queries.after(tx, after or 0, limit)
         bounds = EventPositions.read(tx)
     if after is None:
-        after = rows[0].position - 1 if rows else bounds.last
+        after = (rows[0].position if rows else bounds.oldest) - 1
     elif after > max(bounds.last, rows[-1].position if rows else 0):
         raise exception.InvalidInput(
             what="after", reason=f"position {after} was not given yet; the last is {bounds.last}")

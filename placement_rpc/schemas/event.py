@@ -3,8 +3,6 @@
 
 from placement_rpc.schemas import common
 
-_POSITION = r"^[0-9]{1,18}$"
-
 LIST = {
     "type": "object",
     "properties": {
@@ -13,8 +11,6 @@ LIST = {
         "wait": {"type": "string", "pattern": r"^([0-9]|[1-5][0-9]|60)$"}},
     "additionalProperties": False,
 }
-
-LAST_EVENT_ID = {"type": "string", "pattern": _POSITION}
 
 EVENT = common.exactly(
     position={"type": "integer", "minimum": 1}, event_type={"type": "string"},

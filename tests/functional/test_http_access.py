@@ -35,6 +35,10 @@ class DevelopmentTest(http.HTTPTest):
         self.assertEqual(200, http.request(
             self.facade.application, "GET", "/healthcheck").status_code)
 
+    def test_only_one_address_is_the_health_check(self):
+        for path in ("/healthcheck/", "/healthcheckx", "/healthcheck/../resource_providers"):
+            self.refused(401, self.send("GET", path, token=None))
+
     def test_roles(self):
         for token, headers, status in (
                 ("admin", {}, 200), ("admin:blue", {}, 200), ("ada", {}, 403), ("", {}, 403),
@@ -157,7 +161,7 @@ class PolicyFileTest(http.HTTPTest):
     def test_a_change_of_it_is_seen(self):
         self.refused(403, self.send("GET", "/resource_providers"))
         self.write({})
-        os.utime(self.path, (0, 0))
+        os.utime(self.path, (time.time() + 60,) * 2)
         deadline = time.monotonic() + 20
         while self.send("GET", "/resource_providers").status_code != 200:
             self.assertLess(time.monotonic(), deadline)

@@ -8,6 +8,7 @@ import time
 
 import requests
 
+from placement_rpc import rabbit
 from placement_rpc.db.queries import bulk, events
 from placement_rpc.testing.facade import Facade
 from tests import base
@@ -134,22 +135,49 @@ class EventsTest(base.TestCase):
     def test_server_sent_events(self):
         self.make("a", "b")
         stream = self.stream(**{"Last-Event-ID": "1"})
+        self.assertEqual({"id": "1"}, next(stream))
         event = next(stream)
         self.assertEqual(("2", "resource_provider.create"), (event["id"], event["event"]))
         self.assertEqual("b", json.loads(event["data"])["payload"]["name"])
         self.api.create_provider(None, "c")
         self.assertEqual("3", next(stream)["id"])
+        # Who comes again says how far he was, at the address that he began with.
+        for path in ("/events?after=1", "/events?after=now"):
+            again = self.sent(self.get(path, stream=True, headers={
+                "Accept": "text/event-stream", "Last-Event-ID": "2"}))
+            self.assertEqual(["2", "3"], [next(again)["id"] for _ in range(2)])
 
     def test_not_too_many_may_wait(self):
         self.make("a")
         streams = [self.stream(**{"Last-Event-ID": "0"}) for _ in range(3)]
         for each in streams:
             next(each)
-        answer = self.get("/events?after=1&wait=5")
-        self.assertEqual((503, "placement.events.too_many_waiting"), (
-            answer.status_code, answer.json()["errors"][0]["code"]))
+        for headers in ({}, {"Accept": "text/event-stream"}):
+            answer = self.get("/events?after=1&wait=5", headers=headers)
+            self.assertEqual((503, "placement.events.too_many_waiting"), (
+                answer.status_code, answer.json()["errors"][0]["code"]))
         self.assertEqual(200, self.get("/events").status_code)
         self.assertEqual(200, self.get("/resource_providers").status_code)
+
+    def test_they_have_positions_while_the_broker_is_away(self):
+        relay = self.service.running.conductor.relay
+
+        def unconfirmed(*_arguments):
+            raise rabbit.Unconfirmed("away")
+
+        self.make("a")
+        publish, relay._publisher.publish = relay._publisher.publish, unconfirmed
+        for name in ("b", "c", "d"):
+            self.assertEqual(name, self.wait_for(name)["payload"]["name"])
+        relay._publisher.publish = publish
+        self.assertEqual(4, self.make())
+
+    def wait_for(self, name):
+        """Make a provider, and wait for its event."""
+        after = self.get("/events?after=now").headers["placement-position"]
+        self.api.create_provider(None, name)
+        event, = self.lines(self.get(f"/events?after={after}&wait=30"))
+        return event
 
     def test_lists_can_be_followed_without_a_gap(self):
         """Whoever lists, and follows from the list's position, knows every provider there is."""

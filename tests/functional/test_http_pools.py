@@ -145,6 +145,34 @@ class ETagTest(PoolsTest):
         self.refused(412, self.send("DELETE", path, If_Match=etag))
         self.assertEqual(204, self.send("DELETE", path, If_Match="*").status_code)
 
+    def test_of_a_consumer_that_holds_nothing(self):
+        self.api.set_inventory(None, NFS, [base.inventory("VCPU", 4)])
+        path = f"/allocations/{base.new_uuid()}"
+        body = {"allocations": [
+            {"resource_provider": {"uuid": NFS}, "resources": {"VCPU": 1}}]}
+        for given in ("*", '"x"'):
+            for method in ("GET", "PUT", "DELETE"):
+                self.refused(412, self.send(
+                    method, path, body if method == "PUT" else None, If_Match=given))
+        # Only if nobody was faster.
+        self.assertEqual(204, self.send("PUT", path, body, If_None_Match="*").status_code)
+        self.refused(412, self.send("PUT", path, body, If_None_Match="*"))
+
+    def test_an_absurd_generation_is_no_current_one(self):
+        for number in (2 ** 63, 10 ** 18):
+            self.refused(412, self.send("PUT", self.path, {"name": "x"},
+                                        If_Match=f'"{NFS}-{number}"'))
+
+    def test_what_others_change_is_sent_again(self):
+        """An inventory names classes, which are renamed, and allocations the providers' states."""
+        self.api.set_inventory(None, NFS, [base.inventory("VCPU", 4)])
+        consumer = base.new_uuid()
+        self.api.claim_allocations(None, base.claim({NFS: {"VCPU": 1}}, consumer))
+        for path in (f"/resource_providers/{NFS}/inventories",
+                     f"/resource_providers/{NFS}/allocations", f"/allocations/{consumer}"):
+            etag = self.send("GET", path).headers["etag"]
+            self.assertEqual(200, self.send("GET", path, If_None_Match=etag).status_code)
+
     def test_of_what_has_none(self):
         for method, path, body in (
                 ("GET", "/resource_pools", None), ("POST", "/resource_pools", {"name": "x"}),

@@ -4,7 +4,10 @@
 import datetime
 import time
 
+import sqlalchemy as sa
+
 from placement_rpc import exception
+from placement_rpc.db import models
 from placement_rpc.db.queries import bulk, events
 from placement_rpc.objects.request import ResourceRequest
 from tests import base
@@ -128,3 +131,22 @@ class EventPagesTest(base.ContractTest):
         self.assertEqual((4, 3), self.bounds())
         self.assertRaises(exception.EventsPruned, self.api.list_events, None, 2)
         self.assertEqual(3, self.api.list_events(None).position)
+
+    def test_pruning_leaves_no_hole(self):
+        """Clocks of several machines do not agree: an older time comes behind a newer one."""
+        for name in ("a", "b", "c", "d"):
+            self.provider(name)
+        self.place()
+        now = bulk.now()
+        times = {1: 90, 2: 10, 3: 90, 4: 10}
+
+        def prune(tx):
+            for position, age in times.items():
+                tx.execute(sa.update(models.events).where(
+                    models.events.c.position == position).values(
+                        occurred_at=now - datetime.timedelta(minutes=age)))
+            return events.prune(tx, now - datetime.timedelta(minutes=50))
+
+        self.assertEqual(1, self.service.database.write(prune))
+        self.assertEqual([2, 3, 4], [
+            each["position"] for each in self.api.list_events(None).events])

@@ -7,6 +7,7 @@ every event it can see a position, and positions have no gap.
 
 import collections
 import datetime
+import itertools
 
 import sqlalchemy as sa
 
@@ -156,6 +157,20 @@ def next_batch(tx, lease, holder, confirmed, limit):
     return published, rows
 
 
+def give_waiting_positions(tx, lease, holder, limit):
+    """Give positions to some events that have none, whatever is not published yet.
+
+    :returns: int, to how many; 0 when somebody else has the lease
+    """
+    row = tx.execute(_LEADING, {"lease": lease}).one_or_none()
+    if row is None or row.holder != holder:
+        return 0
+    rows = give_positions(tx, row.last_position, limit)
+    if rows:
+        _set_state(tx, last_position=row.last_position + len(rows))
+    return len(rows)
+
+
 def is_idle(tx):
     """Whether nothing waits to be published; a look that locks nothing.
 
@@ -222,15 +237,19 @@ def position_at(tx, time):
 
 
 def prune(tx, before, limit=5000):
-    """Delete some of the published events from before a time.
+    """Delete some of the published events from before a time, the first positions first.
+
+    Of several machines' clocks times do not rise with positions: what comes after an event that is
+    kept is kept, so that no hole is left.
 
     :returns: int, how many were deleted
     """
     # Locked against a replay that goes back to what is being pruned.
     row = state(tx, lock=True)
-    ids = tx.execute(sa.select(_events.c.id).where(
-        _events.c.occurred_at < before, _events.c.position <= row.published_position,
-    ).order_by(_events.c.position).limit(limit)).scalars().all()
+    rows = tx.execute(sa.select(_events.c.id, _events.c.occurred_at).where(
+        _events.c.position <= row.published_position,
+    ).order_by(_events.c.position).limit(limit)).all()
+    ids = [each.id for each in itertools.takewhile(lambda each: each.occurred_at < before, rows)]
     if ids:
         tx.execute(sa.delete(_events).where(_events.c.id.in_(ids)))
     return len(ids)

@@ -20,4 +20,4 @@ def replaced(call):
 
 def _answered(found):
     return Answer(body={"aggregates": found.aggregates},
-                  etag=preconditions.tag(found.provider_uuid, found.generation))
+                  etag=preconditions.tag(found.provider_uuid, found.generation), is_fixed=True)

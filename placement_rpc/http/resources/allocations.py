@@ -14,6 +14,7 @@ def of_consumer(call):
     held = call.api.get_allocations(call.context, uuid)
     generations = {each.provider_uuid: each.provider_generation for each in held.objects}
     etag = preconditions.tag(uuid, held.consumer.generation) if held.consumer else None
+    call.check_current(etag)
     return Answer(position=position, etag=etag, body={"allocations": {
         provider: {"generation": generations[provider], "resources": resources}
         for provider, resources in held.by_provider().items()}})
@@ -37,8 +38,9 @@ def claimed(call):
     """PUT of what a consumer is to hold, in place of what it held."""
     uuid = _consumer(call)
     wanted = _wanted(call.body["allocations"])
-    generation = call.consumer_generation(uuid)
-    project, user = _owner(call, uuid)
+    consumer = call.api.get_allocations(call.context, uuid).consumer
+    generation = call.consumer_generation(uuid, consumer)
+    project, user = _owner(call, consumer)
     try:
         call.api.claim_allocations(call.context, Claim(
             consumer_uuid=uuid, project_id=project, user_id=user, allocations=wanted,
@@ -51,8 +53,11 @@ def claimed(call):
 def released(call):
     """DELETE of what a consumer holds."""
     uuid = _consumer(call)
-    call.api.release_allocations(
-        call.context, uuid, call.consumer_generation(uuid), request_id=call.request_id)
+    generation = None
+    if call.is_conditional:
+        consumer = call.api.get_allocations(call.context, uuid).consumer
+        generation = call.consumer_generation(uuid, consumer)
+    call.api.release_allocations(call.context, uuid, generation, request_id=call.request_id)
     return NO_CONTENT
 
 
@@ -79,9 +84,8 @@ def _wanted(entries):
     return found
 
 
-def _owner(call, uuid):
+def _owner(call, consumer):
     """Whose a consumer is: requests before microversion 1.8 do not say it, so it stays."""
-    consumer = call.api.get_allocations(call.context, uuid).consumer
     if consumer is not None:
         return consumer.project_id, consumer.user_id
     return call.conf.incomplete_consumer_project_id, call.conf.incomplete_consumer_user_id

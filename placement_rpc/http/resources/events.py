@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events, for those who have no broker: as lines of JSON, or as server-sent events."""
 
+import contextlib
 import json
 import logging
 import re
@@ -26,7 +27,7 @@ def listed(call):
     after = _after(call)
     if call.wants(STREAM, LINES):
         first = call.api.list_events(call.context, after, _PAGE)
-        return Answer(stream=_stream(call, first), content_type=STREAM)
+        return Answer(stream=_Stream(call, first), content_type=STREAM)
     limit = min(_MOST, int(call.query.get("limit", _MOST)))
     ends = time.monotonic() + int(call.query.get("wait", 0))
     page = call.api.list_events(call.context, after, limit)
@@ -40,21 +41,42 @@ def listed(call):
 
 def _after(call):
     """The position to begin after; None for the oldest that is kept."""
-    text = call.query.get("after")
+    # Who comes again asks for the same address, and says how far he was.
+    text = call.header("Last-Event-ID")
     if text is None:
-        text = call.header("Last-Event-ID")
-        if text is not None and not _POSITION.fullmatch(text):
-            raise errors.BadRequest(reason=f"Last-Event-ID {text[:40]!r} is no position")
+        text = call.query.get("after")
+    elif not _POSITION.fullmatch(text):
+        raise errors.BadRequest(reason=f"Last-Event-ID {text[:40]!r} is no position")
     if text == "now":
         return call.position()
     return None if text is None else int(text)
 
 
-def _stream(call, page):
-    """Server-sent events, until the client goes away or the service ends."""
-    with call.follower.place():
-        # What says that it was understood, before anything happens.
-        yield b": events follow\n\n"
+class _Stream:
+    """Server-sent events, until the client goes away or the service ends.
+
+    :raises TooManyWaiting: before anything is answered
+    """
+
+    def __init__(self, call, page):
+        self._call = call
+        self._place = contextlib.ExitStack()
+        self._place.enter_context(call.follower.place())
+        self._events = self._follow(page)
+
+    def __iter__(self):
+        return self._events
+
+    def close(self):
+        """Called by the server in the end, whatever became of the answer (PEP 3333)."""
+        self._events.close()
+        self._place.close()
+
+    def _follow(self, page):
+        call = self._call
+        # Where to go on, should the connection break before anything happens.
+        begin = page.events[0]["position"] - 1 if page.events else page.position
+        yield f": events follow\nid: {begin}\n\n".encode()
         while not call.follower.closed:
             for event in page.events:
                 yield (f"id: {event['position']}\nevent: {event['event_type']}\n"

@@ -6,6 +6,8 @@ from placement_rpc.api import ResourceRequest, as_uuid
 from placement_rpc.http import errors, preconditions
 from placement_rpc.http.call import NO_CONTENT, Answer
 
+_LONGEST_NAME = 200
+
 
 def listed(call):
     """GET of the collection: all, or those that the parameters choose."""
@@ -39,6 +41,8 @@ def _chosen(call):
     query = call.query
     member_of = [_aggregates(query["member_of"])] if "member_of" in query else []
     name = query.get("name")
+    if name is not None and not _may_be_a_name(name):
+        return []
     if "resources" in query:
         found = _with_room(call, amounts(query["resources"]), member_of=member_of)
     elif "uuid" in query:
@@ -48,6 +52,10 @@ def _chosen(call):
             call.context, name=name, member_of=member_of or None).objects
     return [each for each in found if name in (None, each.name)
             and ("uuid" not in query or each.uuid == as_uuid("uuid", query["uuid"]))]
+
+
+def _may_be_a_name(text):
+    return text == text.strip() and 0 < len(text) <= _LONGEST_NAME and text.isprintable()
 
 
 def _one(call, uuid, member_of):
@@ -132,7 +140,7 @@ def renamed(call):
 
 def _answered(call, provider):
     return Answer(body=call.spelling.of_provider(provider, call.version, call.prefix),
-                  etag=preconditions.tag(provider.uuid, provider.generation))
+                  etag=preconditions.tag(provider.uuid, provider.generation), is_fixed=True)
 
 
 def deleted(call):
