@@ -65,14 +65,16 @@ class Placement:
                 return None
             raise
 
-    def write(self, method, path, body):
-        """Change something, unless it is a dry run."""
+    def write(self, method, path, body, state=None):
+        """Change something, unless it is a dry run; ``state`` is the ETag that it was read at."""
         if not self.dry_run:
-            self._call(method, path, body)
+            self._call(method, path, body, state)
 
-    def _call(self, method, path, body=None):
+    def _call(self, method, path, body=None, state=None):
         headers = {"X-Auth-Token": self.token, "Content-Type": "application/json",
                    "OpenStack-API-Version": f"placement {VERSION}"}
+        if state:
+            headers["If-Match"] = state
         content = None if body is None else json.dumps(body)
         try:
             connection, prefix = self._connection()
@@ -80,6 +82,7 @@ class Placement:
                 connection.request(method, prefix + path, content, headers)
                 answer = connection.getresponse()
                 status, content = answer.status, answer.read()
+                self.state = answer.getheader("ETag")
         except (OSError, http.client.HTTPException) as error:
             raise Failed(f"no answer from {self.endpoint}: {error}") from error
         except ValueError:
@@ -217,11 +220,21 @@ class Pool:
         if not self.options.aggregate_uuid:
             return
         path = f"/resource_providers/{self.uuid}/aggregates"
-        found = None if self._imagined else self.placement.read(path)
-        present = found["aggregates"] if found else []
-        self.aggregates = sorted(set(self.options.aggregate_uuid) - set(present))
-        if self.aggregates:
-            self.placement.write("PUT", path, [*present, *self.aggregates])
+        for attempt in range(ATTEMPTS):
+            found = None if self._imagined else self.placement.read(path)
+            present = found["aggregates"] if found else []
+            self.aggregates = sorted(set(self.options.aggregate_uuid) - set(present))
+            try:
+                if self.aggregates:
+                    self.placement.write(
+                        "PUT", path, [*present, *self.aggregates], self.placement.state)
+                return
+            except Refused as refused:
+                if refused.status not in (http.client.CONFLICT,
+                                          http.client.PRECONDITION_FAILED):
+                    raise
+            time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.05 * 2 ** attempt)))
+        raise Failed(f"others changed the aggregates {ATTEMPTS} times")
 
     def _update_inventory(self):
         generation, refused = None, None
@@ -341,7 +354,10 @@ def _positive(text):
 
 
 def _uuid(text):
-    return str(uuid.UUID(text))
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a uuid") from None
 
 
 def _parser():

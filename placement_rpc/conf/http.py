@@ -41,9 +41,9 @@ OPTS = [
         help="Seconds after which a request is given up that the service does not answer. A "
              "client that repeats a change with the same Idempotency-Key has it done once."),
     cfg.IntOpt(
-        "max_waiting", default=100, min=0,
+        "max_waiting", default=8, min=0,
         help="Requests that may wait for events at a time in one process. Each holds a thread "
-             "of the server."),
+             "of the server, which has to have more of them."),
     cfg.StrOpt(
         "incomplete_consumer_project_id", default=_INCOMPLETE,
         help="Project of a new consumer whose allocations are put by a request that can not "

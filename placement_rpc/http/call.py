@@ -64,8 +64,9 @@ class Call:
 
     @property
     def request_id(self):
-        """str, by which the same change again is known; None for a new one"""
-        return self._req.get_header("Idempotency-Key")
+        """str, by which the same change again is known, and its events; the answer's own where the
+        client has none"""
+        return self._req.get_header("Idempotency-Key") or self._req.context.request_id
 
     @property
     def prefix(self):

@@ -62,10 +62,27 @@ def _operation(route, rules, at):
         operation["parameters"].append({
             "name": route.variant, "in": "query", "required": False, "allowEmptyValue": True,
             "schema": {"type": "string", "maxLength": 0}})
-    if route.spelling.needs_etag and route.method == "PUT":
-        operation["parameters"].append({
-            "name": "If-Match", "in": "header", "required": True, "schema": {"type": "string"}})
+    operation["parameters"] += _header_parameters(route)
     return operation
+
+
+def _header_parameters(route):
+    """The headers that a request may have, beside the version and the token."""
+    if route.rule is None:
+        return
+    needed = route.spelling.needs_etag and route.method == "PUT"
+    yield _header("If-Match", "Only where one of these ETags is the current one.", needed)
+    if route.method == "GET":
+        yield _header("If-None-Match", "Answer 304 where this ETag is the current one.")
+    else:
+        yield _header("Idempotency-Key", "The same change under the same key is made once.")
+    if route.path == "/events":
+        yield _header("Last-Event-ID", "The position to go on from; counts more than after.")
+
+
+def _header(name, description, required=False):
+    return {"name": name, "in": "header", "required": required, "description": description,
+            "schema": {"type": "string"}}
 
 
 def _first_line(route):
@@ -91,7 +108,8 @@ def _query_parameters(schema):
 
 
 def _responses(route, answer):
-    found = {"description": "Done"}
+    found = {"description": "Done", "headers": {name: {"schema": {"type": "string"}} for name in (
+        "x-openstack-request-id", "openstack-api-version", "vary", *_headers(route))}}
     if answer is not None:
         found["content"] = {"application/json": {"schema": answer}}
     elif route.path == "/events":
@@ -99,7 +117,20 @@ def _responses(route, answer):
                             "text/event-stream": {}}
     refused = {"description": "Refused, and nothing was done", "content": {
         "application/json": {"schema": {"$ref": "#/components/schemas/Errors"}}}}
-    return {str(route.status): found, "4XX": refused, "503": refused}
+    other = {"304": {"description": "What the client has is current"}} if (
+        route.method == "GET" and route.rule is not None) else {}
+    return {str(route.status): found, **other, "4XX": refused, "503": refused, "504": refused}
+
+
+def _headers(route):
+    """The headers that only some answers have."""
+    if route.status == 201:
+        yield "location"
+    if "{uuid}" in route.path and route.method != "DELETE":
+        yield "etag"
+    if route.method == "GET" and (
+            "allocations" in route.path or route.path in ("/resource_providers", "/events")):
+        yield "placement-position"
 
 
 def _either(one, other):
@@ -115,4 +146,16 @@ def _either(one, other):
             each for each in other["parameters"] if each.get("name") not in (None, *named))],
         "requestBody": {"required": True, "content": {"application/json": {
             "schema": {"anyOf": [*known, schemas[1]]}}}},
-        "responses": {**other["responses"], **one["responses"]}}
+        "responses": _both(one["responses"], other["responses"])}
+
+
+def _both(one, other):
+    """The answers of two variants; of one status either's."""
+    found = {**other, **one}
+    for status in one.keys() & other.keys():
+        contents = [each[status].get("content", {}).get("application/json") for each in (
+            one, other)]
+        if all(contents) and contents[0] != contents[1]:
+            found[status] = {**one[status], "content": {"application/json": {"schema": {"anyOf": [
+                each["schema"] for each in contents]}}}}
+    return found

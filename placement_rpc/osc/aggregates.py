@@ -3,7 +3,7 @@
 
 from osc_lib.command import command
 
-from placement_rpc.osc import kinds, membership, providers
+from placement_rpc.osc import arguments, kinds, membership, providers
 
 
 class AddAggregate(command.ShowOne):
@@ -14,7 +14,8 @@ class AddAggregate(command.ShowOne):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
-        parser.add_argument("aggregate", nargs="+", metavar="AGG", help="uuid of an aggregate")
+        parser.add_argument("aggregate", nargs="+", type=arguments.uuid, metavar="AGG",
+                            help="uuid of an aggregate")
         return parser
 
     def take_action(self, options):

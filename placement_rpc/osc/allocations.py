@@ -4,7 +4,7 @@
 from cliff import columns
 from osc_lib.command import command
 
-from placement_rpc.osc import arguments, changes
+from placement_rpc.osc import arguments, cells, changes
 from placement_rpc.osc.client import path_of
 
 
@@ -13,6 +13,9 @@ class Amounts(columns.FormattableColumn):
 
     def human_readable(self):
         return ",".join(f"{name}={amount}" for name, amount in sorted(self._value.items()))
+
+    def machine_readable(self):
+        return cells.Mapping(self._value)
 
 
 def _path(consumer):

@@ -2,8 +2,22 @@
 """Arguments that several commands have, and what their texts mean."""
 
 import argparse
+import uuid as uuids
 
 from osc_lib import exceptions
+
+
+def uuid(text):
+    """A uuid, for argparse: what can be none is said before anything is written.
+
+    :param text: str
+    :returns: str, in its one spelling
+    :raises argparse.ArgumentTypeError: when it is none
+    """
+    try:
+        return str(uuids.UUID(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a uuid") from None
 
 
 def positive(text):
@@ -36,12 +50,9 @@ def aggregates(text):
 
     :param text: str
     :returns: list of str
-    :raises argparse.ArgumentTypeError: when there is an empty one
+    :raises argparse.ArgumentTypeError: when one is no uuid
     """
-    found = text.split(",")
-    if not all(found):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form AGG[,AGG]")
-    return found
+    return [uuid(each) for each in text.split(",")]
 
 
 def allocation(text):
@@ -60,7 +71,7 @@ def allocation(text):
     resources = dict(pairs)
     if len(resources) < len(pairs):
         raise argparse.ArgumentTypeError(f"{text!r} names a resource class twice")
-    return provider, resources
+    return uuid(provider), resources
 
 
 def without_repeats(pairs, what):

@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cells of what cliff prints."""
 
+import json
+
 _FOR_PEOPLE = ("table", "value")
+
+
+class Mapping(dict):
+    """A mapping for a program: where its text is printed, as in CSV, that is JSON too."""
+
+    def __str__(self):
+        return json.dumps(self, sort_keys=True)
 
 
 def without_none(options, rows):

@@ -6,6 +6,7 @@ import json
 
 from osc_lib import exceptions
 
+from placement_rpc.osc import arguments
 from placement_rpc.osc import client as placement_client
 
 _PATH = "/events"
@@ -55,7 +56,7 @@ def add_filters(parser):
     """Add what chooses events to an argparse parser."""
     parser.add_argument("--event-type", metavar="GLOB",
                         help="only these, such as 'allocation.*'")
-    parser.add_argument("--provider", metavar="UUID",
+    parser.add_argument("--provider", type=arguments.uuid, metavar="UUID",
                         help="only what is about this resource provider")
 
 

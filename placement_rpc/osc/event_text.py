@@ -7,6 +7,8 @@ import rich.console
 import rich.text
 from cliff import columns
 
+from placement_rpc.osc import cells
+
 _COLOURS = {"create": "green", "associate": "green", "update": "yellow", "delete": "red",
             "disassociate": "red", "refused": "magenta", "capacity_exceeded": "magenta"}
 _OTHER = "cyan"
@@ -100,7 +102,7 @@ class Payload(columns.FormattableColumn):
         return summary(self._event_type, self._value)
 
     def machine_readable(self):
-        return self._value
+        return cells.Mapping(self._value)
 
 
 class Lines:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``event list`` and ``event watch``."""
 
+import argparse
 import json
 import time
 
@@ -16,9 +17,9 @@ _AWAY = (502, 503, 504)
 
 
 def _position(text):
-    """A position or ``now``, for argparse, which calls what this raises an invalid value."""
-    if text != "now":
-        int(text)
+    """A position or ``now``, for argparse."""
+    if text != "now" and not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a position nor 'now'")
     return text
 
 

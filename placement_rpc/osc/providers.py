@@ -35,7 +35,7 @@ class ListProviders(command.Lister):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument("--name", help="only the one of this name")
-        parser.add_argument("--uuid", help="only the one of this uuid")
+        parser.add_argument("--uuid", type=arguments.uuid, help="only the one of this uuid")
         parser.add_argument("--member-of", type=arguments.aggregates, metavar="AGG[,AGG]",
                             help="only those that are associated with one of these aggregates")
         arguments.add_resource(
@@ -106,9 +106,11 @@ class CreateProvider(command.ShowOne):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument("name", metavar="NAME", help="its name, which no other has")
-        parser.add_argument("--uuid", help="its uuid, where another system knows it by one "
+        parser.add_argument("--uuid", type=arguments.uuid,
+                            help="its uuid, where another system knows it by one "
                                            "(default: a new one)")
-        parser.add_argument("--aggregate-uuid", action="append", default=[], metavar="AGG",
+        parser.add_argument("--aggregate-uuid", type=arguments.uuid, action="append",
+                            default=[], metavar="AGG",
                             help="associate it with this aggregate; may be repeated")
         return parser
 

@@ -86,7 +86,7 @@ _ROWS = (
          "create class 'CUSTOM_A\\n' of 9"),
         (400, 201, "body that is a zero", "create with a blank name",
          "create with a name with blanks"), (400, 400, "create with an empty name"),
-        (400, 200, "rename to nothing", "list name=", "list name"),
+        (400, 200, "rename to nothing"),
         (400, 409, "rename a class to 'CUSTOM_A\\n' of 9")]),
     ("a query that means nothing, or two things, is refused", _ALL, [
         (400, 200, "list uuid=<full>&uuid=<full>", "list uuid=<full>&uuid=<empty>",

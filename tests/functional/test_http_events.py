@@ -83,6 +83,17 @@ class EventsTest(base.TestCase):
         self.assertEqual(400, self.get(headers={
             "Last-Event-ID": "x", "Accept": "text/event-stream"}).status_code)
         self.assertEqual(406, self.get(headers={"Accept": "text/plain"}).status_code)
+        for query in ("limit=1", "wait=1"):
+            self.assertEqual(400, self.get(f"/events?{query}", headers={
+                "Accept": "text/event-stream"}).status_code)
+
+    def test_an_event_names_the_request(self):
+        answers = [self.session.post(f"{self.url}/resource_providers", json={"name": name},
+                                     headers=headers, timeout=30)
+                   for name, headers in (("a", {}), ("b", {"Idempotency-Key": "mine"}))]
+        self.make()
+        self.assertEqual([answers[0].headers["x-openstack-request-id"], "mine"], [
+            each["payload"]["request_id"] for each in self.lines(self.get())])
 
     def test_what_was_pruned_is_gone(self):
         self.make("a", "b", "c")
@@ -152,8 +163,8 @@ class EventsTest(base.TestCase):
         streams = [self.stream(**{"Last-Event-ID": "0"}) for _ in range(3)]
         for each in streams:
             next(each)
-        for headers in ({}, {"Accept": "text/event-stream"}):
-            answer = self.get("/events?after=1&wait=5", headers=headers)
+        for query, headers in (("&wait=5", {}), ("", {"Accept": "text/event-stream"})):
+            answer = self.get(f"/events?after=1{query}", headers=headers)
             self.assertEqual((503, "placement.events.too_many_waiting"), (
                 answer.status_code, answer.json()["errors"][0]["code"]))
         self.assertEqual(200, self.get("/events").status_code)

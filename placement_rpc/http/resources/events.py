@@ -26,6 +26,8 @@ def listed(call):
     call.refuse_condition()
     after = _after(call)
     if call.wants(STREAM, LINES):
+        if call.query.keys() - {"after"}:
+            raise errors.BadRequest(reason="limit and wait are for lines, not for a stream")
         first = call.api.list_events(call.context, after, _PAGE)
         return Answer(stream=_Stream(call, first), content_type=STREAM)
     limit = min(_MOST, int(call.query.get("limit", _MOST)))
