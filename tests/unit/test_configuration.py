@@ -5,6 +5,7 @@ import pathlib
 
 import fixtures
 from oslo_config import generator
+from oslo_policy import generator as policy_generator
 
 from placement_rpc import conf as configuration
 from tests import base
@@ -20,6 +21,14 @@ class SampleTest(base.TestCase):
         generator.main(["--config-file", str(_ETC / "config-generator.conf"),
                         "--output-file", written])
         self.assertEqual((_ETC / "placement-rpc.conf.sample").read_text(),
+                         pathlib.Path(written).read_text())
+
+    def test_the_sample_policy_is_what_the_code_says(self):
+        """Run ``make sample`` where it is not."""
+        written = self.useFixture(fixtures.TempDir()).join("policy")
+        policy_generator.generate_sample([
+            "--config-file", str(_ETC / "policy-generator.conf"), "--output-file", written])
+        self.assertEqual((_ETC / "policy.yaml.sample").read_text(),
                          pathlib.Path(written).read_text())
 
     def test_the_sample_file_has_our_groups(self):
