@@ -92,7 +92,11 @@ class Calls:
         """Who answers; asked in words that every release knows."""
         context = RequestContext(deadline=time.time() + seconds, manifest=self._manifest)
         context.release = manifests.RELEASES[0]
-        return self._caller.call(context, "get_versions", {}, seconds).objects
+        try:
+            return self._caller.call(context, "get_versions", {}, seconds).objects
+        except exception.RequestExpired as error:
+            # That this was answered too late says nothing of the call that it is asked for.
+            raise exception.ServiceUnavailable(reason=error.text) from None
 
     def __enter__(self):
         return self

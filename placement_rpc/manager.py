@@ -11,6 +11,7 @@ Contract versions (:mod:`placement_rpc.upgrade.contract` has the calls of each):
 * 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node, events, explain
 """
 
+import functools
 import os
 import socket
 import time
@@ -18,7 +19,7 @@ import time
 import oslo_messaging
 
 import placement_rpc
-from placement_rpc import exception, policy
+from placement_rpc import exception
 from placement_rpc.exposure import an, as_generation, as_limit, as_uuid, exposed, having
 from placement_rpc.node_endpoint import NodeEndpoint
 from placement_rpc.objects import (
@@ -71,8 +72,13 @@ class Manager(NodeEndpoint, QueryEndpoint):
             database.versions = self.release.versions
         self.group_commit = GroupCommit(database, conf.claims.max_settled_together)
         self.gate = InventoryGate(conf, database)
-        self.policy = policy.Enforcer(conf)
         self.callers = Callers()
+
+    @functools.cached_property
+    def policy(self):
+        """:class:`placement_rpc.policy.Enforcer`; only what comes through the facade needs it"""
+        from placement_rpc import policy
+        return policy.Enforcer(self.conf)
 
     # -- providers ----------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ def new_uuid():
 class TestCase(testtools.TestCase):
     """A test with its own log and time limit."""
 
-    time_limit = 60
+    time_limit = 120
 
     def setUp(self):
         super().setUp()

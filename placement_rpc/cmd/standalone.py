@@ -14,8 +14,6 @@ import placement_rpc
 from placement_rpc import api, exception, service
 from placement_rpc import conf as configuration
 from placement_rpc.cmd import state_file
-from placement_rpc.http.facade import Facade
-from placement_rpc.http.server import Server
 
 IN_PROCESS = "inprocess://standalone/"
 
@@ -90,7 +88,10 @@ def _configure(options, conf, state_dir):
 
 
 def _http_server(conf, conductor, stack):
-    """Start the HTTP facade on the conductor's own manager; :returns: :class:`Server`"""
+    """Start the HTTP facade on the conductor's own manager; :returns: the server"""
+    # Other commands of the program need none of it, and start without.
+    from placement_rpc.http.facade import Facade
+    from placement_rpc.http.server import Server
     client = api.PlacementAPI(
         "local", conf, manager=conductor.manager, deadline=conf.api.deadline)
     stack.callback(client.close)

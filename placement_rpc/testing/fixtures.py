@@ -58,7 +58,7 @@ class RunningService(fixtures.Fixture):
             "transport_url": transport_url or f"inprocess://{uuid.uuid4().hex}/",
             # What a power cut would take is of no concern here.
             "database__sqlite_synchronous": False,
-            "placement_client__deadline": 20.0, "conductor__threads": 8, **overrides}
+            "placement_client__deadline": 40.0, "conductor__threads": 8, **overrides}
         # Services that share a broker keep to a topic of their own.
         self.topic = topic or f"placement-{uuid.uuid4().hex}"
 

@@ -48,6 +48,7 @@ _ROWS = (
          "list member_of=in:<aggregate>,<missing>", "list member_of=<aggregate>&uuid=<grouped>",
          "list with all", "member_of at 1.3"),
         (204, 204, "free at 1.0", "free at 1.4")]),
+    ("nobody has an empty name", _ALL, [(200, 200, "list name=", "list name")]),
     ("what is set as it was is no change", _ALL, [
         (200, 200, "set no inventories", "change nothing in an inventory"),
         (204, 204, "allocate anew what it has")]),

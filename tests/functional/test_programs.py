@@ -80,6 +80,8 @@ class StandaloneTest(base.TestCase):
 
 
 class CommandTest(base.TestCase):
+    # Many programs, each of which takes its time to start on a busy machine.
+    time_limit = 240
 
     def test_help(self):
         for arguments in (["--help"], ["standalone", "--help"], ["usages", "--help"]):
@@ -93,7 +95,7 @@ class CommandTest(base.TestCase):
         called = run("--state-dir", directory, "ping")
         self.assertEqual(3, called.returncode)
         self.assertIn("no service runs", called.stderr)
-        self.assertLess(time.monotonic() - began, 10)
+        self.assertLess(time.monotonic() - began, 40)
 
     def test_a_broker_that_is_not_there(self):
         called = run("--transport-url", "rabbit://127.0.0.1:1/", "ping", "--timeout", "1")

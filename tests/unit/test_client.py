@@ -85,6 +85,14 @@ class RetryTest(base.TestCase):
                           "deadline": context.deadline}, context.to_dict())
 
 
+class PinTest(base.TestCase):
+
+    def test_that_the_question_who_answers_came_too_late_is_no_answer(self):
+        """The call that it was asked for has its own deadline, and tries again."""
+        client = _client(exception.RequestExpired(late=0.5))
+        self.assertRaises(exception.ServiceUnavailable, client._services, 1)
+
+
 class _BrokenClient:
     """Raises what the bus library lets through."""
 
