@@ -118,7 +118,7 @@ class Story:
 
     def tell(self):
         for part in (self._providers, self._claims, self._reading, self._nodes, self._of_1_1,
-                     self._of_1_2, self._endings):
+                     self._of_1_2, self._endings, self._looking):
             part()
 
     def _do(self, method, *arguments, **named):
@@ -223,6 +223,11 @@ class Story:
         self._do("set_aggregates", SHARE, [])
         self._do("delete_provider", SHARE)
         self._do("delete_provider", OTHER)
+
+    def _looking(self):
+        self._do("explain", ResourceRequest(resources={"VCPU": 9999}))
+        self._do("get_event_positions")
+        self._do("list_events")
 
 
 def play(release):
