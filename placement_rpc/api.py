@@ -18,7 +18,7 @@ import uuid
 
 from placement_rpc import exception
 from placement_rpc.calls import new_request_id, own_context
-from placement_rpc.exposure import as_uuid
+from placement_rpc.exposure import as_name, as_uuid
 from placement_rpc.node_calls import NodeCalls
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.claim import Claim, ClaimList
@@ -30,8 +30,8 @@ from placement_rpc.objects.resource_provider import ResourceProvider, ResourcePr
 from placement_rpc.query_calls import QueryCalls
 from placement_rpc.upgrade.contract import RPC_VERSION
 
-__all__ = ["RPC_VERSION", "Claim", "Inventory", "PlacementAPI", "ResourceRequest", "as_uuid",
-           "canonical", "new_request_id"]
+__all__ = ["RPC_VERSION", "Claim", "Inventory", "PlacementAPI", "ResourceRequest", "as_name",
+           "as_uuid", "canonical", "new_request_id"]
 
 # The name space of the uuids of providers that were created without one.
 _NEW_PROVIDERS = uuid.UUID("6e7d1f0c-3d3c-5b0b-9f5e-0d6b7a0c9a11")

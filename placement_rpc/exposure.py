@@ -31,6 +31,11 @@ def as_uuid(name, value):
     return fields.Uuid().coerce(None, name, value)
 
 
+def as_name(value):
+    """:returns: str, what may be a provider's name; :raises InvalidInput:"""
+    return fields.Name().coerce(None, "name", value)
+
+
 def as_generation(value):
     """:returns: int; None where none was given; :raises InvalidInput:"""
     if value is None:

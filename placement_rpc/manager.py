@@ -20,7 +20,7 @@ import oslo_messaging
 
 import placement_rpc
 from placement_rpc import exception
-from placement_rpc.exposure import an, as_generation, as_limit, as_uuid, exposed, having
+from placement_rpc.exposure import an, as_generation, as_limit, as_name, as_uuid, exposed, having
 from placement_rpc.node_endpoint import NodeEndpoint
 from placement_rpc.objects import (
     aggregate,
@@ -110,7 +110,7 @@ class Manager(NodeEndpoint, QueryEndpoint):
     def list_providers(self, context, name=None, member_of=None, marker=None, limit=None):
         return resource_provider.ResourceProviderList.page(
             context,
-            name=fields.Name().coerce(None, "name", name) if name is not None else None,
+            name=as_name(name) if name is not None else None,
             member_of=request.MEMBER_OF.coerce(None, "member_of", member_of or []),
             marker=as_uuid("marker", marker) if marker is not None else None,
             limit=as_limit(limit))

@@ -3,23 +3,22 @@
 
 import json
 import math
-import re
 import reprlib
 from urllib import parse
 
 import jsonschema
 
+from placement_rpc import exception
+from placement_rpc.api import as_uuid
 from placement_rpc.http import errors
 
-_UUID = re.compile(
-    r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
 _FORMATS = jsonschema.FormatChecker(formats=())
 _MOST_PARAMETERS = 100
 
 
-@_FORMATS.checks("uuid")
+@_FORMATS.checks("uuid", raises=exception.InvalidInput)
 def _is_uuid(value):
-    return not isinstance(value, str) or _UUID.fullmatch(value) is not None
+    return not isinstance(value, str) or bool(as_uuid("uuid", value))
 
 
 _SHORT = reprlib.Repr()

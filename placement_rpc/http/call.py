@@ -82,13 +82,13 @@ class Call:
         """:returns: bool, whether an error says that what If-Match names is not current"""
         return self._expected is not None and error.kwargs.get("given") == self._expected
 
-    def uuid(self, name="uuid"):
-        """A uuid in the address, in the one spelling.
+    def uuid(self):
+        """The uuid in the address, in the one spelling.
 
         :raises AddressNotFound: when it is none: there is nothing there
         """
         try:
-            return as_uuid(name, self.path[name])
+            return as_uuid("uuid", self.path["uuid"])
         except exception.InvalidInput:
             raise AddressNotFound() from None
 
@@ -145,10 +145,9 @@ class Call:
             # Only one that holds nothing yet.
             self._expected = 0
             return 0
-        found = preconditions.generations(self._if_match, uuid)
         self.check_current(None if consumer is None else preconditions.tag(
             uuid, consumer.generation))
-        if found is None and self._if_match is None:
+        if self._if_match is None:
             return None
         self._expected = consumer.generation
         return consumer.generation

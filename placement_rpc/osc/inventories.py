@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``list inventory``, ``set inventory`` and ``delete inventory``; what is used of them."""
 
+import decimal
+
 from osc_lib import exceptions
 from osc_lib.command import command
 
@@ -150,4 +152,6 @@ def _capacity(inventory):
     # The two requests are not of one moment: an inventory can go in between.
     if inventory is None:
         return None
-    return int((inventory["total"] - inventory["reserved"]) * inventory["allocation_ratio"])
+    # In decimals, as the service does: 100 at a ratio of 0.29 are 29.
+    ratio = decimal.Decimal(repr(inventory["allocation_ratio"]))
+    return int((inventory["total"] - inventory["reserved"]) * ratio)

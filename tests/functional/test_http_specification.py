@@ -2,6 +2,7 @@
 """The examples of generic-resource-pools, custom-resource-classes and get-by-request, as written
 there, with the slips corrected that ``docs/source/http.rst`` lists."""
 
+from placement_rpc.db.queries import events
 from tests import base, http
 
 RBD = "b6b065cc-fcd9-4342-a7b0-2aed2d146518"
@@ -194,7 +195,6 @@ class AllowedBelowUseTest(SpecificationTest):
             "resource_provider_generation": 2, "inventories": {"DISK_GB": {"total": 400}}})
         self.assertEqual(200, answer.status_code, answer.text)
         with self.database.reader() as tx:
-            from placement_rpc.db.queries import events
             self.assertIn("inventory.capacity_exceeded",
                           [row.event_type for row in events.waiting(tx)])
         self.refused(409, self.send("PUT", f"/allocations/{base.new_uuid()}", {

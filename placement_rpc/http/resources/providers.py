@@ -2,11 +2,9 @@
 """Resource providers (generic-resource-pools; resource-providers-get-by-request)."""
 
 from placement_rpc import exception
-from placement_rpc.api import ResourceRequest, as_uuid
+from placement_rpc.api import ResourceRequest, as_name, as_uuid
 from placement_rpc.http import errors, preconditions
 from placement_rpc.http.call import NO_CONTENT, Answer
-
-_LONGEST_NAME = 200
 
 
 def listed(call):
@@ -55,7 +53,10 @@ def _chosen(call):
 
 
 def _may_be_a_name(text):
-    return text == text.strip() and 0 < len(text) <= _LONGEST_NAME and text.isprintable()
+    try:
+        return bool(as_name(text))
+    except exception.InvalidInput:
+        return False
 
 
 def _one(call, uuid, member_of):
