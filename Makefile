@@ -40,9 +40,8 @@ run: $(INSTALLED) $(if $(filter rabbit,$(BUS)),system-rabbit)
 demo: $(INSTALLED) $(if $(filter rabbit,$(BUS)),system-rabbit)
 	@$(BIN)/python examples/demo.py --bus $(BUS) $(if $(TRANSPORT_URL),--transport-url "$(TRANSPORT_URL)")
 
-# What failed is told once more at the end, where it is looked for.
 test: $(INSTALLED) system-test lint
-	@$(BIN)/stestr run --slowest $(if $(TESTS),"$(TESTS)") || { $(BIN)/stestr failing; exit 1; }
+	@tools/run-tests $(BIN) $(if $(TESTS),"$(TESTS)")
 
 soak: $(INSTALLED) system-test
 	@$(BIN)/python -W ignore -m tests.integration.soak --minutes $(MINUTES)

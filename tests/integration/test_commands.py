@@ -253,8 +253,9 @@ class CastTest(CommandTest):
             try:
                 sent.append(self.cast(timeout=5))
             except exception.DeadlineExceeded as error:
-                self.assertIn("refused", str(error))
-                break
+                # The last try may be one that the broker had no time to answer.
+                if "refused" in str(error):
+                    break
         else:
             self.fail("nothing was refused")
         self.start_commands()
