@@ -20,17 +20,19 @@ class RemoteCaller:
         self._client = bus.get_client(transport, topic)
         self._threads = CallThreads(limit)
 
-    def call(self, context, method, arguments, timeout):
+    def call(self, context, method, arguments, timeout, server=None):
         """Make one attempt.
 
         :param context: :class:`placement_rpc.context.RequestContext`; the call is made in its
             release
         :param arguments: dict of argument name to value
         :param timeout: float, seconds
+        :param server: str, who is to answer; None for anybody
         :raises PlacementException: a retryable one when nothing is known of the outcome
         """
         client = self._client.prepare(
-            timeout=timeout, retry=0, version=context.release.contract)
+            timeout=timeout, retry=0, version=context.release.contract,
+            **({"server": server} if server else {}))
         try:
             return self._threads.run(
                 lambda: client.call(context, method, **arguments), timeout + 0.5)
@@ -74,8 +76,9 @@ class LocalCaller:
         self._dispatcher = bus.Dispatcher(manager, manager.release)
         self._serializer = bus.Serializer()
 
-    def call(self, context, method, arguments, timeout):
-        """Make the call; ``timeout`` is of no use here, the deadline travels in the context."""
+    def call(self, context, method, arguments, timeout, server=None):
+        """Make the call; ``timeout`` is of no use here, the deadline travels in the context, and
+        there is one server only."""
         sent = {name: self._serializer.serialize_entity(context, value)
                 for name, value in arguments.items()}
         try:

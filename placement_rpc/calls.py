@@ -2,6 +2,7 @@
 """How a client makes a call: attempts under one request id until the deadline."""
 
 import copy
+import functools
 import random
 import time
 import uuid
@@ -141,16 +142,16 @@ class Calls:
         return next(
             each for each in manifests.RELEASES if not contract.missing(method, arguments, each))
 
-    def _call(self, context, method, timeout, **arguments):
+    def _call(self, context, method, timeout, server=None, **arguments):
         seconds = self._seconds(timeout)
         context = own_context(context)
         context.manifest = self._manifest
         context.deadline = time.time() + seconds
         return self._attempt(
-            lambda left: self._understood(context, method, arguments, left),
+            lambda left: self._understood(context, method, arguments, left, server),
             method, seconds, arguments.get("request_id"))
 
-    def _understood(self, context, method, arguments, left):
+    def _understood(self, context, method, arguments, left, server=None):
         """Make one attempt in a release that whoever answers knows."""
         ends = time.monotonic() + left
         if contract.is_plain(method, arguments):
@@ -158,7 +159,9 @@ class Calls:
             release = manifests.RELEASES[0]
         else:
             release = self._pin.release(left)
-        return self._said(context, method, arguments, release, ends, self._caller.call)
+        call = self._caller.call if server is None else functools.partial(
+            self._caller.call, server=server)
+        return self._said(context, method, arguments, release, ends, call)
 
     def _said(self, context, method, arguments, release, ends, make):
         """Make it in a release; where it is not understood, in the one that is found out anew.

@@ -35,6 +35,7 @@ from placement_rpc.objects import (
     service,
     usage,
 )
+from placement_rpc.objects.candidates import get_candidates
 from placement_rpc.objects.claim import (
     Claim,
     ClaimList,
@@ -71,6 +72,7 @@ class Manager(NodeEndpoint, QueryEndpoint):
             # What it stores is read by processes of that release.
             database.versions = self.release.versions
         self.group_commit = GroupCommit(database, conf.claims.max_settled_together)
+        self.candidates = get_candidates(conf, database)
         self.gate = InventoryGate(conf, database)
         self.callers = Callers()
 
@@ -233,7 +235,7 @@ class Manager(NodeEndpoint, QueryEndpoint):
                 what="allocations", reason="claim_by_request chooses the provider itself")
         asked = Request.of(request_id, "claim_by_request", {"wanted": wanted, "claim": claim})
         return ClaimResult.of_settled(placing.claim_by_request(
-            context, self.group_commit, asked, wanted, claim))
+            context, self.candidates, self.group_commit, asked, wanted, claim))
 
     def _settle(self, settlement):
         settled, = self.group_commit.settle([settlement])
@@ -260,7 +262,8 @@ class Manager(NodeEndpoint, QueryEndpoint):
     @exposed
     def get_by_request(self, context, wanted):
         having(an(request.ResourceRequest, "wanted", wanted), "resources")
-        return resource_provider.ResourceProviderList.with_room(context, wanted)
+        return resource_provider.ResourceProviderList.of_candidates(
+            self.candidates.find(wanted))
 
     # -- aggregates ---------------------------------------------------------------------
 

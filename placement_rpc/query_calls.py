@@ -20,6 +20,20 @@ class QueryCalls(Calls):
         """
         return self._call(context, "explain", timeout, wanted=wanted, marker=marker, limit=limit)
 
+    def verify_index(self, context, server=None, after=0, limit=None, timeout=None):
+        """Have a conductor compare a part of its candidate index with the store.
+
+        :param server: str, which one: its host, binary and worker with dots between them; None
+            for whichever answers
+        :param after: int, the provider row id after which to begin
+        :param limit: int, how many providers at the most; the service may look at fewer
+        :returns: dict of ``providers``, ``inventories``, ``bytes``, ``position``,
+            ``differences`` (provider row id to text) and ``next`` (None at the end); None where
+            the conductor has no index
+        """
+        return self._call(context, "verify_index", timeout, server=server, after=after,
+                          limit=limit)
+
     def get_event_positions(self, context, timeout=None):
         """Where the events begin and end.
 

@@ -13,8 +13,13 @@ class QueryEndpoint:
     @exposed
     def explain(self, context, wanted, marker=None, limit=None):
         having(an(request.ResourceRequest, "wanted", wanted), "resources")
-        return explanation.ExplanationList.page(
-            context, wanted, as_uuid("marker", marker) if marker is not None else None,
+        return explanation.ExplanationList.of_looks(wanted, self.candidates.look(
+            wanted, as_uuid("marker", marker) if marker is not None else None, as_limit(limit)))
+
+    @exposed
+    def verify_index(self, context, after=0, limit=None):
+        return self.candidates.verify(
+            fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, "after", after),
             as_limit(limit))
 
     @exposed

@@ -46,6 +46,7 @@ class Conductor:
         # Of leases: like nobody else.
         self._holder = f"{self.host}.{uuid.uuid4().hex[:16]}"
         self._ended = threading.Event()
+        self._verified = 0
         self._housekeeping = threading.Thread(
             target=self._keep_house, name="housekeeping", daemon=True)
         self.database = self.manager = None
@@ -60,6 +61,7 @@ class Conductor:
         migration.check(self.database)
         neighbours.check(self.conf, self.database)
         self.manager = manager.Manager(self.conf, self.database)
+        self.manager.candidates.prepare()
         self._transport = bus.get_transport(self.conf)
         self._server = bus.get_server(
             self.conf, self._transport, self.manager,
@@ -109,6 +111,7 @@ class Conductor:
             since_pruned += interval
             try:
                 self._heartbeat.beat()
+                self._verify_index()
                 if since_pruned >= _PRUNE_EVERY:
                     since_pruned = 0
                     self._prune()
@@ -117,6 +120,14 @@ class Conductor:
                 LOG.warning("Housekeeping is put off: %s", error)
             except Exception:
                 LOG.exception("Housekeeping failed; it goes on at the next interval")
+
+    def _verify_index(self):
+        """Compare the next part of the index with the store, and so keep it up to date too."""
+        self.manager.candidates.keep_up()
+        if self.conf.candidates.verify_sample:
+            answer = self.manager.candidates.verify(
+                self._verified, self.conf.candidates.verify_sample)
+            self._verified = (answer and answer["next"]) or 0
 
     def _prune(self):
         for prune, retention in (

@@ -9,6 +9,7 @@ from oslo_log import log
 from placement_rpc import conf as configuration
 from placement_rpc.cmd import (
     manage_broker,
+    manage_index,
     manage_letters,
     manage_migrations,
     manage_nodes,
@@ -67,7 +68,7 @@ def _parser():
         commands.add_parser(name, help=text, description=text.capitalize()).set_defaults(run=run)
     manage_migrations.add_commands(commands)
     for group in (manage_nodes, manage_outbox, manage_letters, manage_broker,
-                  manage_upgrade):
+                  manage_index, manage_upgrade):
         group.add_commands(groups)
     return parser
 

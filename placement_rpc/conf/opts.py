@@ -13,6 +13,7 @@ from oslo_messaging._tracing import client as tracing
 from oslo_policy import opts as policy_opts
 
 from placement_rpc.conf import (
+    candidates,
     claims,
     client,
     compute_nodes,
@@ -24,8 +25,8 @@ from placement_rpc.conf import (
     upgrade_levels,
 )
 
-_MODULES = (claims, client, compute_nodes, conductor, http, notifications, queues, standalone,
-            upgrade_levels)
+_MODULES = (candidates, claims, client, compute_nodes, conductor, http, notifications, queues,
+            standalone, upgrade_levels)
 
 # A call of an RPC client reads these two groups, which the library registers on the global
 # configuration alone: without them it fails on any other.

@@ -184,6 +184,9 @@ events = sa.Table(
     sa.Column("payload", _Text, nullable=False),
     # Its place in the stream, without gaps; given by the relay, since ids commit out of order.
     sa.Column("position", sa.BigInteger, nullable=True),
+    # JSON, what its transaction did to candidates (objects.journal); empty for nothing, and NULL
+    # where it does not say.
+    sa.Column("touched", _Text, nullable=True),
     sa.UniqueConstraint("position"),
     sa.Index("ix_events_occurred_at", "occurred_at"),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",

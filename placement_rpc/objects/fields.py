@@ -220,6 +220,24 @@ class Several(fields.FieldType):
                 "maxItems": self._maximum}
 
 
+class Choice(fields.FieldType):
+    """One of some words.
+
+    :param words: tuple of str
+    """
+
+    def __init__(self, words):
+        self._words = words
+
+    def coerce(self, obj, attr, value):
+        if value not in self._words:
+            raise _error(attr, value, f"one of {', '.join(self._words)}")
+        return value
+
+    def get_schema(self):
+        return {"type": ["string"], "enum": list(self._words)}
+
+
 class Json(fields.FieldType):
     """A mapping of JSON values, as it is."""
 

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events of a change, written in the transaction of the change (DESIGN rule 7)."""
+"""Events of a change, written in the transaction of the change (DESIGN rule 7).
+
+Beside what it tells the world, each event says for the candidate indexes what its transaction
+touched: JSON of ``read``, the uuid of a provider to be read again; ``classes``, true where the
+resource classes changed; or ``used``, a list of provider id, its generation before and after, and
+class ids each with what is used now. Empty where no candidate is touched. NULL, where an event of
+allocations came without, makes an index doubt itself.
+"""
 
 import datetime
 import json
@@ -55,22 +62,44 @@ class Journal:
         self._add(event_type, primitive(payload_class, **data))
 
     def _add(self, event_type, payload):
+        touched = _touched(event_type, payload["placement_object.data"])
         at = datetime.datetime.now(datetime.UTC)
         event_id = str(uuid.uuid4())
         payload["placement_object.data"] |= {
             "event_id": event_id, "position": None, "occurred_at": at.isoformat(),
             "request_id": self._request_id}
-        self._rows.append((event_id, event_type, at.replace(tzinfo=None), json.dumps(payload)))
+        self._rows.append(
+            (event_id, event_type, at.replace(tzinfo=None), json.dumps(payload), touched))
 
-    def write(self, tx, *others):
-        """Write the events, and those of other journals, in one statement."""
+    def write(self, tx, *others, used=None):
+        """Write the events, and those of other journals, in one statement.
+
+        :param used: list, what the transaction left used of which providers, as above; the last
+            event says it for all of them
+        """
         rows = [row for journal in (self, *others) for row in journal._rows]
         versions = tx.info.get(db.VERSIONS)
         if versions:
-            rows = [(*row, json.dumps(backported(json.loads(payload), versions)))
-                    for *row, payload in rows]
+            rows = [(*row, json.dumps(backported(json.loads(payload), versions)), touched)
+                    for *row, payload, touched in rows]
+        if used is not None:
+            rows = [(*row, touched or "") for *row, touched in rows]
+        if used:
+            rows[-1] = (*rows[-1][:-1], json.dumps({"used": used}, separators=(",", ":")))
         if rows:
             events.insert(tx, rows)
+
+
+def _touched(event_type, data):
+    """What an event says to the indexes; None where the transaction has to say it."""
+    if event_type.startswith(("resource_provider.", "inventory.")):
+        return json.dumps({"read": data["provider_uuid"]})
+    if event_type.startswith("resource_class."):
+        return '{"classes":true}'
+    return None if event_type in _OF_HOLDINGS else ""
+
+
+_OF_HOLDINGS = frozenset(("allocation.create", "allocation.update", "allocation.delete"))
 
 
 def changing(context, change, request_id=None):

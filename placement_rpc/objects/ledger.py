@@ -132,6 +132,20 @@ class Ledger:
         self._check_capacity(changes, wanted)
         return self._commit(holdings, wanted, changes)
 
+    def left_used(self):
+        """What is used now of the providers that changed, for the candidate indexes.
+
+        :returns: list of provider id, its generation as read, its generation now, and a list of
+            class ids, each followed by what is used of it
+        """
+        used = {}
+        for provider_id, class_id in self.changed_inventories:
+            used.setdefault(provider_id, []).extend(
+                (class_id, self.inventories[provider_id, class_id].used))
+        return [[entry.id, entry.read_generation, entry.generation, used.get(entry.id, [])]
+                for entry in self.providers.values()
+                if entry.generation != entry.read_generation]
+
     def allocations_of(self, consumer):
         """What a consumer holds, by names.
 

@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finding and claiming in one call: the service chooses the provider."""
 
-import random
+import contextlib
+import itertools
 
 from placement_rpc import exception
 from placement_rpc.db.queries import aggregates, allocations, providers
 from placement_rpc.objects.allocation_events import refused
 from placement_rpc.objects.claim import CandidateSettlement
 from placement_rpc.objects.outcome import recall, refuse
-from placement_rpc.objects.resource_provider import ResourceProviderList
 from placement_rpc.objects.settlement import Settled
 
-# Candidates asked for at a time, and how often anew when all of them were taken meanwhile.
-_CANDIDATES = 50
-_ROUNDS = 20
+# Each was taken by somebody else between the look and the claim.
+_MOST_TRIES = 1000
 
 
-def claim_by_request(context, group_commit, request, wanted, claim):
+def claim_by_request(context, candidates, group_commit, request, wanted, claim):
     """Claim what is asked for from one of the providers that have room for it.
 
-    The candidates are tried in random order, so that schedulers which ask at the same time do
-    not all take the same one. The store settles each try: a candidate that was taken meanwhile
-    is passed over. A limit in the request is of no use here and is not heeded.
+    The store settles each try: a candidate that was taken meanwhile is passed over. A limit in
+    the request is of no use here and is not heeded; its order is.
 
+    :param candidates: of :mod:`placement_rpc.objects.candidates`
     :param group_commit: :class:`placement_rpc.objects.group_commit.GroupCommit`
     :param request: :class:`placement_rpc.objects.outcome.Request`
     :param wanted: :class:`placement_rpc.objects.request.ResourceRequest`
@@ -36,52 +35,49 @@ def claim_by_request(context, group_commit, request, wanted, claim):
     if done is not None:
         return Settled(result=done, replayed=True)
     context.check_deadline()
-    wanted.limit = _CANDIDATES
-    own = _held_by(context, claim.consumer_uuid, wanted.value("member_of") or ())
     try:
-        for _ in range(_ROUNDS):
-            found = [each.uuid for each in ResourceProviderList.with_room(context, wanted).objects]
-            random.shuffle(found)
-            settled = _try(context, group_commit, request, wanted, claim, [*found, *own])
-            if settled is not None:
-                return settled
-            if not found:
-                raise exception.NoCandidates(resources=", ".join(
-                    f"{name}:{amount}" for name, amount in sorted(wanted.resources.items())))
-            own = []
+        with contextlib.closing(_places(context, candidates, wanted, claim)) as places:
+            for uuid in itertools.islice(places, _MOST_TRIES):
+                settled, = group_commit.settle([CandidateSettlement(
+                    request, claim, context.deadline, {uuid: wanted.resources})])
+                if settled.error is None:
+                    return settled
+                if settled.replayed or not isinstance(
+                        settled.error, (exception.ClaimRefused, exception.ProviderNotFound)):
+                    raise settled.error
+            if next(places, None) is not None:
+                raise exception.StoreBusy(method=request.method, attempts=_MOST_TRIES)
+        raise exception.NoCandidates(resources=", ".join(
+            f"{name}:{amount}" for name, amount in sorted(wanted.resources.items())))
     except (exception.NotFound, exception.Conflict, exception.InvalidInput) as error:
         return Settled(replayed=True, result=refuse(
             context.database, request, error, refused(claim, {}, error)))
-    raise exception.StoreBusy(method=request.method, attempts=_ROUNDS)
 
 
-def _try(context, group_commit, request, wanted, claim, uuids):
-    """:returns: what the first provider that grants the claim settled; None when none does"""
-    for uuid in uuids:
-        settled, = group_commit.settle([CandidateSettlement(
-            request, claim, context.deadline, {uuid: wanted.resources})])
-        if settled.error is None:
-            return settled
-        if settled.replayed or not isinstance(
-                settled.error, (exception.ClaimRefused, exception.ProviderNotFound)):
-            raise settled.error
-    return None
+def _places(context, candidates, wanted, claim):
+    """Providers to claim from; at last those that have room with what the consumer gives back.
+
+    :returns: generator of uuids
+    """
+    yield from candidates.offers(wanted)
+    yield from _held_by(context, claim.consumer_uuid, wanted)
 
 
-def _held_by(context, consumer_uuid, member_of):
+def _held_by(context, consumer_uuid, wanted):
     """Providers of which the consumer holds something: what it gives back may be room enough.
 
-    :param member_of: list of lists of aggregate uuids, as in the request
     :returns: list of uuids
     """
+    member_of, barred = wanted.value("member_of") or (), wanted.value("not_member_of") or ()
     with context.database.reader() as tx:
         uuids = sorted({row.provider_uuid for row in allocations.of_consumer(tx, consumer_uuid)})
-        if not member_of:
+        if not member_of and not barred:
             return uuids
-        return [uuid for uuid in uuids if _is_member(tx, uuid, member_of)]
+        return [uuid for uuid in uuids if _may_be(tx, uuid, member_of, barred)]
 
 
-def _is_member(tx, uuid, member_of):
+def _may_be(tx, uuid, member_of, barred):
     provider = providers.get(tx, uuid)
     inside = aggregates.of_provider(tx, provider.id) if provider else {}
-    return all(any(each in inside for each in uuids) for uuids in member_of)
+    return all(any(each in inside for each in uuids) for uuids in member_of) and not any(
+        each in inside for each in barred)

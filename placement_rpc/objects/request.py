@@ -6,23 +6,33 @@ from placement_rpc.objects import base, fields
 # Each list is a condition of its own in the query; PostgreSQL plans a hundred for a second.
 MEMBER_OF = fields.Several(fields.Several(fields.Uuid()), maximum=16)
 
+MOST_BARRED = 500
+#: Which of the providers that fit come first.
+ORDERS = ("spread", "pack", "random")
+
 
 @base.PlacementObjectRegistry.register
 class ResourceRequest(base.PlacementObject):
     """Amounts that one provider is to have free.
 
     ``member_of`` is a list of lists of aggregate uuids: the provider is in one of each list.
+    ``not_member_of`` is a list of aggregate uuids: it is in none of them. ``order`` says which of
+    those that fit come first: ``spread`` those that would have most left, ``pack`` those that
+    would have least left, ``random`` any; None is ``random``.
     """
 
     # Version 1.0: Initial version
     # Version 1.1: Added limit
-    # Version 1.2: Added member_of
+    # Version 1.2: Added member_of, not_member_of and order
     VERSION = "1.2"
 
     fields = {
         "resources": fields.field(fields.Amounts()),
         "member_of": fields.field(MEMBER_OF, default=[]),
+        "not_member_of": fields.field(
+            fields.Several(fields.Uuid(), maximum=MOST_BARRED), default=[]),
+        "order": fields.field(fields.Choice(ORDERS), nullable=True, default=None),
         "limit": fields.field(fields.WholeNumber(minimum=1), nullable=True, default=None),
     }
 
-    added = {"limit": "1.1", "member_of": "1.2"}
+    added = {"limit": "1.1", "member_of": "1.2", "not_member_of": "1.2", "order": "1.2"}

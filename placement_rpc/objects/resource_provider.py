@@ -5,10 +5,9 @@ from oslo_db import exception as db_exc
 
 from placement_rpc import exception
 from placement_rpc.db import api as db
-from placement_rpc.db.queries import candidates, providers
+from placement_rpc.db.queries import providers
 from placement_rpc.objects import base, fields
 from placement_rpc.objects.payloads import ResourceProviderPayload
-from placement_rpc.objects.resource_class import resolve
 
 
 def locked(tx, uuid, generation=None):
@@ -49,16 +48,24 @@ def raise_generation(tx, row):
 
 @base.PlacementObjectRegistry.register
 class ResourceProvider(base.PlacementObject):
-    """Something that provides amounts of resources: a compute node, a shared pool."""
+    """Something that provides amounts of resources: a compute node, a shared pool.
+
+    ``free`` maps the classes that were asked for to how much is free of them, and is set in what
+    get_by_request answers alone.
+    """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added free
+    VERSION = "1.1"
 
     fields = {
         "uuid": fields.field(fields.Uuid()),
         "name": fields.field(fields.Name()),
         "generation": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1)),
+        "free": fields.field(fields.Amounts(), nullable=True),
     }
+
+    added = {"free": "1.1"}
 
     @classmethod
     def of_row(cls, row):
@@ -149,15 +156,8 @@ class ResourceProviderList(base.PlacementObjectList):
             return cls._of_rows(providers.page(tx, **filters))
 
     @classmethod
-    def with_room(cls, context, request):
-        """The providers that can support a request (resource-providers-get-by-request).
-
-        :param request: :class:`placement_rpc.objects.request.ResourceRequest`
-        :raises ResourceClassNotFound: when a class does not exist
-        """
-        with context.database.reader() as tx:
-            ids = resolve(tx, request.resources)
-            rows = candidates.with_room(
-                tx, {ids[name]: amount for name, amount in request.resources.items()},
-                request.value("member_of") or (), request.value("limit"))
-        return cls._of_rows(rows)
+    def of_candidates(cls, found):
+        """:param found: list of :class:`placement_rpc.objects.candidate_index.Candidate`"""
+        return cls(objects=[ResourceProvider(
+            uuid=each.uuid, name=each.name, generation=each.generation, free=each.free)
+            for each in found])

@@ -134,7 +134,7 @@ def _settle_new(tx, settlements):
                 journal.add(*event)
             journals.append(journal)
     _write(tx, ledger)
-    Journal().write(tx, *journals)
+    Journal().write(tx, *journals, used=ledger.left_used())
     if rows:
         requests.insert(tx, rows)
     return settled

@@ -67,8 +67,9 @@ class RunningService(fixtures.Fixture):
         self.conf, self.database = store.conf, store.database
         self.conductor = None
         if self._transport == "local":
-            self.api = api.PlacementAPI(
-                "local", self.conf, manager=manager.Manager(self.conf, self.database))
+            local = manager.Manager(self.conf, self.database)
+            local.candidates.prepare()
+            self.api = api.PlacementAPI("local", self.conf, manager=local)
         else:
             self.conductor = service.Conductor(self.conf, topic=self.topic)
             self.addCleanup(self.conductor.stop)

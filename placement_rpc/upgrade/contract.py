@@ -17,7 +17,7 @@ _SINCE = {
         "get_request_result", "ping", "get_versions"),
     "1.1": ("resource_class_create", "resource_class_rename", "resource_class_delete"),
     "1.2": ("claim_batch", "claim_by_request", "move_allocations", "sync_compute_node",
-            "explain", "get_event_positions", "list_events"),
+            "explain", "get_event_positions", "list_events", "verify_index"),
 }
 
 #: dict of call to the version that brought it

@@ -80,8 +80,8 @@ _OF_2026_2 = Release(
     objects=_OCATA.objects | {
         "ClaimList": "1.0", "ClaimResult": "1.2", "ClaimResultList": "1.0",
         "Disagreement": "1.0", "EventPage": "1.0", "EventPositions": "1.0",
-        "Explanation": "1.0", "ExplanationList": "1.0", "ResourceRequest": "1.2", "Service": "1.1",
-        "SyncResult": "1.0",
+        "Explanation": "1.0", "ExplanationList": "1.0", "ResourceProvider": "1.1",
+        "ResourceRequest": "1.2", "Service": "1.1", "SyncResult": "1.0",
         "ComputeNode": "1.19", "ComputeNodeList": "1.17", "NUMACell": "1.5",
         "NetworkMetadata": "1.0"},
     payloads=_OCATA.payloads)

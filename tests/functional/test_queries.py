@@ -13,11 +13,12 @@ from placement_rpc.objects.request import ResourceRequest
 from tests import base
 
 
-class ExplainTest(base.ContractTest):
+class ExplainTest(base.BothWaysTest):
 
     def explain(self, resources, **values):
         """What each provider says, by its name: list of (rule, class, requested, allowed, by)."""
-        wanted = {name: values.pop(name) for name in ("member_of",) if name in values}
+        wanted = {name: values.pop(name) for name in ("member_of", "not_member_of")
+                  if name in values}
         return {each.name: [tuple(reason[key] for key in (
             "rule", "resource_class", "requested", "allowed", "by")) for reason in each.reasons]
             for each in self.api.explain(
@@ -45,6 +46,8 @@ class ExplainTest(base.ContractTest):
         self.api.set_aggregates(None, second, [red])
         found = self.explain({"VCPU": 1}, member_of=[[red], [blue, base.new_uuid()]])
         self.assertEqual(([], "member_of"), (found["first"], found["second"][0][0]))
+        found = self.explain({"VCPU": 1}, not_member_of=[blue])
+        self.assertEqual(("not_member_of", []), (found["first"][0][0], found["second"]))
 
     def test_it_says_what_find_says(self):
         uuids = [self.provider(f"provider {number}", VCPU={
@@ -56,8 +59,8 @@ class ExplainTest(base.ContractTest):
                            1 + uuids.index(uuid) % 3)}})
         for amount in range(1, 9):
             explained = self.api.explain(None, ResourceRequest(resources={"VCPU": amount}))
-            self.assertEqual(self.find({"VCPU": amount}), [
-                each.provider_uuid for each in explained.objects if each.fits])
+            self.assertEqual(set(self.find({"VCPU": amount})), {
+                each.provider_uuid for each in explained.objects if each.fits})
 
     def test_pages(self):
         uuids = [self.provider(f"provider {number}", VCPU=4) for number in range(3)]

@@ -22,7 +22,7 @@ _STATE_ID = 1
 Row = collections.namedtuple(
     "Row", "id event_id event_type occurred_at payload position")
 
-_INSERT = bulk.Insert(_events, "event_id", "event_type", "occurred_at", "payload")
+_INSERT = bulk.Insert(_events, "event_id", "event_type", "occurred_at", "payload", "touched")
 _COLUMNS = (_events.c.id, _events.c.event_id, _events.c.event_type, _events.c.occurred_at,
             _events.c.payload, _events.c.position)
 # By position first, although none of these has one: by the id alone a server may walk all events
@@ -44,7 +44,7 @@ _AFTER = sa.select(*_COLUMNS).where(_events.c.position > sa.bindparam("after")).
 def insert(tx, rows):
     """Write events, in the order in which they happened to each provider.
 
-    :param rows: list of tuples of event_id, event_type, occurred_at, payload
+    :param rows: list of tuples of event_id, event_type, occurred_at, payload, touched
     """
     _INSERT.execute(tx, rows)
     tx.info[api.EVENTS_WRITTEN] = True

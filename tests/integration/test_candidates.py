@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The candidate index on real databases: nothing committed is missed, whoever committed it."""
+
+import threading
+
+import testscenarios
+
+from placement_rpc import exception
+from placement_rpc.db import api as db
+from placement_rpc.db.queries import events
+from placement_rpc.objects import settlement
+from placement_rpc.objects.candidates import IndexedCandidates, StoredCandidates
+from placement_rpc.objects.claim import ClaimSettlement
+from placement_rpc.objects.outcome import Request
+from placement_rpc.objects.request import ResourceRequest
+from placement_rpc.testing import fixtures as placement_fixtures
+from tests import base, servers
+from tests.functional import test_candidates
+
+_KINDS = [(kind, {"kind": kind}) for kind in servers.DATABASES]
+_SERVERS = [each for each in _KINDS if each[0] != "sqlite"]
+_WANTED = ResourceRequest(resources={"VCPU": 4})
+
+
+class FleetTest(testscenarios.WithScenarios, base.TestCase):
+
+    scenarios = _SERVERS
+
+    def test_index_and_store_say_the_same_of_random_fleets(self):
+        kind = self.kind
+
+        class Fleet(test_candidates.Fleet):
+
+            def new_database(self):
+                return servers.new_database(kind)
+
+        test_candidates.run(Fleet, 3)
+
+
+class LateCommitTest(testscenarios.WithScenarios, base.TestCase):
+    """A transaction that took its ids first commits last."""
+
+    scenarios = _SERVERS
+
+    def test_it_is_not_missed(self):
+        service = self.useFixture(placement_fixtures.RunningService(
+            "local", database_url=servers.new_database(self.kind)))
+        uuids = []
+        for name in ("late", "early"):
+            uuids.append(service.api.create_provider(None, name).uuid)
+            service.api.set_inventory(None, uuids[-1], [base.inventory("VCPU", 4)])
+        index = IndexedCandidates(StoredCandidates(service.database))
+        index.prepare()
+        late, early = uuids
+
+        def found():
+            return {each.uuid for each in index.find(_WANTED)}
+
+        claim = base.claim({late: {"VCPU": 1}})
+        with service.database.writer() as tx:
+            settled, = settlement._settle(tx, [ClaimSettlement(
+                Request.of("late", "claim_allocations", {"claim": claim}), claim)])
+            self.assertIsNone(settled.error)
+            service.api.claim_allocations(None, base.claim({early: {"VCPU": 1}}))
+            self.assertEqual({late}, found())
+            with service.database.writer() as relay:
+                given = events.give_positions(relay, 0, 100)
+                events.state(relay, lock=True)
+                events._set_state(relay, last_position=given[-1].position)
+            self.assertEqual({late}, found())
+        self.assertEqual(set(), found())
+        self.assertEqual({}, index.verify(0, 100)["differences"])
+        # All of it by following, and not by being made anew.
+        self.assertIsNone(index._making)
+
+
+class OwnWritesTest(testscenarios.WithScenarios, base.TestCase):
+    """What somebody was told is done, everybody's next answer knows, in every process."""
+
+    time_limit = 180
+    scenarios = _KINDS
+
+    def test_each_answer_has_what_was_committed_before_it_was_asked_for(self):
+        service = self.useFixture(placement_fixtures.RunningService(
+            database_url=servers.new_database(self.kind)))
+        other = db.Database(service.conf)
+        self.addCleanup(other.close)
+        index = IndexedCandidates(StoredCandidates(other))
+        index.prepare()
+        wrong = []
+
+        def live(uuid):
+            for _ in range(12):
+                consumer = base.new_uuid()
+                for call, arguments, there in (
+                        (service.api.claim_allocations,
+                         (base.claim({uuid: {"VCPU": 1}}, consumer),), False),
+                        (service.api.release_allocations, (consumer,), True)):
+                    call(None, *arguments)
+                    found = {each.uuid for each in index.find(_WANTED)}
+                    if (uuid in found) != there:
+                        wrong.append((uuid, there))
+
+        uuids = []
+        for number in range(6):
+            uuids.append(service.api.create_provider(None, f"provider {number}").uuid)
+            service.api.set_inventory(None, uuids[-1], [base.inventory("VCPU", 4)])
+        threads = [threading.Thread(target=live, args=(uuid,)) for uuid in uuids]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([], wrong)
+        self.assertEqual({}, index.verify(0, 100)["differences"])
+        self.assertIsNone(index._making)
+        self.assertGreater(index._followed.applied, 100)
+
+
+class NearlyFullTest(testscenarios.WithScenarios, base.TestCase):
+    """Schedulers that ask at once for the last free providers get each one, and no error."""
+
+    time_limit = 180
+    scenarios = _KINDS
+
+    def test_the_fleet_is_filled_to_the_last(self):
+        service = self.useFixture(placement_fixtures.RunningService(
+            database_url=servers.new_database(self.kind)))
+        for number in range(40):
+            uuid = service.api.create_provider(None, f"provider {number}").uuid
+            service.api.set_inventory(None, uuid, [base.inventory("VCPU", 4)])
+        done, refused = [], []
+
+        def schedule():
+            for _ in range(6):
+                claim = base.claim(None)
+                del claim.allocations
+                try:
+                    done.extend(service.api.claim_by_request(None, _WANTED, claim).generations)
+                except exception.NoCandidates:
+                    refused.append(claim)
+
+        threads = [threading.Thread(target=schedule) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((40, 40, 8), (len(done), len(set(done)), len(refused)))

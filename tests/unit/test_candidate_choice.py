@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which providers are named first."""
+
+import collections
+
+import hypothesis
+import numpy as np
+from hypothesis import strategies as st
+
+from placement_rpc.objects import candidate_choice
+from placement_rpc.objects.request import ORDERS
+from tests import base
+
+
+class ChoiceTest(base.TestCase):
+
+    def choose(self, left, order, limit=None):
+        return candidate_choice.choose(
+            len(left), order, limit, lambda: np.array(left, float),
+            np.random.default_rng()).tolist()
+
+    @hypothesis.settings(deadline=None)
+    @hypothesis.given(st.lists(st.sampled_from((0.0, 0.25, 0.5, 1.0)), min_size=1, max_size=30),
+                      st.one_of(st.none(), st.integers(1, 40)),
+                      st.sampled_from(ORDERS))
+    def test_each_once_and_the_best_first(self, left, limit, order):
+        chosen = self.choose(left, order, limit)
+        self.assertEqual(min(len(left), limit or len(left)), len(chosen))
+        self.assertEqual(len(chosen), len(set(chosen)))
+        if order != candidate_choice.RANDOM:
+            best = sorted(left, reverse=order == candidate_choice.SPREAD)
+            self.assertEqual(best[:len(chosen)], [left[place] for place in chosen])
+
+    def test_who_is_equal_comes_in_any_order(self):
+        for order in ORDERS:
+            first = collections.Counter(
+                self.choose([0.5] * 4, order, 1)[0] for _ in range(400))
+            # Each of the four comes first in a quarter of the cases; 30 is seven deviations off.
+            self.assertEqual([0, 1, 2, 3], sorted(first))
+            self.assertLess(30, min(first.values()))
+
+    def test_the_class_that_is_scarcest_counts(self):
+        left = candidate_choice.room_left(
+            np.array([[8, 10], [4, 100]]), np.array([[8, 100], [8, 100]]), np.array([2, 5]))
+        self.assertEqual([0.05, 0.25], [round(each, 6) for each in left.tolist()])
