@@ -3,12 +3,14 @@
 
 import collections
 import contextlib
+import functools
 
 from oslo_utils import versionutils
 from oslo_versionedobjects import base, fields
 from oslo_versionedobjects import exception as ovo_exc
 
 from placement_rpc import exception
+from placement_rpc.objects import lean
 
 
 class Registry(base.VersionedObjectRegistry):
@@ -63,8 +65,7 @@ class Travelling(base.VersionedObject):
         if not known:
             raise ovo_exc.UnsupportedObjectError(objtype=objname)
         # A third number is a stable release's, and says nothing of what the object has.
-        if not versionutils.is_compatible(
-                ".".join(objver.split(".")[:2]), known[0].VERSION):
+        if not _is_compatible(".".join(objver.split(".")[:2]), known[0].VERSION):
             raise ovo_exc.IncompatibleObjectVersion(
                 objname=objname, objver=objver, supported=known[0].VERSION)
         return known[0]
@@ -101,10 +102,14 @@ class Travelling(base.VersionedObject):
         :param version_manifest: dict of object name to the version that the receiver knows; an
             object that it does not name is sent as it is
         """
-        primitive = super().obj_to_primitive()
+        primitive = self._as_it_is()
         if target_version is None and version_manifest is None:
             return primitive
         return self._backported(primitive, target_version, version_manifest or {})
+
+    def _as_it_is(self):
+        """:returns: dict, as it travels to a receiver of this release"""
+        return super().obj_to_primitive()
 
     @classmethod
     def _backported(cls, primitive, target, manifest):
@@ -200,7 +205,11 @@ def check_versions(value, versions):
 
 def _is_known(name, version, versions):
     return isinstance(name, str) and name in versions and isinstance(version, str) and (
-        versionutils.is_compatible(".".join(version.split(".")[:2]), versions[name]))
+        _is_compatible(".".join(version.split(".")[:2]), versions[name]))
+
+
+# A list has a hundred objects of the same version.
+_is_compatible = functools.lru_cache(1024)(versionutils.is_compatible)
 
 
 def _version(text):
@@ -232,7 +241,10 @@ class PlacementObject(Travelling):
             if name not in cls.fields:
                 raise exception.InvalidInput(
                     what=cls.obj_name(), reason=f"it has no field {str(name)[:64]!r}")
-        return super()._obj_from_primitive(context, objver, primitive)
+        return lean.from_primitive(cls, context, primitive)
+
+    def _as_it_is(self):
+        return lean.to_primitive(self)
 
 
 class PlacementObjectList(base.ObjectListBase, PlacementObject):

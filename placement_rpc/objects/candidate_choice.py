@@ -12,15 +12,18 @@ from placement_rpc.objects import request
 SPREAD, PACK, RANDOM = request.ORDERS
 
 
-def room_left(free, capacity, amounts):
+def room_left(classes):
     """How much of a provider would be left: the share of the class that it would have least of.
 
-    :param free: array of a row for each provider and a column for each class
-    :param capacity: array of the same shape
-    :param amounts: array of one amount for each class
-    :returns: array of float, from 0 (full) to 1 (empty)
+    :param classes: for each class an array of the capacity of each provider, one of what is used,
+        and the amount that is asked for
+    :returns: array of float, from 0 (full) to 1 (empty), one for each provider
     """
-    return ((free - amounts) / np.maximum(capacity, 1)).min(axis=1)
+    left = None
+    for capacity, used, amount in classes:
+        share = (capacity - used - amount) / np.maximum(capacity, 1)
+        left = share if left is None else np.minimum(left, share)
+    return left
 
 
 def choose(count, order, limit, left, random):

@@ -62,9 +62,11 @@ def split(uuids):
 
 
 def joined(high, low):
-    """:returns: str, the uuid of two halves"""
-    text = f"{int(high):016x}{int(low):016x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    """:param high: :param low: arrays of halves; :returns: list of str, the uuids"""
+    digits = np.stack((high, low), axis=1).astype(">u8").tobytes().hex()
+    return [f"{digits[at:at + 8]}-{digits[at + 8:at + 12]}-{digits[at + 12:at + 16]}-"
+            f"{digits[at + 16:at + 20]}-{digits[at + 20:at + 32]}"
+            for at in range(0, len(digits), 32)]
 
 
 class CandidateIndex:
@@ -250,22 +252,21 @@ class CandidateIndex:
 
     @staticmethod
     def _left(ids, columns):
-        rows = [(inventories, inventories.rows_of(ids)[0]) for _, inventories, _ in columns]
-        capacity = np.stack([each["capacity"][at] for each, at in rows], axis=1)
-        used = np.stack([each["used"][at] for each, at in rows], axis=1)
         return candidate_choice.room_left(
-            capacity - used, capacity, np.array([amount for *_, amount in columns]))
+            (inventories["capacity"][rows], inventories["used"][rows], amount)
+            for _, inventories, amount in columns for rows, _ in (_rows(inventories, ids),))
 
     def _candidates(self, ids, class_ids):
         rows = self.providers.rows_of(ids)[0]
-        high, low, names, generations = (
-            self.providers[name][rows].tolist() for name in ("high", "low", "name", "generation"))
+        uuids = joined(self.providers["high"][rows], self.providers["low"][rows])
+        names, generations = (
+            self.providers[name][rows].tolist() for name in ("name", "generation"))
         free = {}
         for class_id in class_ids:
             columns = self.inventories[class_id]
             at = columns.rows_of(ids)[0]
             free[class_id] = (columns["capacity"][at] - columns["used"][at]).tolist()
-        return [Candidate(id_, joined(high[at], low[at]), names[at], generations[at],
+        return [Candidate(id_, uuids[at], names[at], generations[at],
                           {class_id: amounts[at] for class_id, amounts in free.items()})
                 for at, id_ in enumerate(ids.tolist())]
 
@@ -280,10 +281,11 @@ class CandidateIndex:
         end = len(self.providers) if limit is None else first + limit
         if last is not None:
             end = int(self.providers.keys.searchsorted(last, side="right"))
-        columns = [self.providers[name][first:end].tolist()
-                   for name in ("high", "low", "name", "generation")]
-        return [(id_, joined(high, low), name, generation) for id_, high, low, name, generation
-                in zip(self.providers.keys[first:end].tolist(), *columns, strict=True)]
+        uuids = joined(self.providers["high"][first:end], self.providers["low"][first:end])
+        return list(zip(
+            self.providers.keys[first:end].tolist(), uuids,
+            *(self.providers[name][first:end].tolist() for name in ("name", "generation")),
+            strict=True))
 
     def inventory_of(self, provider_id, class_id):
         """:returns: dict of capacity, used, min_unit, max_unit, step_size; None for none"""
@@ -308,12 +310,16 @@ class CandidateIndex:
                 + sum(ids.nbytes for ids in self.aggregates.values()))
 
 
+def _rows(inventories, ids):
+    """As ``inventories.rows_of``, and a slice where it has these very providers."""
+    if len(ids) == len(inventories) and np.array_equal(ids, inventories.keys):
+        return slice(None), True
+    return inventories.rows_of(ids)
+
+
 def _fits(inventories, ids, amount):
     """:returns: array of bool, whether each provider has so much free (DESIGN rule 1)"""
-    if len(ids) == len(inventories) and np.array_equal(ids, inventories.keys):
-        rows, fits = slice(None), True
-    else:
-        rows, fits = inventories.rows_of(ids)
+    rows, fits = _rows(inventories, ids)
     fits = fits & (inventories["capacity"][rows] - inventories["used"][rows] >= amount)
     fits &= inventories["min_unit"][rows] <= amount
     fits &= inventories["max_unit"][rows] >= amount

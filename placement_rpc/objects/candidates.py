@@ -126,16 +126,13 @@ class StoredCandidates:
                     tx, wanted, wanted.limit and wanted.limit - len(rows), end=start)
         else:
             rows = candidates.with_room(tx, wanted)
-        class_ids = sorted(wanted.amounts)
-        capacity, used = (np.array([[getattr(row, f"{what}_{id_}") for id_ in class_ids]
-                                    for row in rows], np.int64) for what in ("capacity", "used"))
         places = candidate_choice.choose(
             len(rows), wanted.order, wanted.limit, lambda: candidate_choice.room_left(
-                capacity - used, capacity, np.array([wanted.amounts[id_] for id_ in class_ids])),
-            self._random) if rows else ()
+                (_column(rows, "capacity", id_), _column(rows, "used", id_), amount)
+                for id_, amount in wanted.amounts.items()), self._random) if rows else ()
         return [Candidate(row.id, row.uuid, row.name, row.generation, {
             id_: getattr(row, f"capacity_{id_}") - getattr(row, f"used_{id_}")
-            for id_ in class_ids}) for row in (rows[place] for place in places)]
+            for id_ in wanted.amounts}) for row in (rows[place] for place in places)]
 
     def look(self, request, marker=None, limit=None):
         """What each provider has for a request, in the order of their ids.
@@ -160,6 +157,10 @@ class StoredCandidates:
             row.uuid, row.name, row.generation,
             {name: found.get((row.id, id_)) for name, id_ in ids.items()},
             *_memberships(inside.get(row.id, ()), member_of, barred)) for row in rows]
+
+
+def _column(rows, what, class_id):
+    return np.array([getattr(row, f"{what}_{class_id}") for row in rows], np.int64)
 
 
 def _memberships(inside, member_of, barred):

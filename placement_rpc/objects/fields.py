@@ -20,6 +20,7 @@ MAX_INT = 2 ** 31 - 1
 # What uuid.UUID takes for one is much more than that.
 _UUID = re.compile(
     r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
+_CANONICAL_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.ASCII)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,50}")
 _PART_ID = re.compile(rf"{_REQUEST_ID.pattern}(?:#[0-9]{{1,9}})?", re.ASCII)
 
@@ -111,9 +112,12 @@ class Uuid(fields.FieldType):
     """A uuid in any of its usual spellings, kept in the canonical one."""
 
     def coerce(self, obj, attr, value):
-        if not isinstance(value, str) or not _UUID.fullmatch(value):
-            raise _error(attr, value, "a uuid")
-        return str(uuid.UUID(value))
+        if isinstance(value, str):
+            if _CANONICAL_UUID.fullmatch(value):
+                return value
+            if _UUID.fullmatch(value):
+                return str(uuid.UUID(value))
+        raise _error(attr, value, "a uuid")
 
     def get_schema(self):
         return {"type": ["string"], "format": "uuid"}

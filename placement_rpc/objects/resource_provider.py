@@ -6,7 +6,7 @@ from oslo_db import exception as db_exc
 from placement_rpc import exception
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import providers
-from placement_rpc.objects import base, fields
+from placement_rpc.objects import base, fields, lean
 from placement_rpc.objects.payloads import ResourceProviderPayload
 
 
@@ -158,6 +158,6 @@ class ResourceProviderList(base.PlacementObjectList):
     @classmethod
     def of_candidates(cls, found):
         """:param found: list of :class:`placement_rpc.objects.candidate_index.Candidate`"""
-        return cls(objects=[ResourceProvider(
-            uuid=each.uuid, name=each.name, generation=each.generation, free=each.free)
-            for each in found])
+        return lean.stored(cls, objects=[lean.stored(
+            ResourceProvider, uuid=each.uuid, name=each.name, generation=each.generation,
+            free=each.free) for each in found])

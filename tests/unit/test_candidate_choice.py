@@ -40,6 +40,7 @@ class ChoiceTest(base.TestCase):
             self.assertLess(30, min(first.values()))
 
     def test_the_class_that_is_scarcest_counts(self):
-        left = candidate_choice.room_left(
-            np.array([[8, 10], [4, 100]]), np.array([[8, 100], [8, 100]]), np.array([2, 5]))
+        left = candidate_choice.room_left([
+            (np.array([8, 8]), np.array([0, 4]), 2),
+            (np.array([100, 100]), np.array([90, 0]), 5)])
         self.assertEqual([0.05, 0.25], [round(each, 6) for each in left.tolist()])

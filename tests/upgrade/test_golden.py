@@ -22,6 +22,7 @@ class GoldenTest(testscenarios.WithScenarios, base.TestCase):
 
     def test_every_message_is_answered_as_it_was(self):
         store = self.useFixture(placement_fixtures.Store())
+        self.useFixture(golden.in_order())
         dispatcher = bus.Dispatcher(manager.Manager(store.conf, store.database))
         for number, call in enumerate(golden.read(self.release, "calls")):
             answer = golden.masked(golden.ask(dispatcher, call["message"], call["context"]))
