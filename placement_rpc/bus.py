@@ -237,17 +237,19 @@ class BoundedServer(rpc_server.RPCServer):
 
 
 def get_server(conf, transport, endpoint, server, topic=TOPIC, release=manifests.CURRENT,
-               callers=None):
+               callers=None, threads=None):
     """A server of the contract.
 
     :param endpoint: :class:`placement_rpc.manager.Manager`
     :param server: str, name of this process among the servers of the topic
     :param release: :class:`placement_rpc.upgrade.manifests.Release` that is kept to
     :param callers: as of :class:`Dispatcher`
+    :param threads: int, how many calls it takes in; None for ``[conductor] threads``
     """
     target = oslo_messaging.Target(exchange=EXCHANGE, topic=topic, server=server)
     return BoundedServer(
-        transport, target, Dispatcher(endpoint, release, callers), conf.conductor.threads)
+        transport, target, Dispatcher(endpoint, release, callers),
+        threads or conf.conductor.threads)
 
 
 def get_client(transport, topic=TOPIC):

@@ -4,7 +4,7 @@
 import oslo_messaging
 from oslo_messaging.rpc import dispatcher as rpc_dispatcher
 
-from placement_rpc import bus, exception, rabbit
+from placement_rpc import bus, exception, intakes, rabbit
 from placement_rpc.call_threads import CallThreads
 
 
@@ -18,6 +18,7 @@ class RemoteCaller:
 
     def __init__(self, transport, limit, topic=bus.TOPIC):
         self._client = bus.get_client(transport, topic)
+        self._topic = topic
         self._threads = CallThreads(limit)
 
     def call(self, context, method, arguments, timeout, server=None):
@@ -30,12 +31,12 @@ class RemoteCaller:
         :param server: str, who is to answer; None for anybody
         :raises PlacementException: a retryable one when nothing is known of the outcome
         """
-        client = self._client.prepare(
-            timeout=timeout, retry=0, version=context.release.contract,
-            **({"server": server} if server else {}))
+        topic = intakes.topic_of(self._topic, method, context.release) if (
+            server is None) else self._topic
         try:
             return self._threads.run(
-                lambda: client.call(context, method, **arguments), timeout + 0.5)
+                lambda: self._send(context, method, arguments, timeout, topic, server),
+                timeout + 0.5)
         except exception.PlacementException as error:
             # As it was raised, without the library's wrapping and the trace text.
             raise exception.from_code(error.code, error.kwargs) from None
@@ -56,6 +57,21 @@ class RemoteCaller:
         except ValueError as error:
             # What can not be written down as JSON.
             raise exception.InvalidInput(what=method, reason=_first_line(error)) from None
+
+    def _send(self, context, method, arguments, timeout, topic, server):
+        try:
+            return self._prepared(context, topic, timeout, server).call(
+                context, method, **arguments)
+        except oslo_messaging.MessageUndeliverable:
+            if topic == self._topic:
+                raise
+        # Nobody has that intake: whoever listens takes all calls at the first one.
+        return self._prepared(context, self._topic, timeout).call(context, method, **arguments)
+
+    def _prepared(self, context, topic, timeout, server=None):
+        return self._client.prepare(
+            timeout=timeout, retry=0, version=context.release.contract, topic=topic,
+            **({"server": server} if server else {}))
 
     def close(self):
         """Let the threads end; the transport is its owner's."""

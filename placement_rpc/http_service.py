@@ -13,6 +13,7 @@ from placement_rpc.db import migration
 from placement_rpc.heartbeat import Heartbeat
 from placement_rpc.http import errors
 from placement_rpc.http.facade import Facade
+from placement_rpc.objects import candidates
 from placement_rpc.upgrade import neighbours
 
 LOG = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ class HTTPService:
     def __init__(self, conf):
         self.conf = conf
         self._ended = threading.Event()
-        self._database = self._heartbeat = None
+        self._database = self._heartbeat = self._manager = None
         if conf.api.transport == "rpc":
             self._api = api.PlacementAPI(conf=conf, deadline=conf.api.deadline)
         else:
@@ -51,16 +52,20 @@ class HTTPService:
         except BaseException:
             self._database.close()
             raise
-        opened = manager.Manager(self.conf, self._database)
+        self._manager = manager.Manager(self.conf, self._database)
         self._heartbeat = Heartbeat(
-            self.conf, opened, BINARY, self.conf.conductor.host or socket.gethostname(),
+            self.conf, self._manager, BINARY, self.conf.conductor.host or socket.gethostname(),
             os.getpid())
-        return opened
+        return self._manager
 
     def _keep_beating(self):
+        self._manager.candidates.try_to_prepare()
+        upkeep = candidates.Upkeep(
+            self._manager.candidates, self.conf.candidates.verify_sample)
         while not self._ended.wait(self.conf.conductor.report_interval):
             try:
                 self._heartbeat.beat()
+                upkeep.step()
             except exception.PlacementException as error:
                 LOG.warning("A heartbeat is put off: %s", error)
             except Exception:

@@ -176,6 +176,8 @@ class Manager(NodeEndpoint, QueryEndpoint):
         :returns: :class:`placement_rpc.objects.settlement.Settlement`
         :raises InvalidInput: and its kin
         """
+        if context.rule is not None:
+            self.policy.check_call(context, method)
         return {"claim_allocations": self._claim, "release_allocations": self._release}[method](
             context, **arguments)
 
@@ -239,6 +241,16 @@ class Manager(NodeEndpoint, QueryEndpoint):
 
     def _settle(self, settlement):
         settled, = self.group_commit.settle([settlement])
+        return self.answer(settled)
+
+    @staticmethod
+    def answer(settled):
+        """What a call that changed allocations returns.
+
+        :param settled: :class:`placement_rpc.objects.settlement.Settled`
+        :returns: :class:`placement_rpc.objects.claim.ClaimResult`
+        :raises PlacementException: when it was refused
+        """
         if settled.error is not None:
             raise settled.error
         return ClaimResult.of_settled(settled)

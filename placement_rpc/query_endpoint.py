@@ -19,7 +19,7 @@ class QueryEndpoint:
     @exposed
     def verify_index(self, context, after=0, limit=None):
         return self.candidates.verify(
-            fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, "after", after),
+            fields.WholeNumber(maximum=2 ** 62).coerce(None, "after", after),
             as_limit(limit))
 
     @exposed

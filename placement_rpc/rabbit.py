@@ -295,27 +295,29 @@ class Intake:
     comes back a second time behind the rest of what came back.
 
     :param connection: an open :class:`kombu.Connection`
+    :param window: int, how many messages it holds that are not acknowledged
     """
 
-    def __init__(self, connection, queue):
+    def __init__(self, connection, queue, window=WINDOW):
         self._connection = connection
         self._messages = collections.deque()
         self._channel = raw_channel(connection)
-        self._channel.basic_qos(0, WINDOW, False)
+        self._channel.basic_qos(0, window, False)
         self._channel.basic_consume(queue, callback=self._messages.append)
 
-    def receive(self, seconds, most=WINDOW):
+    def receive(self, seconds, most=WINDOW, pause=0.001):
         """Wait for messages.
 
         :param seconds: float, how long to wait when there are none
         :param most: int, how many messages at the most
+        :param pause: float, how long to wait for each further message
         :returns: list of messages
         """
         with contextlib.suppress(TimeoutError):
             if not self._messages:
                 self._connection.drain_events(timeout=seconds)
             while len(self._messages) < most:
-                self._connection.drain_events(timeout=0.001)
+                self._connection.drain_events(timeout=pause)
         self._connection.heartbeat_check()
         return [self._messages.popleft() for _ in range(min(most, len(self._messages)))]
 

@@ -12,7 +12,7 @@ import uuid
 
 import cotyledon
 
-from placement_rpc import bus, commands, exception, manager, rabbit
+from placement_rpc import bus, claim_server, commands, exception, intakes, manager, rabbit
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.db.queries import bulk, events, requests
@@ -20,7 +20,7 @@ from placement_rpc.db.queries import commands as command_attempts
 from placement_rpc.heartbeat import Heartbeat
 from placement_rpc.notifications.publishers import get_publisher
 from placement_rpc.notifications.relay import Relay
-from placement_rpc.objects import class_names, snapshot
+from placement_rpc.objects import candidates, class_names, snapshot
 from placement_rpc.upgrade import neighbours
 
 LOG = logging.getLogger(__name__)
@@ -46,11 +46,11 @@ class Conductor:
         # Of leases: like nobody else.
         self._holder = f"{self.host}.{uuid.uuid4().hex[:16]}"
         self._ended = threading.Event()
-        self._verified = 0
         self._housekeeping = threading.Thread(
             target=self._keep_house, name="housekeeping", daemon=True)
         self.database = self.manager = None
-        self._transport = self._server = self.relay = self._commands = self._heartbeat = None
+        self._transport = self.relay = self._commands = self._heartbeat = None
+        self._servers = []
 
     def start(self):
         """Open the store, check its schema, and begin to answer calls.
@@ -61,12 +61,10 @@ class Conductor:
         migration.check(self.database)
         neighbours.check(self.conf, self.database)
         self.manager = manager.Manager(self.conf, self.database)
-        self.manager.candidates.prepare()
+        self.manager.candidates.try_to_prepare()
         self._transport = bus.get_transport(self.conf)
-        self._server = bus.get_server(
-            self.conf, self._transport, self.manager,
-            f"{self.host}.{self._binary}.{self._worker}", self._topic,
-            self.manager.release, self.manager.callers)
+        broker = rabbit.Broker.of(self.conf)
+        self._servers = self._intakes(broker)
         self.relay = Relay(
             self.conf, self.database,
             get_publisher(self.conf, self._transport, bus.EXCHANGE), self._holder)
@@ -74,9 +72,9 @@ class Conductor:
         self._heartbeat = Heartbeat(
             self.conf, self.manager, self._binary, self.host, self._worker)
         self._heartbeat.beat(started=True)
-        self._server.begin()
+        for server in self._servers:
+            server.begin()
         self.relay.start()
-        broker = rabbit.Broker.of(self.conf)
         if broker is not None:
             self._commands = commands.CommandConsumer(
                 self.conf, broker, self.manager, self._topic)
@@ -84,11 +82,25 @@ class Conductor:
         self._housekeeping.start()
         LOG.info("Worker %s of %s answers calls", self._worker, self.host)
 
+    def _intakes(self, broker):
+        """:returns: list of servers, one for each intake"""
+        def server(topic, threads=None):
+            return bus.get_server(
+                self.conf, self._transport, self.manager,
+                f"{self.host}.{self._binary}.{self._worker}", topic, self.manager.release,
+                self.manager.callers, threads)
+
+        claims = server(intakes.name(self._topic, intakes.CLAIMS)) if broker is None else (
+            claim_server.ClaimServer(self.conf, broker, self.manager, self._topic))
+        return [server(self._topic), claims, server(
+            intakes.name(self._topic, intakes.FLEET), self.conf.conductor.fleet_threads)]
+
     def stop(self):
         """Take in nothing more, finish what was taken in, and close."""
-        if self._server is not None:
-            self._server.stop()
-            self._server.wait()
+        for server in self._servers:
+            server.stop()
+        for server in self._servers:
+            server.wait()
         if self._commands is not None:
             self._commands.stop()
         if self.relay is not None:
@@ -106,12 +118,13 @@ class Conductor:
     def _keep_house(self):
         """Write heartbeats, prune what is old and take snapshots, until told to end."""
         since_pruned = 0
+        upkeep = candidates.Upkeep(self.manager.candidates, self.conf.candidates.verify_sample)
         interval = self.conf.conductor.report_interval
         while not self._ended.wait(interval):
             since_pruned += interval
             try:
                 self._heartbeat.beat()
-                self._verify_index()
+                upkeep.step()
                 if since_pruned >= _PRUNE_EVERY:
                     since_pruned = 0
                     self._prune()
@@ -120,14 +133,6 @@ class Conductor:
                 LOG.warning("Housekeeping is put off: %s", error)
             except Exception:
                 LOG.exception("Housekeeping failed; it goes on at the next interval")
-
-    def _verify_index(self):
-        """Compare the next part of the index with the store, and so keep it up to date too."""
-        self.manager.candidates.keep_up()
-        if self.conf.candidates.verify_sample:
-            answer = self.manager.candidates.verify(
-                self._verified, self.conf.candidates.verify_sample)
-            self._verified = (answer and answer["next"]) or 0
 
     def _prune(self):
         for prune, retention in (

@@ -163,6 +163,8 @@ def _call_locally(options, conf, running):
         conf.set_override("connection", running["database"], group="database")
     if not conf.database.connection:
         raise exception.StoreUnavailable(reason="no database is configured")
+    # For one call it would take longer to make than to ask the database.
+    conf.set_override("index", False, group="candidates")
     database = db.Database(conf)
     try:
         if options.command == "usage-report":

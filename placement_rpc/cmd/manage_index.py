@@ -6,7 +6,8 @@ import sys
 from placement_rpc import exception, rabbit
 from placement_rpc.api import PlacementAPI
 from placement_rpc.cmd import output
-from placement_rpc.objects.candidates import IndexedCandidates, StoredCandidates
+from placement_rpc.objects.candidates import IndexedCandidates
+from placement_rpc.objects.stored_candidates import StoredCandidates
 
 _COLUMNS = ["conductor", "providers", "inventories", "bytes", "position", "differences"]
 _AT_ONCE = 1000

@@ -19,6 +19,15 @@ OPTS = [
              "so that it outlives a killed worker and other workers can take it. Concurrent "
              "claims of one worker are settled together, so this also bounds such a batch."),
     cfg.IntOpt(
+        "fleet_threads", default=4, min=1, max=256,
+        help="Calls about inventories and compute nodes that one worker takes in at a time. They "
+             "wait in a queue of their own, and however many there are, claims and finds pass "
+             "them by."),
+    cfg.IntOpt(
+        "claims_together", default=64, min=1, max=1000,
+        help="Claims and releases that one worker takes from RabbitMQ at a time. All that are "
+             "there are settled in one transaction, answered, and then acknowledged."),
+    cfg.IntOpt(
         "report_interval", default=10, min=1,
         help="Seconds between two heartbeats of a worker in the services table."),
     cfg.IntOpt(

@@ -8,6 +8,7 @@ Whatever does not add up makes the index doubtful, and a doubtful one is dropped
 """
 
 import json
+import time
 
 from placement_rpc.db.queries import candidate_feed as queries
 from placement_rpc.objects.candidate_index import CandidateIndex
@@ -15,6 +16,9 @@ from placement_rpc.objects.candidate_index import CandidateIndex
 _CHUNK = 10_000
 # Read again in one statement.
 _AT_ONCE = 500
+# Whoever did not read for so many seconds may be too far behind.
+_LONG = 30
+_MOST_BEHIND = 50_000
 
 
 class Doubt(Exception):
@@ -34,6 +38,7 @@ class FollowedIndex:
         self._reader = reader
         self.index = CandidateIndex()
         self.applied = 0
+        self._read_at = time.monotonic()
         with reader() as tx:
             # First the place, then what is there: what changes meanwhile is read twice.
             self._position, waiting = queries.since(tx, _LATEST)
@@ -52,6 +57,7 @@ class FollowedIndex:
             with self._reader() as tx:
                 rows = queries.providers(tx, after, _CHUNK)
                 if not rows:
+                    self._check()
                     return
                 first, after = rows[0].id, rows[-1].id
                 ids = {row.id for row in rows}
@@ -63,13 +69,21 @@ class FollowedIndex:
             members = [row for row in members if row[1] in ids]
             self.index.put_members(members, {row[1] for row in members})
 
+    def _check(self):
+        if self.index.has_doubles():
+            raise Doubt("a provider was made anew while the index was made")
+
     def changes(self):
         """What is to be applied: read, but nothing done with it.
 
         :returns: tuple for :meth:`apply`
-        :raises Doubt: when a part of the feed is missing
+        :raises Doubt: when a part of the feed is missing, or it is so long that to make the index
+            anew takes less
         """
+        behind = time.monotonic() - self._read_at > _LONG
         with self._reader() as tx:
+            if behind and queries.last_position(tx) - self._position > _MOST_BEHIND:
+                raise Doubt(f"it is more than {_MOST_BEHIND} positions behind")
             last, rows = queries.since(tx, self._position)
             positioned = sum(row.position is not None for row in rows)
             if positioned != last - self._position:
@@ -109,14 +123,18 @@ class FollowedIndex:
         self._position = last
         self._seen = {row.id for row in rows if row.position is None}
         self.applied += count
+        self._read_at = time.monotonic()
 
     def _put(self, read, members, uuids):
         rows, classes = {}, {}
         for row in read:
             rows[row.id] = row[:4]
             classes.setdefault(row.id, set()).add(row[4])
-        found = {row[1] for row in rows.values()}
-        gone = [id_ for id_ in map(self.index.id_of, uuids - found) if id_ is not None]
+        # Who is deleted, and who was made anew under the same uuid, which has another row.
+        doubtful = {row[1] for row in rows.values()
+                    if self.index.providers.row_of(row[0]) is None} | (
+                        uuids - {row[1] for row in rows.values()})
+        gone = self.index.ids_of(doubtful) - rows.keys()
         if gone:
             self.index.remove(gone)
         if rows:
@@ -126,7 +144,7 @@ class FollowedIndex:
                 [(row[0], *row[4:]) for row in read if row[4] is not None])
             self.index.put_members(members, rows)
 
-    def differences(self, after, limit):
+    def differences(self, after, limit, using):
         """Compare a part of the index with the store.
 
         The index is brought up to date before and after the store is read: what the store says
@@ -134,27 +152,34 @@ class FollowedIndex:
 
         :param after: int, the provider id after which to begin
         :param limit: int, how many providers at the most
+        :param using: lock that is held where the index is changed or looked at
         :returns: tuple of a dict of provider id to str, what differs, and of the id to go on
             after, None at the end
         :raises Doubt:
         """
         differing, end = None, None
         for _ in range(_LOOKS):
-            self.apply(self.changes())
+            self._bring_up_to_date(using)
             with self._reader() as tx:
                 rows = queries.providers(tx, after, limit)
                 last = rows[-1].id if len(rows) == limit else _LATEST
                 inventories = queries.inventories(tx, after + 1, last)
                 members = queries.members(tx, after + 1, last)
-            self.apply(self.changes())
+            self._bring_up_to_date(using)
             end = last if len(rows) == limit else None
-            found = self._compared(after, last, rows, inventories, members)
+            with using:
+                found = self._compared(after, last, rows, inventories, members)
             # Who was made or deleted between two statements is no difference the next time.
             differing = found if differing is None else {
                 id_: text for id_, text in found.items() if id_ in differing}
             if not differing:
                 break
         return differing, end
+
+    def _bring_up_to_date(self, using):
+        changes = self.changes()
+        with using:
+            self.apply(changes)
 
     def _compared(self, after, last, rows, inventories, members):
         stored = {row.id: [{}, set()] for row in rows}
@@ -165,6 +190,7 @@ class FollowedIndex:
             if provider_id in stored:
                 stored[provider_id][1].add(aggregate)
         here = {row[0]: row for row in self.index.page(after, last=last)}
+        known_inventories = self.index.inventories_between(after + 1, last)
         found = dict.fromkeys(here.keys() - stored.keys(), "it is not in the store")
         for row in rows:
             known = here.get(row.id)
@@ -173,21 +199,21 @@ class FollowedIndex:
             elif known[3] < row.generation or known[1] != row.uuid:
                 found[row.id] = f"generation {known[3]} instead of {row.generation}"
             elif known[3] == row.generation:
-                text = self._difference(known, row, *stored[row.id])
+                text = self._difference(
+                    known, row, known_inventories.get(row.id, {}), *stored[row.id])
                 if text:
                     found[row.id] = text
         return found
 
-    def _difference(self, known, row, inventories, aggregates):
+    def _difference(self, known, row, known_inventories, inventories, aggregates):
         if known[2] != row.name:
             return f"the name is {known[2]!r} instead of {row.name!r}"
         if self.index.aggregates_of(row.id) != aggregates:
             return "it is in other aggregates"
-        for class_id in self.index.inventories.keys() | inventories.keys():
-            here = self.index.inventory_of(row.id, class_id)
-            here = here and tuple(here.values())
-            if here != inventories.get(class_id):
-                return f"class {class_id}: {here} instead of {inventories.get(class_id)}"
+        for class_id in known_inventories.keys() | inventories.keys():
+            here, there = known_inventories.get(class_id), inventories.get(class_id)
+            if here != there:
+                return f"class {class_id}: {here} instead of {there}"
         return None
 
 

@@ -7,7 +7,6 @@ to date. It is not safe for threads; whoever holds one locks it.
 
 import dataclasses
 import sys
-import uuid
 
 import numpy as np
 
@@ -183,12 +182,24 @@ class CandidateIndex:
 
     # -- looking into it ----------------------------------------------------------------
 
-    def id_of(self, provider_uuid):
-        """:returns: int, the row id of the provider of a uuid; None where there is none"""
-        number = uuid.UUID(provider_uuid).int
-        found = np.flatnonzero((self.providers["high"] == np.uint64(number >> 64))
-                               & (self.providers["low"] == np.uint64(number & (1 << 64) - 1)))
-        return int(self.providers.keys[found[0]]) if len(found) else None
+    def ids_of(self, uuids):
+        """:returns: set of int, the row ids of the providers of these uuids
+
+        :param uuids: collection of str
+        """
+        if not uuids or not len(self.providers):
+            return set()
+        high, low = split(list(uuids))
+        rows = np.flatnonzero(np.isin(self.providers["high"], high))
+        rows = rows[np.isin(self.providers["low"][rows], low)]
+        return {id_ for id_, each in zip(self.providers.keys[rows].tolist(), joined(
+            self.providers["high"][rows], self.providers["low"][rows]), strict=True)
+            if each in uuids}
+
+    def has_doubles(self):
+        """:returns: bool, whether a uuid is there twice"""
+        halves = np.stack((self.providers["high"], self.providers["low"]), axis=1)
+        return len(np.unique(halves, axis=0)) < len(halves)
 
     def find(self, wanted, pledged=None):
         """The providers that fit.
@@ -286,6 +297,20 @@ class CandidateIndex:
             self.providers.keys[first:end].tolist(), uuids,
             *(self.providers[name][first:end].tolist() for name in ("name", "generation")),
             strict=True))
+
+    def inventories_between(self, first, last):
+        """:returns: dict of provider id to dict of class id to a tuple of capacity, used,
+        min_unit, max_unit, step_size, of the providers from the first id to the last"""
+        found = {}
+        for class_id, columns in self.inventories.items():
+            begin = int(columns.keys.searchsorted(first))
+            end = int(columns.keys.searchsorted(last, side="right"))
+            if begin == end:
+                continue
+            for provider_id, *values in zip(columns.keys[begin:end].tolist(), *(
+                    columns[name][begin:end].tolist() for name in _RULES), strict=True):
+                found.setdefault(provider_id, {})[class_id] = tuple(values)
+        return found
 
     def inventory_of(self, provider_id, class_id):
         """:returns: dict of capacity, used, min_unit, max_unit, step_size; None for none"""

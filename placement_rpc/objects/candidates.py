@@ -5,25 +5,25 @@ Both answer the same questions in the same way; ``[candidates] index`` says whic
 """
 
 import contextlib
-import dataclasses
 import logging
 import threading
-
-import numpy as np
+import time
 
 from placement_rpc import exception
-from placement_rpc.db.queries import aggregates, candidates, providers
-from placement_rpc.objects import candidate_choice
 from placement_rpc.objects.candidate_feed import Doubt, FollowedIndex
-from placement_rpc.objects.candidate_index import Amounts, Candidate
 from placement_rpc.objects.class_names import STANDARD_IDS
-from placement_rpc.objects.resource_class import resolve
-from placement_rpc.objects.resource_provider import known
+from placement_rpc.objects.stored_candidates import (
+    Look,
+    StoredCandidates,
+    amounts_of,
+    by_name,
+    memberships,
+)
 
 LOG = logging.getLogger(__name__)
 
-# Candidates that the database is asked for at a time when one is wanted.
-_AT_ONCE = 50
+# How many times as long as it took to make an index the next one waits.
+_PAUSES = 10
 
 
 def get_candidates(conf, database):
@@ -37,137 +37,6 @@ def get_candidates(conf, database):
     return IndexedCandidates(stored) if conf.candidates.index else stored
 
 
-@dataclasses.dataclass(slots=True)
-class Look:
-    """What one provider has for a request.
-
-    :param inventories: dict of class name to what it has of it, with capacity, used, min_unit,
-        max_unit and step_size; None for nothing
-    :param memberships: list of bool, whether it is in one of each list of ``member_of``
-    :param barred: list of the uuids of ``not_member_of`` that it is in
-    """
-
-    uuid: str
-    name: str
-    generation: int
-    inventories: dict
-    memberships: list
-    barred: list
-
-
-def _amounts(request, ids):
-    """:param ids: dict of class name to id; :returns: :class:`Amounts` of a request"""
-    return Amounts({ids[name]: amount for name, amount in request.resources.items()},
-                   request.value("member_of") or (), request.value("not_member_of") or (),
-                   request.value("order") or candidate_choice.RANDOM, request.value("limit"))
-
-
-def _named(found, ids):
-    """Candidates whose classes go by their names."""
-    for each in found:
-        each.free = {name: each.free[id_] for name, id_ in ids.items()}
-    return found
-
-
-class StoredCandidates:
-    """Candidates as the database has them.
-
-    :param database: :class:`placement_rpc.db.api.Database`
-    """
-
-    def __init__(self, database):
-        self.database = database
-        self._random = np.random.default_rng()
-
-    def prepare(self):
-        """Nothing has to be prepared."""
-
-    def keep_up(self):
-        """Nothing can fall behind."""
-
-    def verify(self, after, limit):
-        """:returns: None: there is no index that could differ"""
-
-    def find(self, request):
-        """The providers that can support a request, in the order that it wants.
-
-        :param request: :class:`placement_rpc.objects.request.ResourceRequest`
-        :returns: list of :class:`placement_rpc.objects.candidate_index.Candidate`
-        :raises ResourceClassNotFound: when a class does not exist
-        """
-        with self.database.reader() as tx:
-            ids = resolve(tx, request.resources)
-            return _named(self._find(tx, _amounts(request, ids)), ids)
-
-    def offers(self, request):
-        """Providers to claim from, one after the other, for as long as there are any.
-
-        :returns: generator of uuids
-        :raises ResourceClassNotFound: when a class does not exist
-        """
-        while True:
-            with self.database.reader() as tx:
-                wanted = _amounts(request, resolve(tx, request.resources))
-                wanted.limit = _AT_ONCE
-                found = self._find(tx, wanted)
-            if not found:
-                return
-            for each in found:
-                yield each.uuid
-
-    def _find(self, tx, wanted):
-        if wanted.order == candidate_choice.RANDOM:
-            # From somewhere to the end, and on from the beginning.
-            first, last = candidates.ends(tx)
-            start = int(self._random.integers(first, last + 1))
-            rows = candidates.with_room(tx, wanted, wanted.limit, start=start)
-            if wanted.limit is None or len(rows) < wanted.limit:
-                rows += candidates.with_room(
-                    tx, wanted, wanted.limit and wanted.limit - len(rows), end=start)
-        else:
-            rows = candidates.with_room(tx, wanted)
-        places = candidate_choice.choose(
-            len(rows), wanted.order, wanted.limit, lambda: candidate_choice.room_left(
-                (_column(rows, "capacity", id_), _column(rows, "used", id_), amount)
-                for id_, amount in wanted.amounts.items()), self._random) if rows else ()
-        return [Candidate(row.id, row.uuid, row.name, row.generation, {
-            id_: getattr(row, f"capacity_{id_}") - getattr(row, f"used_{id_}")
-            for id_ in wanted.amounts}) for row in (rows[place] for place in places)]
-
-    def look(self, request, marker=None, limit=None):
-        """What each provider has for a request, in the order of their ids.
-
-        :param marker: str, uuid of the provider after which to begin
-        :param limit: int, how many at the most
-        :returns: list of :class:`Look`
-        :raises ResourceClassNotFound: :raises ProviderNotFound: when the marker is none
-        """
-        member_of = request.value("member_of") or ()
-        barred = request.value("not_member_of") or ()
-        with self.database.reader() as tx:
-            if marker:
-                known(tx, marker)
-            ids = resolve(tx, request.resources)
-            rows = providers.page(tx, marker=marker, limit=limit)
-            found = candidates.inventories_of(tx, [row.id for row in rows], ids.values())
-            inside = aggregates.of_providers(
-                tx, [row.id for row in rows], {*barred, *(
-                    uuid for uuids in member_of for uuid in uuids)})
-        return [Look(
-            row.uuid, row.name, row.generation,
-            {name: found.get((row.id, id_)) for name, id_ in ids.items()},
-            *_memberships(inside.get(row.id, ()), member_of, barred)) for row in rows]
-
-
-def _column(rows, what, class_id):
-    return np.array([getattr(row, f"{what}_{class_id}") for row in rows], np.int64)
-
-
-def _memberships(inside, member_of, barred):
-    return ([any(uuid in inside for uuid in uuids) for uuids in member_of],
-            [uuid for uuid in barred if uuid in inside])
-
-
 class IndexedCandidates:
     """Candidates from memory, as new as the database's.
 
@@ -177,10 +46,12 @@ class IndexedCandidates:
     def __init__(self, stored):
         self._stored = stored
         self._followed = None
-        # Of the feed; and of the index, which is held much shorter.
+        # Of making an index; of the feed; and of the index itself, which is held much shorter.
+        self._building = threading.Lock()
         self._reading = threading.Lock()
         self._using = threading.Lock()
         self._making = None
+        self._not_before = 0
         self._begun = self._done = 0
         # By provider id and class id, what claims that are being settled are about to take.
         self._pledged = {}
@@ -192,23 +63,41 @@ class IndexedCandidates:
 
         :raises StoreUnavailable:
         """
-        with self._reading:
-            if self._followed is None:
-                followed = FollowedIndex(self._stored.database.reader)
-                with self._using:
-                    self._followed = followed
-                LOG.info("The candidate index has %d providers and %d inventories, in %d bytes",
-                         len(followed.index.providers), followed.index.size,
-                         followed.index.nbytes)
+        with self._building:
+            if self._followed is not None:
+                return
+            began = time.monotonic()
+            followed = FollowedIndex(self._stored.database.reader)
+            took = time.monotonic() - began
+            # Where it is doubted again and again, to make it must not be all that is done.
+            self._not_before = time.monotonic() + _PAUSES * took
+            with self._using:
+                self._followed = followed
+            LOG.info("The candidate index has %d providers and %d inventories, in %d bytes; it "
+                     "took %.1f s", len(followed.index.providers), followed.index.size,
+                     followed.index.nbytes, took)
 
-    def drop(self, reason):
+    def try_to_prepare(self):
+        """As :meth:`prepare`; where it can not be made, the log says so and the database
+        answers."""
+        try:
+            self.prepare()
+        except exception.PlacementException as error:
+            LOG.warning("The candidate index is put off: %s", error)
+        except Exception:
+            LOG.exception("The candidate index can not be made")
+
+    def drop(self, reason, followed=None):
         """Forget the index; it is made anew, and meanwhile the database answers.
 
         :param reason: str
+        :param followed: the one that is meant; None for whichever there is
         """
-        LOG.warning("The candidate index is dropped and made anew: %s", reason)
         with self._using:
+            if followed not in (None, self._followed):
+                return
             self._followed = None
+        LOG.warning("The candidate index is dropped and made anew: %s", reason)
         self._make()
 
     def _make(self):
@@ -216,16 +105,12 @@ class IndexedCandidates:
             if self._making is not None and self._making.is_alive():
                 return
             self._making = threading.Thread(
-                target=self._prepare_quietly, name="candidate index", daemon=True)
+                target=self._make_later, name="candidate index", daemon=True)
             self._making.start()
 
-    def _prepare_quietly(self):
-        try:
-            self.prepare()
-        except exception.PlacementException as error:
-            LOG.warning("The candidate index is put off: %s", error)
-        except Exception:
-            LOG.exception("The candidate index can not be made")
+    def _make_later(self):
+        time.sleep(max(0.0, self._not_before - time.monotonic()))
+        self.try_to_prepare()
 
     @contextlib.contextmanager
     def current(self):
@@ -264,11 +149,16 @@ class IndexedCandidates:
                 with self._using:
                     followed.apply(changes)
                     self._done = begun
+                return True
+            except exception.PlacementException:
+                raise
             except Doubt as doubt:
                 reason = str(doubt)
-            else:
-                return True
-        self.drop(reason)
+            except Exception as error:
+                # Perhaps half of it is applied; whatever it was, it would be so each time.
+                LOG.exception("The candidate index can not be brought up to date")
+                reason = type(error).__name__
+        self.drop(reason, followed)
         return False
 
     def keep_up(self):
@@ -290,11 +180,14 @@ class IndexedCandidates:
             followed = self._followed
             if followed is None:
                 return None
+            try:
+                found, end = followed.differences(after, limit, self._using)
+            except exception.PlacementException:
+                raise
+            except Exception as error:
+                LOG.warning("The candidate index can not be verified", exc_info=error)
+                found, end = {0: str(error) or type(error).__name__}, None
             with self._using:
-                try:
-                    found, end = followed.differences(after, limit)
-                except Doubt as doubt:
-                    found, end = {0: str(doubt)}, None
                 answer = {
                     "providers": len(followed.index.providers),
                     "inventories": followed.index.size, "bytes": followed.index.nbytes,
@@ -302,7 +195,7 @@ class IndexedCandidates:
                     "differences": {str(id_): text for id_, text in found.items()}}
         if found:
             self.drop("; ".join(f"provider {id_}: {text}" for id_, text in sorted(
-                found.items())[:3]))
+                found.items())[:3]), followed)
         return answer
 
     # -- answering ----------------------------------------------------------------------
@@ -312,7 +205,7 @@ class IndexedCandidates:
         with self.current() as index:
             if index is not None:
                 ids = _resolved(index, request.resources)
-                return _named(index.find(_amounts(request, ids)), ids)
+                return by_name(index.find(amounts_of(request, ids)), ids)
         return self._stored.find(request)
 
     def offers(self, request):
@@ -331,7 +224,7 @@ class IndexedCandidates:
                 with self.current() as index:
                     if index is None:
                         break
-                    wanted = _amounts(request, _resolved(index, request.resources))
+                    wanted = amounts_of(request, _resolved(index, request.resources))
                     wanted.limit = 1
                     # Where all that is left is pledged: not every pledge becomes a claim.
                     found = index.find(wanted, self._pledged) or index.find(wanted)
@@ -382,13 +275,33 @@ def _resolved(index, names):
 def _look(index, request, marker, limit):
     after = 0
     if marker:
-        after = index.id_of(marker)
+        after = max(index.ids_of({marker}), default=None)
         if after is None:
             raise exception.ProviderNotFound(provider=marker)
     ids = _resolved(index, request.resources)
     return [Look(
         uuid, name, generation,
         {class_name: index.inventory_of(id_, class_id) for class_name, class_id in ids.items()},
-        *_memberships(index.aggregates_of(id_), request.value("member_of") or (),
+        *memberships(index.aggregates_of(id_), request.value("member_of") or (),
                       request.value("not_member_of") or ()))
         for id_, uuid, name, generation in index.page(after, limit)]
+
+
+class Upkeep:
+    """Keeps an index up to date where nobody asks, and compares it with the store bit by bit.
+
+    :param candidates: :class:`StoredCandidates` or :class:`IndexedCandidates`
+    :param sample: int, how many providers are compared each time; 0 for none
+    """
+
+    def __init__(self, candidates, sample):
+        self._candidates = candidates
+        self._sample = sample
+        self._after = 0
+
+    def step(self):
+        """Do the next bit; :raises StoreUnavailable:"""
+        self._candidates.keep_up()
+        if self._sample:
+            answer = self._candidates.verify(self._after, self._sample)
+            self._after = (answer and answer["next"]) or 0

@@ -40,7 +40,7 @@ class ExplanationList(base.PlacementObjectList):
         """What providers say to a request.
 
         :param request: :class:`placement_rpc.objects.request.ResourceRequest`
-        :param looks: list of :class:`placement_rpc.objects.candidates.Look`
+        :param looks: list of :class:`placement_rpc.objects.stored_candidates.Look`
         """
         return cls(objects=[_explained(look, request) for look in looks])
 

@@ -163,9 +163,9 @@ class Amounts(fields.FieldType):
     Two spellings of one class can not be told from a mistake, so they are refused.
     """
 
-    def __init__(self):
+    def __init__(self, maximum=MAX_INT):
         self._name = ClassName()
-        self._amount = WholeNumber(minimum=1)
+        self._amount = WholeNumber(minimum=1, maximum=maximum)
 
     def coerce(self, obj, attr, value):
         if not isinstance(value, dict) or not value:

@@ -45,7 +45,7 @@ def to_primitive(instance):
     cls, values = type(instance), vars(instance)
     plain, others = _shape(cls)
     data = {name: values[attribute] for name, attribute, _ in plain if attribute in values}
-    changed = {name for name in instance._changed_fields if name in cls.fields}
+    changed = instance._changed_fields
     for name, attribute, field in others:
         if attribute not in values:
             continue
@@ -54,13 +54,14 @@ def to_primitive(instance):
             data[name] = [each.obj_to_primitive() for each in value]
         else:
             data[name] = field.to_primitive(instance, name, value)
-            if hasattr(value, "obj_what_changed") and value.obj_what_changed():
-                changed.add(name)
+        if name not in changed and name in instance.obj_what_changed():
+            changed = {*changed, name}
+    changed = [name for name in changed if name in data]
     name, namespace, version, data_key, changes = _keys(cls)
     primitive = {name: cls.obj_name(), namespace: cls.OBJ_PROJECT_NAMESPACE,
                  version: cls.VERSION, data_key: data}
     if changed:
-        primitive[changes] = list(changed)
+        primitive[changes] = changed
     return primitive
 
 
@@ -86,7 +87,8 @@ def from_primitive(cls, context, primitive):
             continue
         value = field.from_primitive(instance, name, data[name])
         if isinstance(field, fields.ListOfObjectsField) and _are_all(cls, field, value):
-            values[attribute] = value
+            values[attribute] = fields.CoercedList(value)
+            values[attribute].enable_coercing(field._type._element_type, instance, name)
         else:
             setattr(instance, name, value)
     instance._changed_fields = {name for name in primitive.get(changes, ()) if name in cls.fields}

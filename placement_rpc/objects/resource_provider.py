@@ -62,7 +62,7 @@ class ResourceProvider(base.PlacementObject):
         "uuid": fields.field(fields.Uuid()),
         "name": fields.field(fields.Name()),
         "generation": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1)),
-        "free": fields.field(fields.Amounts(), nullable=True),
+        "free": fields.field(fields.Amounts(maximum=2 ** 63 - 1), nullable=True),
     }
 
     added = {"free": "1.1"}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates from memory are those of the store, whatever happened a moment ago."""
 
-import threading
+import contextlib
 
 import hypothesis
 import sqlalchemy as sa
@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from placement_rpc import exception
 from placement_rpc.db import models
 from placement_rpc.db.queries import events
-from placement_rpc.objects.candidates import IndexedCandidates, StoredCandidates
+from placement_rpc.objects.candidates import IndexedCandidates
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ORDERS, ResourceRequest
+from placement_rpc.objects.stored_candidates import StoredCandidates
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 
@@ -44,7 +45,7 @@ class Fleet(stateful.RuleBasedStateMachine):
         self.index = IndexedCandidates(self.stored)
         self.index.prepare()
         self.consumers = [base.new_uuid() for _ in range(4)]
-        self.made = 0
+        self.made, self.uuids = 0, []
 
     def new_database(self):
         """The URL of an empty database; None for a file of SQLite."""
@@ -67,7 +68,7 @@ class Fleet(stateful.RuleBasedStateMachine):
     @stateful.rule(inventories=_inventories)
     def make(self, inventories):
         self.made += 1
-        self.api.create_provider(None, f"provider {self.made}")
+        self.uuids.append(self.api.create_provider(None, f"provider {self.made}").uuid)
         self.change(self.api.set_inventory, -1, _of(inventories))
 
     @stateful.rule(which=_which, inventories=_inventories)
@@ -81,6 +82,16 @@ class Fleet(stateful.RuleBasedStateMachine):
     @stateful.rule(which=_which)
     def delete(self, which):
         self.change(self.api.delete_provider, which)
+
+    @stateful.rule(which=_which, inventories=_inventories)
+    def make_anew(self, which, inventories):
+        """Another provider of the same uuid."""
+        self.change(self.api.delete_provider, which)
+        uuid = self.uuids[which % len(self.uuids)] if self.uuids else base.new_uuid()
+        self.made += 1
+        with contextlib.suppress(exception.ProviderExists):
+            self.api.create_provider(None, f"provider {self.made}", uuid)
+            self.api.set_inventory(None, uuid, _of(inventories))
 
     @stateful.rule(which=_which)
     def rename(self, which):
@@ -284,9 +295,8 @@ class DoubtTest(base.TestCase):
             self.assertIn(words, texts[id_])
 
     def test_the_store_answers_while_it_is_made(self):
-        making = threading.Lock()
         self.index._followed = None
-        with making, self.index._reading:
+        with self.index._building:
             self.assertEqual({self.uuid}, self.found())
             self.assertEqual([self.uuid], [
                 each.uuid for each in self.index.look(self.wanted)])

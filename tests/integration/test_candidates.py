@@ -9,10 +9,11 @@ from placement_rpc import exception
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import events
 from placement_rpc.objects import settlement
-from placement_rpc.objects.candidates import IndexedCandidates, StoredCandidates
+from placement_rpc.objects.candidates import IndexedCandidates
 from placement_rpc.objects.claim import ClaimSettlement
 from placement_rpc.objects.outcome import Request
 from placement_rpc.objects.request import ResourceRequest
+from placement_rpc.objects.stored_candidates import StoredCandidates
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
 from tests.functional import test_candidates

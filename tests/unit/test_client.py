@@ -114,6 +114,7 @@ class RemoteCallerTest(base.TestCase):
                 kombu_exceptions.OperationalError("[Errno 111] Connection refused"),
                 amqp_exceptions.ConnectionForced("shutdown"), ConnectionResetError(104, "reset")):
             caller = callers.RemoteCaller.__new__(callers.RemoteCaller)
+            caller._topic = "placement"
             caller._client, caller._threads = _BrokenClient(error), CallThreads(1)
             self.addCleanup(caller.close)
             raised = self.assertRaises(

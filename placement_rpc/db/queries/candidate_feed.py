@@ -26,7 +26,8 @@ _SINCE = sa.union_all(
     sa.select(_events.c.id, _events.c.position, _events.c.touched).where(
         _events.c.position > sa.bindparam("after")),
     sa.select(_events.c.id, _events.c.position, _events.c.touched).where(
-        _events.c.position.is_(None)))
+        _events.c.position.is_(None),
+        sa.or_(_events.c.touched.is_(None), _events.c.touched != "")))
 
 _PROVIDERS = sa.select(
     _providers.c.id, _providers.c.uuid, _providers.c.name, _providers.c.generation,
@@ -65,6 +66,11 @@ def since(tx, position):
             last = row[1]
     rows.sort(key=lambda row: row[0])
     return last, rows
+
+
+def last_position(tx):
+    """:returns: int, the position that was given last"""
+    return tx.execute(sa.select(_state.c.last_position)).scalar() or 0
 
 
 def providers(tx, after, limit):

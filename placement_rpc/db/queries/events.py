@@ -147,11 +147,11 @@ def next_batch(tx, lease, holder, confirmed, limit):
     last, published = row.last_position, row.published_position
     if confirmed and confirmed[0] == published:
         published = confirmed[1]
-    if published < last:
-        rows = after(tx, published, limit)
-    else:
-        rows = give_positions(tx, last, limit)
-        last += len(rows)
+    # Also where much waits to be published: who follows the events by their positions, as the
+    # candidate indexes do, reads all that have none each time.
+    given = give_positions(tx, last, limit)
+    rows = after(tx, published, limit) if published < last else given
+    last += len(given)
     if (last, published) != row[1:]:
         _set_state(tx, last_position=last, published_position=published)
     return published, rows

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server of the claims' intake on RabbitMQ: a batch of messages, one transaction.
+
+An ordinary server of the library acknowledges a call, hands it to a thread, and sends each answer
+by itself. This one takes as many messages as there are, settles them together, publishes the
+answers in one go, and only then acknowledges: what a process held that died is delivered to
+another, which knows by the request id what of it was committed. It waits for nothing but the
+first message, so a lone claim is not delayed; the busier the service, the larger the batches.
+
+Answers are not confirmed by the broker: a client that gets none asks again under the same
+request id.
+"""
+
+import logging
+import threading
+import uuid
+
+import amqp
+
+from placement_rpc import bus, exception, intakes, rabbit, wire
+
+LOG = logging.getLogger(__name__)
+
+_PAUSE = 1.0
+# Seconds after which an idle server looks whether it is to end.
+_IDLE = 0.5
+_STOP_TIMEOUT = 30
+
+
+class ClaimServer:
+    """Answers the calls of the claims' intake.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    :param broker: :class:`placement_rpc.rabbit.Broker`
+    :param manager: :class:`placement_rpc.manager.Manager`
+    :param topic: str, where the service listens
+    """
+
+    def __init__(self, conf, broker, manager, topic=bus.TOPIC):
+        self._options = conf.oslo_messaging_rabbit
+        self._most = conf.conductor.claims_together
+        self._broker = broker
+        self._manager = manager
+        self._topic = intakes.name(topic, intakes.CLAIMS)
+        self._dispatcher = bus.Dispatcher(manager, manager.release, manager.callers)
+        self._ended = threading.Event()
+        self._listens = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="claims", daemon=True)
+
+    def begin(self):
+        """Start, and wait until it listens; no longer than a broker that is away lets it."""
+        self._thread.start()
+        self._listens.wait(rabbit.CONNECT_TIMEOUT)
+
+    def stop(self):
+        """Take in nothing after the batch at hand; the rest goes back to the queue."""
+        self._ended.set()
+
+    def wait(self):
+        """Wait until the batch at hand is settled."""
+        if self._thread.is_alive():
+            self._thread.join(_STOP_TIMEOUT)
+        if self._thread.is_alive():
+            LOG.warning("Claims at hand are left to another process: the broker hangs")
+
+    def _run(self):
+        while not self._ended.is_set():
+            try:
+                with self._broker.connected() as connection:
+                    self._declare(connection)
+                    self._serve(connection)
+            except (*rabbit.FAILURES, rabbit.Unsuitable) as error:
+                LOG.warning("The claims' intake waits for the broker: %s", error)
+            except Exception:
+                LOG.exception("The claims' intake failed; it begins anew")
+            self._ended.wait(_PAUSE)
+
+    def _declare(self, connection):
+        """As the library declares the queue of a topic."""
+        options = self._options
+        channel = connection.channel()
+        rabbit.declare_exchange(channel, bus.EXCHANGE, options)
+        channel.close()
+        if not options.rabbit_quorum_queue:
+            channel = connection.channel()
+            channel.queue_declare(self._topic, durable=options.amqp_durable_queues,
+                                  auto_delete=options.amqp_auto_delete)
+        else:
+            rabbit.declare(connection, self._topic, _arguments(options))
+            channel = connection.channel()
+        channel.queue_bind(self._topic, bus.EXCHANGE, self._topic)
+        channel.close()
+
+    def _serve(self, connection):
+        intake = rabbit.Intake(connection, self._topic, self._most)
+        replies = connection.channel()
+        self._listens.set()
+        while not self._ended.is_set():
+            messages = intake.receive(_IDLE, self._most, pause=0)
+            if not messages:
+                continue
+            for call, body in self._answers(messages):
+                replies.basic_publish(
+                    amqp.Message(body, content_type="application/json",
+                                 content_encoding="utf-8", delivery_mode=1),
+                    exchange="", routing_key=call.reply_to)
+            intake.acknowledge(messages[-1])
+
+    def _answers(self, messages):
+        """Settle what messages ask for.
+
+        :returns: list of tuples of :class:`placement_rpc.wire.Call` and the answer's body
+        """
+        answers, asked = [], []
+        for message in messages:
+            try:
+                call = wire.opened(message.body)
+            except ValueError as error:
+                LOG.warning("A message that is no call is dropped: %s", error)
+                continue
+            try:
+                asked.append((call, *self._settlement(call)))
+            except exception.PlacementException as error:
+                answers.append((call, _refused(call, error)))
+            except Exception as error:
+                answers.append((call, _refused(call, _failure(call.method, error))))
+        answers += self._settled(asked)
+        return [(call, body) for call, body in answers if call.reply_to is not None]
+
+    def _settlement(self, call):
+        context, arguments = self._dispatcher.arguments(
+            call.version, call.method, call.context, call.args)
+        if call.method not in intakes.METHODS[intakes.CLAIMS]:
+            raise exception.UnsupportedCall(reason=f"{call.method} is not called here")
+        context.database = self._manager.database
+        return context, self._manager.settlement(context, call.method, arguments)
+
+    def _settled(self, asked):
+        if not asked:
+            return
+        settlements = [settlement for *_, settlement in asked]
+        try:
+            outcomes = self._manager.group_commit.settle(settlements)
+        except exception.PlacementException as error:
+            for call, *_ in asked:
+                yield call, _refused(call, error)
+            return
+        for (call, context, _), settled in zip(asked, outcomes, strict=True):
+            try:
+                result = self._manager.answer(settled)
+                yield call, wire.sealed(
+                    call, self._dispatcher.serializer.serialize_entity(context, result))
+            except exception.PlacementException as error:
+                yield call, _refused(call, error)
+            except Exception as error:
+                yield call, _refused(call, _failure(call.method, error))
+
+
+def _arguments(options):
+    """The arguments of a quorum queue, as the library declares it."""
+    arguments = {"x-queue-type": "quorum"}
+    for name, value in (
+            ("x-delivery-limit", options.rabbit_quorum_delivery_limit),
+            ("x-max-in-memory-length", options.rabbit_quorum_max_memory_length),
+            ("x-max-in-memory-bytes", options.rabbit_quorum_max_memory_bytes)):
+        if value:
+            arguments[name] = value
+    return arguments
+
+
+def _refused(call, error):
+    error.__cause__ = error.__context__ = None
+    return wire.sealed(call, error=error.with_traceback(None))
+
+
+def _failure(method, error):
+    incident = str(uuid.uuid4())
+    LOG.error("Incident %s: %s failed", incident, method, exc_info=error)
+    return exception.RemoteFailure(method=str(method)[:64], incident=incident)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates as the database has them, and what both who know them have in common."""
+
+import dataclasses
+
+import numpy as np
+
+from placement_rpc.db.queries import aggregates, candidates, providers
+from placement_rpc.objects import candidate_choice
+from placement_rpc.objects.candidate_index import Amounts, Candidate
+from placement_rpc.objects.resource_class import resolve
+from placement_rpc.objects.resource_provider import known
+
+# Candidates that the database is asked for at a time when one is wanted.
+_AT_ONCE = 50
+
+
+@dataclasses.dataclass(slots=True)
+class Look:
+    """What one provider has for a request.
+
+    :param inventories: dict of class name to what it has of it, with capacity, used, min_unit,
+        max_unit and step_size; None for nothing
+    :param memberships: list of bool, whether it is in one of each list of ``member_of``
+    :param barred: list of the uuids of ``not_member_of`` that it is in
+    """
+
+    uuid: str
+    name: str
+    generation: int
+    inventories: dict
+    memberships: list
+    barred: list
+
+
+def amounts_of(request, ids):
+    """:param ids: dict of class name to id; :returns: :class:`Amounts` of a request"""
+    return Amounts({ids[name]: amount for name, amount in request.resources.items()},
+                   request.value("member_of") or (), request.value("not_member_of") or (),
+                   request.value("order") or candidate_choice.RANDOM, request.value("limit"))
+
+
+def by_name(found, ids):
+    """Candidates whose classes go by their names."""
+    for each in found:
+        each.free = {name: each.free[id_] for name, id_ in ids.items()}
+    return found
+
+
+class StoredCandidates:
+    """Candidates as the database has them.
+
+    :param database: :class:`placement_rpc.db.api.Database`
+    """
+
+    def __init__(self, database):
+        self.database = database
+        self._random = np.random.default_rng()
+
+    def prepare(self):
+        """Nothing has to be prepared."""
+
+    def try_to_prepare(self):
+        """Nothing has to be prepared."""
+
+    def keep_up(self):
+        """Nothing can fall behind."""
+
+    def verify(self, after, limit):
+        """:returns: None: there is no index that could differ"""
+
+    def find(self, request):
+        """The providers that can support a request, in the order that it wants.
+
+        :param request: :class:`placement_rpc.objects.request.ResourceRequest`
+        :returns: list of :class:`placement_rpc.objects.candidate_index.Candidate`
+        :raises ResourceClassNotFound: when a class does not exist
+        """
+        with self.database.reader() as tx:
+            ids = resolve(tx, request.resources)
+            return by_name(self._find(tx, amounts_of(request, ids)), ids)
+
+    def offers(self, request):
+        """Providers to claim from, one after the other, for as long as there are any.
+
+        :returns: generator of uuids
+        :raises ResourceClassNotFound: when a class does not exist
+        """
+        while True:
+            with self.database.reader() as tx:
+                wanted = amounts_of(request, resolve(tx, request.resources))
+                wanted.limit = _AT_ONCE
+                found = self._find(tx, wanted)
+            if not found:
+                return
+            for each in found:
+                yield each.uuid
+
+    def _find(self, tx, wanted):
+        if wanted.order == candidate_choice.RANDOM:
+            # From somewhere to the end, and on from the beginning.
+            first, last = candidates.ends(tx)
+            start = int(self._random.integers(first, last + 1))
+            rows = candidates.with_room(tx, wanted, wanted.limit, start=start)
+            if wanted.limit is None or len(rows) < wanted.limit:
+                rows += candidates.with_room(
+                    tx, wanted, wanted.limit and wanted.limit - len(rows), end=start)
+        else:
+            rows = candidates.with_room(tx, wanted)
+        places = candidate_choice.choose(
+            len(rows), wanted.order, wanted.limit, lambda: candidate_choice.room_left(
+                (_column(rows, "capacity", id_), _column(rows, "used", id_), amount)
+                for id_, amount in wanted.amounts.items()), self._random) if rows else ()
+        return [Candidate(row.id, row.uuid, row.name, row.generation, {
+            id_: getattr(row, f"capacity_{id_}") - getattr(row, f"used_{id_}")
+            for id_ in wanted.amounts}) for row in (rows[place] for place in places)]
+
+    def look(self, request, marker=None, limit=None):
+        """What each provider has for a request, in the order of their ids.
+
+        :param marker: str, uuid of the provider after which to begin
+        :param limit: int, how many at the most
+        :returns: list of :class:`Look`
+        :raises ResourceClassNotFound: :raises ProviderNotFound: when the marker is none
+        """
+        member_of = request.value("member_of") or ()
+        barred = request.value("not_member_of") or ()
+        with self.database.reader() as tx:
+            if marker:
+                known(tx, marker)
+            ids = resolve(tx, request.resources)
+            rows = providers.page(tx, marker=marker, limit=limit)
+            found = candidates.inventories_of(tx, [row.id for row in rows], ids.values())
+            inside = aggregates.of_providers(
+                tx, [row.id for row in rows], {*barred, *(
+                    uuid for uuids in member_of for uuid in uuids)})
+        return [Look(
+            row.uuid, row.name, row.generation,
+            {name: found.get((row.id, id_)) for name, id_ in ids.items()},
+            *memberships(inside.get(row.id, ()), member_of, barred)) for row in rows]
+
+
+def _column(rows, what, class_id):
+    return np.array([getattr(row, f"{what}_{class_id}") for row in rows], np.int64)
+
+
+def memberships(inside, member_of, barred):
+    return ([any(uuid in inside for uuid in uuids) for uuids in member_of],
+            [uuid for uuid in barred if uuid in inside])
