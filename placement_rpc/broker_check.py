@@ -12,7 +12,7 @@ import urllib.parse
 
 import requests
 
-from placement_rpc import command_queue, exception, rabbit
+from placement_rpc import command_queue, exception, intakes, rabbit
 from placement_rpc.notifications import envelope
 
 _TIMEOUT = 10
@@ -121,15 +121,17 @@ def check(conf, broker, management, topic, exchange):
 def _kinds(conf, bindings, topic, exchange):
     """:returns: dict of queue to kind"""
     events = f"{conf.notifications.topic}.{envelope.PRIORITY}"
+    calls = [topic, *(intakes.name(topic, each) for each in intakes.METHODS)]
     kinds = {}
     for binding in bindings:
         if binding["source"] != exchange or binding["destination_type"] != "queue":
             continue
         key, name = binding["routing_key"], binding["destination"]
-        if key == topic or key.startswith(f"{topic}."):
+        if key in calls or key.startswith(tuple(f"{each}." for each in calls)):
             kinds.setdefault(name, "calls")
         elif key == events or "*" in key or "#" in key:
             kinds[name] = "listener"
+    kinds |= dict.fromkeys(calls[1:], "calls")
     return kinds | {command_queue.name(topic): "commands", conf.notifications.stream: "stream",
                     conf.queues.dead_letters: "dead letters"}
 

@@ -129,14 +129,14 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
     def _do_dispatch(self, endpoint, method, ctxt, args):
         return self.invoke(method, ctxt, args)
 
-    def arguments(self, version, method, ctxt, args):
+    def arguments(self, version, method, ctxt, args, namespace=None):
         """What a message asks for, checked but not done.
 
         :param version: str, of the contract, that the message was made in
         :returns: tuple of :class:`placement_rpc.context.RequestContext` and dict of arguments
         :raises PlacementException: when there is no such call, or it has other arguments
         """
-        self._check_version(version, None)
+        self._check_version(version, namespace)
         self._check_method(method)
         try:
             return self._arguments(method, ctxt, args, version)

@@ -31,8 +31,8 @@ class RemoteCaller:
         :param server: str, who is to answer; None for anybody
         :raises PlacementException: a retryable one when nothing is known of the outcome
         """
-        topic = intakes.topic_of(self._topic, method, context.release) if (
-            server is None) else self._topic
+        topic = self._topic if server is not None else intakes.topic_of(
+            self._topic, method, context.service_release or context.release)
         try:
             return self._threads.run(
                 lambda: self._send(context, method, arguments, timeout, topic, server),

@@ -159,6 +159,7 @@ class Calls:
             release = manifests.RELEASES[0]
         else:
             release = self._pin.release(left)
+        context.service_release = self._pin.last or release
         call = self._caller.call if server is None else functools.partial(
             self._caller.call, server=server)
         return self._said(context, method, arguments, release, ends, call)

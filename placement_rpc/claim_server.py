@@ -24,7 +24,8 @@ LOG = logging.getLogger(__name__)
 _PAUSE = 1.0
 # Seconds after which an idle server looks whether it is to end.
 _IDLE = 0.5
-_STOP_TIMEOUT = 30
+# How often the broker delivers a message that nobody survives, unless an operator says otherwise.
+_DELIVERY_LIMIT = 20
 
 
 class ClaimServer:
@@ -39,6 +40,7 @@ class ClaimServer:
     def __init__(self, conf, broker, manager, topic=bus.TOPIC):
         self._options = conf.oslo_messaging_rabbit
         self._most = conf.conductor.claims_together
+        self._drain_timeout = conf.conductor.drain_timeout or None
         self._broker = broker
         self._manager = manager
         self._topic = intakes.name(topic, intakes.CLAIMS)
@@ -59,9 +61,10 @@ class ClaimServer:
     def wait(self):
         """Wait until the batch at hand is settled."""
         if self._thread.is_alive():
-            self._thread.join(_STOP_TIMEOUT)
+            self._thread.join(self._drain_timeout)
         if self._thread.is_alive():
-            LOG.warning("Claims at hand are left to another process: the broker hangs")
+            LOG.warning("Claims at hand are left to another process: the store or the broker "
+                        "did not answer in time")
 
     def _run(self):
         while not self._ended.is_set():
@@ -96,28 +99,25 @@ class ClaimServer:
         replies = connection.channel()
         self._listens.set()
         while not self._ended.is_set():
-            messages = intake.receive(_IDLE, self._most, pause=0)
+            messages = intake.receive(_IDLE, self._most)
             if not messages:
                 continue
-            for call, body in self._answers(messages):
-                replies.basic_publish(
-                    amqp.Message(body, content_type="application/json",
-                                 content_encoding="utf-8", delivery_mode=1),
-                    exchange="", routing_key=call.reply_to)
+            calls = _calls(messages)
+            for call in calls:
+                if call.monitored:
+                    _publish(replies, call, wire.sealed(call, ending=False))
+            for call, body in self._answers(calls):
+                _publish(replies, call, body)
             intake.acknowledge(messages[-1])
 
-    def _answers(self, messages):
-        """Settle what messages ask for.
+    def _answers(self, calls):
+        """Settle what is asked for.
 
-        :returns: list of tuples of :class:`placement_rpc.wire.Call` and the answer's body
+        :param calls: list of :class:`placement_rpc.wire.Call`
+        :returns: list of tuples of call and the answer's body
         """
         answers, asked = [], []
-        for message in messages:
-            try:
-                call = wire.opened(message.body)
-            except ValueError as error:
-                LOG.warning("A message that is no call is dropped: %s", error)
-                continue
+        for call in calls:
             try:
                 asked.append((call, *self._settlement(call)))
             except exception.PlacementException as error:
@@ -125,11 +125,11 @@ class ClaimServer:
             except Exception as error:
                 answers.append((call, _refused(call, _failure(call.method, error))))
         answers += self._settled(asked)
-        return [(call, body) for call, body in answers if call.reply_to is not None]
+        return answers
 
     def _settlement(self, call):
         context, arguments = self._dispatcher.arguments(
-            call.version, call.method, call.context, call.args)
+            call.version, call.method, call.context, call.args, call.namespace)
         if call.method not in intakes.METHODS[intakes.CLAIMS]:
             raise exception.UnsupportedCall(reason=f"{call.method} is not called here")
         context.database = self._manager.database
@@ -156,11 +156,31 @@ class ClaimServer:
                 yield call, _refused(call, _failure(call.method, error))
 
 
+def _calls(messages):
+    """:returns: list of :class:`placement_rpc.wire.Call`; what is none is dropped"""
+    calls = []
+    for message in messages:
+        try:
+            calls.append(wire.opened(
+                message.body, (message.headers or {}).get("compression")))
+        except ValueError as error:
+            LOG.warning("A message that is no call is dropped: %s", error)
+    return calls
+
+
+def _publish(channel, call, body):
+    if call.reply_to is not None:
+        channel.basic_publish(
+            amqp.Message(body, content_type="application/json", content_encoding="utf-8",
+                         delivery_mode=1),
+            exchange="", routing_key=call.reply_to)
+
+
 def _arguments(options):
-    """The arguments of a quorum queue, as the library declares it."""
+    """The arguments of a quorum queue, as the library declares it, and a limit to deliveries."""
     arguments = {"x-queue-type": "quorum"}
     for name, value in (
-            ("x-delivery-limit", options.rabbit_quorum_delivery_limit),
+            ("x-delivery-limit", options.rabbit_quorum_delivery_limit or _DELIVERY_LIMIT),
             ("x-max-in-memory-length", options.rabbit_quorum_max_memory_length),
             ("x-max-in-memory-bytes", options.rabbit_quorum_max_memory_bytes)):
         if value:

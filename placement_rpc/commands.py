@@ -99,6 +99,10 @@ class CommandConsumer:
                 commands.append((message, self._settlement(message)))
             except exception.PlacementException as error:
                 self._bury(graves, message, f"{error.code}: {error.text}")
+            except Exception as error:
+                # It would come round for ever, and all that wait behind it would wait.
+                LOG.exception("A command can not be read")
+                self._bury(graves, message, repr(error)[:200])
         if doubtful:
             for message, settlement in commands:
                 self._try(connection, graves, message, settlement)

@@ -11,6 +11,9 @@ from placement_rpc.upgrade import manifests
 _WIRE_FIELDS = ("user_id", "project_id", "roles", "system_scope", "request_id",
                 "global_request_id", "deadline", "manifest", "rule")
 _MOST_VERSIONS = 200
+_TEXTS = ("user_id", "project_id", "system_scope", "request_id", "global_request_id", "rule")
+# Seconds; what is beyond is no deadline of anybody's.
+_END_OF_TIME = 1e12
 
 
 class RequestContext(oslo_context.RequestContext):
@@ -40,6 +43,8 @@ class RequestContext(oslo_context.RequestContext):
         # how compute nodes are dealt with.
         self.transaction = self.nodes = None
         self.release = manifests.CURRENT
+        # On the client, of which release the service is, so far as that is known.
+        self.service_release = None
         self.receiver = None
 
     def to_dict(self):
@@ -52,9 +57,7 @@ class RequestContext(oslo_context.RequestContext):
         """Rebuild the context of a message; what this release does not know is dropped."""
         if not isinstance(values, dict):
             raise exception.InvalidInput(what="context", reason="it is not a mapping")
-        deadline = values.get("deadline")
-        if deadline is not None and type(deadline) not in (int, float):
-            raise exception.InvalidInput(what="deadline", reason="it is not a number")
+        _check(values)
         known = {name: values[name] for name in _WIRE_FIELDS if name in values}
         context = cls(**known, **kwargs)
         context.receiver = versions_of(context.manifest)
@@ -64,6 +67,20 @@ class RequestContext(oslo_context.RequestContext):
         """:raises RequestExpired: when the caller has stopped waiting (DESIGN rule 5)"""
         if self.deadline is not None and time.time() > self.deadline:
             raise exception.RequestExpired(late=round(time.time() - self.deadline, 3))
+
+
+def _check(values):
+    """:raises InvalidInput: when a field of a message's context is not what it has to be"""
+    deadline = values.get("deadline")
+    if deadline is not None and not (
+            type(deadline) in (int, float) and abs(deadline) < _END_OF_TIME):
+        raise exception.InvalidInput(what="deadline", reason="it is no time")
+    for name in _TEXTS:
+        if not isinstance(values.get(name), (str, type(None))):
+            raise exception.InvalidInput(what=name, reason="it is not text")
+    roles = values.get("roles") or []
+    if not isinstance(roles, list) or not all(isinstance(role, str) for role in roles):
+        raise exception.InvalidInput(what="roles", reason="it is not a list of text")
 
 
 def versions_of(manifest):

@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import logging
 import re
+import select
 import ssl
 import time
 
@@ -305,21 +306,30 @@ class Intake:
         self._channel.basic_qos(0, window, False)
         self._channel.basic_consume(queue, callback=self._messages.append)
 
-    def receive(self, seconds, most=WINDOW, pause=0.001):
+    def receive(self, seconds, most=WINDOW):
         """Wait for messages.
 
         :param seconds: float, how long to wait when there are none
         :param most: int, how many messages at the most
-        :param pause: float, how long to wait for each further message
         :returns: list of messages
         """
         with contextlib.suppress(TimeoutError):
             if not self._messages:
                 self._connection.drain_events(timeout=seconds)
-            while len(self._messages) < most:
-                self._connection.drain_events(timeout=pause)
+            while len(self._messages) < most and self._has_more():
+                self._connection.drain_events(timeout=seconds)
         self._connection.heartbeat_check()
         return [self._messages.popleft() for _ in range(min(most, len(self._messages)))]
+
+    def _has_more(self):
+        """:returns: bool, whether something has come already
+
+        To ask the library, with a time-out of 0, is to have it spin while half a frame is there.
+        """
+        transport = self._connection.connection.transport
+        pending = getattr(transport.sock, "pending", None)
+        return bool(transport._read_buffer) or bool(pending and pending()) or bool(
+            select.select([transport.sock], [], [], 0)[0])
 
     def acknowledge(self, message):
         """Acknowledge a message and all that were received before it."""

@@ -8,18 +8,22 @@ with ``_context_`` are the context, and ``_msg_id`` and ``_reply_q`` say where a
 import dataclasses
 import json
 import uuid
+import zlib
 
+from kombu import compression
 from oslo_messaging._drivers import common
 
 _ENVELOPE = {"oslo.version": "2.0"}
 _CONTEXT = "_context_"
+_LONGEST_NAME = 255
 
 
 @dataclasses.dataclass(slots=True)
 class Call:
     """A call as it came.
 
-    ``reply_to`` is None for a cast, which nobody waits for.
+    ``reply_to`` is None for a cast, which nobody waits for; ``monitored`` tells that whoever waits
+    wants to hear meanwhile that it is worked on.
     """
 
     method: object
@@ -28,39 +32,53 @@ class Call:
     context: dict
     message_id: str | None
     reply_to: str | None
+    namespace: object = None
+    monitored: bool = False
 
 
-def opened(body):
+def opened(body, compressed=None):
     """The call in a message.
 
     :param body: bytes or str
+    :param compressed: str, how the body is, as the message's header ``compression`` says
     :returns: :class:`Call`
     :raises ValueError: when there is none in it
     """
     try:
+        if compressed:
+            body = compression.decompress(body, compressed)
         message = json.loads(body)
         if "oslo.message" in message:
             message = json.loads(message["oslo.message"])
         context = {key[len(_CONTEXT):]: value for key, value in message.items()
                    if key.startswith(_CONTEXT)}
         message_id, reply_to = message.get("_msg_id"), message.get("_reply_q")
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OSError,
+            EOFError, zlib.error) as error:
         raise ValueError(f"no call: {error}") from None
-    if not (isinstance(message_id, str) and isinstance(reply_to, str)):
+    if not (isinstance(message_id, str) and _is_queue(reply_to)):
         message_id = reply_to = None
     return Call(message.get("method"), message.get("version", "1.0"), message.get("args", {}),
-                context, message_id, reply_to)
+                context, message_id, reply_to, message.get("namespace"),
+                bool(message.get("_timeout")))
 
 
-def sealed(call, result=None, error=None):
+def _is_queue(name):
+    """:returns: bool, whether AMQP can name a queue so"""
+    return isinstance(name, str) and len(name.encode("utf-8", "replace")) <= _LONGEST_NAME and (
+        name.isprintable())
+
+
+def sealed(call, result=None, error=None, ending=True):
     """The message of an answer.
 
     :param call: :class:`Call`
     :param result: the result, as it travels
     :param error: the PlacementException instead of a result
+    :param ending: bool; False for one that says only that the call is worked on
     :returns: str
     """
     failure = error and common.serialize_remote_exception((type(error), error, None))
     return json.dumps({**_ENVELOPE, "oslo.message": json.dumps({
-        "result": result, "failure": failure, "ending": True, "_msg_id": call.message_id,
+        "result": result, "failure": failure, "ending": ending, "_msg_id": call.message_id,
         "_unique_id": uuid.uuid4().hex})})

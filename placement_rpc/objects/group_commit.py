@@ -61,10 +61,14 @@ class GroupCommit:
         :returns: list of :class:`placement_rpc.objects.settlement.Settled`
         :raises StoreUnavailable: :raises StoreBusy: nothing of them was done, so far as is known
         """
-        answers = []
-        for start in range(0, len(settlements), self._limit):
-            answers += self._settle_some(settlements[start:start + self._limit])
-        return answers
+        answers, some, weight = [], [], 0
+        for each in settlements:
+            weight += each.weight
+            if some and (len(some) == self._limit or weight > _MAX_WEIGHT):
+                answers += self._settle_some(some)
+                some, weight = [], each.weight
+            some.append(each)
+        return answers + self._settle_some(some) if some else answers
 
     def _settle_some(self, settlements):
         ticket = _Ticket(settlements)

@@ -106,9 +106,10 @@ class BrokerCheckTest(OperatingTest):
         queues = self.check(0)
         self.assertEqual(
             {"placement_commands": "commands", "placement_events": "stream",
-             "placement_dead_letters": "dead letters", "placement": "calls"},
+             "placement_dead_letters": "dead letters", "placement": "calls",
+             "placement_claims": "calls", "placement_fleet": "calls"},
             {name: row["kind"] for name, row in queues.items()
-             if not name.startswith("placement.")})
+             if not name.startswith(("placement.", "placement_fleet."))})
         self.assertEqual({1}, {queues[name]["consumers"]
                                for name in ("placement", "placement_commands")})
         # As an oslo.messaging listener with its defaults makes them, and never comes back.
@@ -333,3 +334,34 @@ class ReplayTest(OperatingTest):
         found = [event.position for event in listener.StreamReader(
             self.broker.url, "placement_events", 1).events(idle=2)]
         self.assertEqual(list(range(1, last + 1)), found)
+
+
+class IndexVerifyTest(OperatingTest):
+
+    def verify(self, *arguments, code=0):
+        return json.loads(self.run_program("manage", "index", "verify", *arguments, code=code)
+                          .stdout)
+
+    def test_every_conductors_index_is_compared_with_the_store(self):
+        for number in range(3):
+            uuid = self.api.create_provider(None, f"provider {number}").uuid
+            self.api.set_inventory(None, uuid, [base.inventory("VCPU", 8)])
+        for arguments in ((), ("--here",)):
+            row, = self.verify(*arguments)
+            self.assertEqual((3, 3, 0), tuple(
+                row[key] for key in ("providers", "inventories", "differences")))
+        index = self.running.conductor.manager.candidates
+        index._followed.index.inventories[0]["used"][1] = 5
+        row, = self.verify(code=1)
+        self.assertEqual(1, row["differences"])
+        self.assertIn("(8, 5, 1,", next(iter(row["details"].values())))
+        # It was dropped for that, and made anew.
+        index._making.join()
+        row, = self.verify()
+        self.assertEqual(0, row["differences"])
+
+    def test_one_that_has_no_index_is_said_to_have_none(self):
+        candidates = self.running.conductor.manager.candidates
+        self.running.conductor.manager.candidates = candidates._stored
+        row, = self.verify(code=1)
+        self.assertEqual("no index", row["differences"])

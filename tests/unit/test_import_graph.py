@@ -34,7 +34,7 @@ _MAY_IMPORT = {
     "wire": set(),
     "claim_server": {"exception", "bus", "intakes", "rabbit", "wire"},
     "rabbit": set(),
-    "broker_check": {"exception", "command_queue", "notifications", "rabbit"},
+    "broker_check": {"exception", "command_queue", "intakes", "notifications", "rabbit"},
     "command_queue": {"exception", "rabbit", "notifications"},
     "casts": {"exception", "bus", "call_threads", "command_queue", "rabbit"},
     "commands": {"exception", "bus", "command_queue", "db", "notifications", "objects", "rabbit"},

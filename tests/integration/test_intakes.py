@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What waits where: claims in batches that are acknowledged after their commit, and a fleet's
+morning that stands in nobody's way."""
+
+import functools
+import json
+import threading
+import time
+
+import amqp
+import kombu
+import oslo_messaging
+from kombu import compression
+
+from placement_rpc import api, bus, exception, intakes, manager, rabbit
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing import servers as private
+from tests import base, servers
+
+
+class ClaimTest(base.TestCase):
+    """A service on RabbitMQ and a provider with much room."""
+
+    def setUp(self):
+        super().setUp()
+        self.broker = self.make_broker()
+        self.running = self.useFixture(placement_fixtures.RunningService(
+            transport_url=self.broker.url))
+        self.api = self.running.api
+        self.topic = intakes.name(self.running.topic, intakes.CLAIMS)
+        self.uuid = self.api.create_provider(None, "provider").uuid
+        self.api.set_inventory(None, self.uuid, [base.inventory("VCPU", 100_000)])
+
+    def make_broker(self):
+        return servers.rabbitmq()
+
+    def used(self):
+        return self.api.get_usages(None, self.uuid).objects[0].used
+
+    def claim(self, **values):
+        return self.api.claim_allocations(None, base.claim({self.uuid: {"VCPU": 1}}), **values)
+
+    def server(self):
+        return self.running.conductor._servers[1]
+
+    def plain_client(self):
+        """A client of the library, which knows nothing of this service's."""
+        transport = bus.get_transport(self.running.conf)
+        self.addCleanup(transport.cleanup)
+        return oslo_messaging.get_rpc_client(transport, oslo_messaging.Target(
+            exchange=bus.EXCHANGE, topic=self.topic, version="1.2"))
+
+    def wait_for(self, condition):
+        deadline = time.monotonic() + 40
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "it did not happen in time")
+            time.sleep(0.05)
+
+
+class ClaimServerTest(ClaimTest):
+
+    def publish(self, *bodies, **properties):
+        url = self.broker.url.replace("rabbit:", "amqp:")
+        with kombu.Connection(url) as connection:
+            channel = connection.channel()
+            for body in bodies:
+                channel.basic_publish(amqp.Message(
+                    body, content_type="application/json", content_encoding="utf-8",
+                    **properties), exchange=bus.EXCHANGE, routing_key=self.topic)
+
+    def test_claims_come_this_way(self):
+        seen = []
+        settled = self.server()._settled
+        self.server()._settled = lambda asked: seen.append(len(asked)) or settled(asked)
+        self.claim()
+        self.assertEqual([1], seen)
+
+    def test_what_waits_is_settled_in_one_transaction(self):
+        sizes, began, go_on = [], threading.Event(), threading.Event()
+        commit = self.running.conductor.manager.group_commit
+        settle = commit._settle_batch
+
+        def slowly(database, settlements):
+            sizes.append(len(settlements))
+            began.set()
+            go_on.wait(30)
+            return settle(database, settlements)
+
+        commit._settle_batch = slowly
+        threads = [threading.Thread(target=self.claim)]
+        threads[0].start()
+        began.wait(30)
+        threads += [threading.Thread(target=self.claim) for _ in range(8)]
+        for thread in threads[1:]:
+            thread.start()
+        # They are prefetched: the queue shows none of them.
+        time.sleep(1)
+        go_on.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((9, 9), (sum(sizes), self.used()))
+        self.assertLess(len(sizes), 5)
+
+    def test_a_client_of_the_library_notices_nothing(self):
+        client = self.plain_client()
+        claim = base.claim({self.uuid: {"VCPU": 3}})
+        answer = client.call(
+            {"deadline": time.time() + 30}, "claim_allocations",
+            claim=claim.obj_to_primitive(), request_id="plain")
+        self.assertEqual("ClaimResult", answer["placement_object.name"])
+        self.assertEqual(3, self.used())
+        error = self.assertRaises(
+            exception.CapacityExceeded, client.call, {}, "claim_allocations",
+            claim=base.claim({self.uuid: {"VCPU": 100_001}}).obj_to_primitive(),
+            request_id="too-much")
+        self.assertEqual("capacity_exceeded", error.code)
+        for method, arguments in (("ping", {}), ("not_there", {}),
+                                  ("claim_allocations", {"claim": 5})):
+            self.assertRaises(
+                exception.PlacementException, client.call, {}, method, **arguments)
+        client.cast({}, "claim_allocations", request_id="cast", claim=base.claim(
+            {self.uuid: {"VCPU": 2}}).obj_to_primitive())
+        self.wait_for(lambda: self.used() == 5)
+
+    def test_what_is_no_call_is_dropped_and_the_next_is_answered(self):
+        self.publish("", "5", "[]", "{", '{"oslo.version": "2.0", "oslo.message": "{"}',
+                     '{"oslo.version": "2.0", "oslo.message": 5}', "[" * 100_000, b"\xff\xfe",
+                     '{"method": ["x"], "_reply_q": 5, "_msg_id": {}}', '{"_context_a": 5}',
+                     json.dumps({"method": "claim_allocations", "_msg_id": "1",
+                                 "_reply_q": "x" * 300}),
+                     json.dumps({"method": "claim_allocations", "_msg_id": "1",
+                                 "_reply_q": "nobody reads here"}),
+                     json.dumps({"method": "claim_allocations", "_context_roles": [{}],
+                                 "_context_rule": "placement:allocations:manage"}),
+                     json.dumps({"method": "claim_allocations",
+                                 "_context_deadline": -10 ** 400}))
+        self.publish(b"no gzip", application_headers={"compression": "application/x-gzip"})
+        self.claim()
+        self.assertEqual(1, self.used())
+        self.assertIn("no call is dropped", self.log.output)
+
+    def test_releases_come_this_way_and_compressed_calls_too(self):
+        seen = []
+        settled = self.server()._settled
+        self.server()._settled = lambda asked: seen.append(len(asked)) or settled(asked)
+        consumer = base.new_uuid()
+        claim = base.claim({self.uuid: {"VCPU": 1}}, consumer)
+        self.api.claim_allocations(None, claim)
+        self.api.release_allocations(None, consumer)
+        self.assertEqual([1, 1], seen)
+        body = {"method": "claim_allocations", "version": "1.2", "args": {
+            "claim": claim.obj_to_primitive(), "request_id": "compressed"}}
+        packed, kind = compression.compress(json.dumps(body), "gzip")[:2]
+        self.publish(packed, application_headers={"compression": kind})
+        self.wait_for(lambda: self.used() == 1)
+
+    def test_committed_and_not_acknowledged_is_answered_as_before(self):
+        failed = []
+        acknowledge = rabbit.Intake.acknowledge
+
+        def break_off(intake, message):
+            if not failed:
+                failed.append(message)
+                raise ConnectionResetError(104, "reset")
+            acknowledge(intake, message)
+
+        rabbit.Intake.acknowledge = break_off
+        self.addCleanup(setattr, rabbit.Intake, "acknowledge", acknowledge)
+        self.claim(request_id="once", timeout=40)
+        self.assertEqual(1, len(failed))
+        # It is delivered anew, and known.
+        self.claim()
+        self.assertEqual(2, self.used())
+
+    def test_a_defect_says_no_more_than_its_number(self):
+        commit = self.running.conductor.manager.group_commit
+
+        def break_off(database, settlements):
+            raise RuntimeError("the secret")
+
+        settle, commit._settle_batch = commit._settle_batch, break_off
+        error = self.assertRaises(exception.RemoteFailure, self.plain_client().call, {},
+                                  "claim_allocations", request_id="defect", claim=base.claim(
+                                      {self.uuid: {"VCPU": 2}}).obj_to_primitive())
+        self.assertNotIn("the secret", str(error))
+        commit._settle_batch = settle
+        self.claim()
+
+    def test_the_store_is_away(self):
+        commit = self.running.conductor.manager.group_commit
+        settle, away = commit._settle_batch, []
+
+        def fail(database, settlements):
+            away.append(len(settlements))
+            if len(away) < 3:
+                raise exception.StoreUnavailable(reason="away")
+            return settle(database, settlements)
+
+        commit._settle_batch = fail
+        self.claim(timeout=40)
+        self.assertEqual((3, 1), (len(away), self.used()))
+
+
+class RestartTest(ClaimTest):
+
+    time_limit = 180
+
+    def make_broker(self):
+        return self.useFixture(private.RabbitMQ())
+
+    def test_the_broker_is_restarted(self):
+        self.claim()
+        self.broker.restart()
+        self.claim(timeout=60)
+        self.assertEqual(2, self.used())
+
+
+class OlderConductorTest(base.TestCase):
+
+    def test_who_has_one_intake_takes_all_calls_there(self):
+        store = self.useFixture(placement_fixtures.Store(
+            transport_url=servers.rabbitmq().url))
+        topic = f"placement-{base.new_uuid()}"
+        transport = bus.get_transport(store.conf)
+        self.addCleanup(transport.cleanup)
+        server = bus.get_server(
+            store.conf, transport, manager.Manager(store.conf, store.database), "only", topic)
+        server.begin()
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stop)
+        client = api.PlacementAPI(conf=store.conf, topic=topic)
+        self.addCleanup(client.close)
+        uuid = client.create_provider(None, "provider", timeout=40).uuid
+        client.set_inventory(None, uuid, [base.inventory("VCPU", 8)], timeout=40)
+        client.claim_allocations(None, base.claim({uuid: {"VCPU": 8}}), timeout=40)
+        self.assertEqual(8, client.get_usages(None, uuid).objects[0].used)
+
+
+class MorningTest(base.ContractTest):
+    """However many trackers report at once, schedulers are answered."""
+
+    scenarios = [("in-process bus", {"transport": "bus", "kind": None}),
+                 ("RabbitMQ", {"transport": "bus", "kind": "rabbit"})]
+    options = {"conductor__threads": 4, "conductor__fleet_threads": 2}
+
+    def service_arguments(self):
+        return {"transport": "bus", "transport_url":
+                servers.rabbitmq().url if self.kind else None}
+
+    def test_claims_pass_a_fleet_that_reports(self):
+        uuid = self.provider(VCPU=100)
+        go_on, report_ = threading.Event(), manager.Manager.set_inventory
+
+        @functools.wraps(report_)
+        def slowly(*arguments, **named):
+            go_on.wait(60)
+            return report_(*arguments, **named)
+
+        manager.Manager.set_inventory = slowly
+        self.addCleanup(setattr, manager.Manager, "set_inventory", report_)
+        self.addCleanup(go_on.set)
+        others = [self.api.create_provider(None, f"node {number}").uuid for number in range(8)]
+        reports = [threading.Thread(target=self.api.set_inventory, args=(
+            None, other, [base.inventory("VCPU", 4)])) for other in others]
+        for report in reports:
+            report.start()
+        for _ in range(5):
+            self.claim({uuid: {"VCPU": 1}}, timeout=30)
+            self.assertEqual([uuid], self.find({"VCPU": 1}))
+        self.assertTrue(all(report.is_alive() for report in reports))
+        go_on.set()
+        for report in reports:
+            report.join()
+        self.assertEqual(set(others), set(self.find({"VCPU": 4})) - {uuid})
+
+
+class StormTest(base.TestCase):
+    """Many clients that all begin at once."""
+
+    time_limit = 180
+
+    def test_none_is_turned_away(self):
+        running = self.useFixture(placement_fixtures.RunningService(
+            transport_url=servers.rabbitmq().url,
+            database_url=servers.new_database("postgresql")))
+        uuid = running.api.create_provider(None, "provider").uuid
+        running.api.set_inventory(None, uuid, [base.inventory("VCPU", 1000)])
+        failed, start = [], threading.Barrier(60)
+
+        def call(client):
+            start.wait()
+            try:
+                client.claim_allocations(None, base.claim({uuid: {"VCPU": 1}}), timeout=100)
+            except exception.PlacementException as error:
+                failed.append(error)
+
+        clients = [api.PlacementAPI(conf=running.conf, topic=running.topic) for _ in range(12)]
+        for client in clients:
+            self.addCleanup(client.close)
+        threads = [threading.Thread(target=call, args=(clients[number % 12],))
+                   for number in range(60)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([], failed)
+        self.assertEqual(60, running.api.get_usages(None, uuid).objects[0].used)
+        with running.database.reader() as tx:
+            held = tx.exec_driver_sql(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            ).scalar()
+        self.assertLessEqual(held, 2 * running.conf.database.max_pool_size)
