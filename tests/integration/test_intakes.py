@@ -113,7 +113,7 @@ class ClaimServerTest(ClaimTest):
             exception.CapacityExceeded, client.call, {}, "claim_allocations",
             claim=base.claim({self.uuid: {"VCPU": 100_001}}).obj_to_primitive(),
             request_id="too-much")
-        self.assertEqual("capacity_exceeded", error.code)
+        self.assertEqual("placement.claim.capacity_exceeded", error.code)
         for method, arguments in (("ping", {}), ("not_there", {}),
                                   ("claim_allocations", {"claim": 5})):
             self.assertRaises(
@@ -167,7 +167,7 @@ class ClaimServerTest(ClaimTest):
         rabbit.Intake.acknowledge = break_off
         self.addCleanup(setattr, rabbit.Intake, "acknowledge", acknowledge)
         self.claim(request_id="once", timeout=40)
-        self.assertEqual(1, len(failed))
+        self.wait_for(lambda: failed)
         # It is delivered anew, and known.
         self.claim()
         self.assertEqual(2, self.used())
