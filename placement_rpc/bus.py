@@ -2,6 +2,7 @@
 """The bus: transports, what is put on it, and a server that takes in no more than it can do."""
 
 import concurrent.futures
+import contextlib
 import functools
 import inspect
 import logging
@@ -16,6 +17,7 @@ from oslo_messaging.rpc import server as rpc_server
 from placement_rpc import exception, objects
 from placement_rpc.context import RequestContext, versions_of
 from placement_rpc.objects import base
+from placement_rpc.stages import stage
 from placement_rpc.upgrade import contract, manifests
 
 LOG = logging.getLogger(__name__)
@@ -93,6 +95,7 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
     def __init__(self, endpoint, release=manifests.CURRENT, callers=None):
         super().__init__([endpoint], Serializer(), rpc_dispatcher.ExplicitRPCAccessPolicy)
         self._endpoint = endpoint
+        self._metrics = getattr(endpoint, "metrics", None)
         self._release = release
         self._callers = callers
         self._pinned = release is not manifests.CURRENT
@@ -172,11 +175,23 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
         :returns: the result, as it travels
         :raises PlacementException: and nothing else
         """
+        self._check_method(method)
+        with self._watched(method, args):
+            return self._invoke(method, ctxt, args, version)
+
+    def _watched(self, method, args):
+        if self._metrics is None:
+            return contextlib.nullcontext()
+        return self._metrics.watched(
+            method, args.get("request_id") if isinstance(args, dict) else None)
+
+    def _invoke(self, method, ctxt, args, version):
         try:
-            self._check_method(method)
-            context, arguments = self._arguments(method, ctxt, args, version)
+            with stage("reading"):
+                context, arguments = self._arguments(method, ctxt, args, version)
             result = getattr(self._endpoint, method)(context, **arguments)
-            return self.serializer.serialize_entity(context, result)
+            with stage("writing"):
+                return self.serializer.serialize_entity(context, result)
         except exception.PlacementException:
             raise
         except RecursionError:
@@ -214,26 +229,39 @@ class BoundedServer(rpc_server.RPCServer):
         super().__init__(transport, target, dispatcher, executor="threading")
         # The library's own pool polls its queue once a second, and ends no sooner.
         self._executor_cls = concurrent.futures.ThreadPoolExecutor
-        self._places = threading.Semaphore(places)
-        self._size = places
+        self._free = threading.Semaphore(places)
+        self._counting = threading.Lock()
+        #: int, how many calls may be under way
+        self.places = places
+        #: int, how many are
+        self.busy = 0
 
     def begin(self):
         """Start taking in calls."""
-        self.start(override_pool_size=self._size)
+        self.start(override_pool_size=self.places)
 
     def _on_incoming(self, incoming):
-        self._places.acquire()
+        self._free.acquire()
+        self._count(1)
         try:
             self._work_executor.submit(self._process, incoming)
         except BaseException:
-            self._places.release()
+            self._done()
             raise
 
     def _process(self, incoming):
         try:
             self._process_incoming(incoming)
         finally:
-            self._places.release()
+            self._done()
+
+    def _done(self):
+        self._count(-1)
+        self._free.release()
+
+    def _count(self, change):
+        with self._counting:
+            self.busy += change
 
 
 def get_server(conf, transport, endpoint, server, topic=TOPIC, release=manifests.CURRENT,

@@ -13,11 +13,12 @@ request id.
 
 import logging
 import threading
+import time
 import uuid
 
 import amqp
 
-from placement_rpc import bus, exception, intakes, rabbit, wire
+from placement_rpc import bus, exception, intakes, rabbit, stages, wire
 
 LOG = logging.getLogger(__name__)
 
@@ -39,7 +40,10 @@ class ClaimServer:
 
     def __init__(self, conf, broker, manager, topic=bus.TOPIC):
         self._options = conf.oslo_messaging_rabbit
-        self._most = conf.conductor.claims_together
+        #: int, how many messages it takes at a time
+        self.places = self._most = conf.conductor.claims_together
+        #: int, how many it works on
+        self.busy = 0
         self._drain_timeout = conf.conductor.drain_timeout or None
         self._broker = broker
         self._manager = manager
@@ -100,6 +104,7 @@ class ClaimServer:
         self._listens.set()
         while not self._ended.is_set():
             messages = intake.receive(_IDLE, self._most)
+            self.busy = len(messages)
             if not messages:
                 continue
             calls = _calls(messages)
@@ -116,16 +121,26 @@ class ClaimServer:
         :param calls: list of :class:`placement_rpc.wire.Call`
         :returns: list of tuples of call and the answer's body
         """
-        answers, asked = [], []
+        began = time.perf_counter()
+        with stages.collected() as spent:
+            answers = list(self._outcomes(calls))
+        seconds = time.perf_counter() - began
+        for call, _, outcome in answers:
+            if call.method in intakes.METHODS[intakes.CLAIMS]:
+                self._manager.metrics.answered(
+                    call.method, outcome, seconds, spent, call.args.get("request_id"))
+        return [(call, body) for call, body, _ in answers]
+
+    def _outcomes(self, calls):
+        """:returns: generator of call, the answer's body, and ``done`` or the code of an error"""
+        asked = []
         for call in calls:
             try:
-                asked.append((call, *self._settlement(call)))
-            except exception.PlacementException as error:
-                answers.append((call, _refused(call, error)))
+                with stages.stage("reading"):
+                    asked.append((call, *self._settlement(call)))
             except Exception as error:
-                answers.append((call, _refused(call, _failure(call.method, error))))
-        answers += self._settled(asked)
-        return answers
+                yield _refused(call, error)
+        yield from self._settled(asked)
 
     def _settlement(self, call):
         context, arguments = self._dispatcher.arguments(
@@ -138,22 +153,19 @@ class ClaimServer:
     def _settled(self, asked):
         if not asked:
             return
-        settlements = [settlement for *_, settlement in asked]
         try:
-            outcomes = self._manager.group_commit.settle(settlements)
+            outcomes = self._manager.group_commit.settle([each for *_, each in asked])
         except exception.PlacementException as error:
             for call, *_ in asked:
-                yield call, _refused(call, error)
+                yield _refused(call, error)
             return
         for (call, context, _), settled in zip(asked, outcomes, strict=True):
             try:
-                result = self._manager.answer(settled)
-                yield call, wire.sealed(
-                    call, self._dispatcher.serializer.serialize_entity(context, result))
-            except exception.PlacementException as error:
-                yield call, _refused(call, error)
+                with stages.stage("writing"):
+                    yield call, wire.sealed(call, self._dispatcher.serializer.serialize_entity(
+                        context, self._manager.answer(settled))), "done"
             except Exception as error:
-                yield call, _refused(call, _failure(call.method, error))
+                yield _refused(call, error)
 
 
 def _calls(messages):
@@ -189,11 +201,10 @@ def _arguments(options):
 
 
 def _refused(call, error):
+    """:returns: tuple of call, the answer's body and the code, of a call that an error ended"""
+    if not isinstance(error, exception.PlacementException):
+        incident = str(uuid.uuid4())
+        LOG.error("Incident %s: %s failed", incident, call.method, exc_info=error)
+        error = exception.RemoteFailure(method=str(call.method)[:64], incident=incident)
     error.__cause__ = error.__context__ = None
-    return wire.sealed(call, error=error.with_traceback(None))
-
-
-def _failure(method, error):
-    incident = str(uuid.uuid4())
-    LOG.error("Incident %s: %s failed", incident, method, exc_info=error)
-    return exception.RemoteFailure(method=str(method)[:64], incident=incident)
+    return call, wire.sealed(call, error=error.with_traceback(None)), error.code

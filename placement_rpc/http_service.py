@@ -38,7 +38,8 @@ class HTTPService:
         else:
             self._api = api.PlacementAPI(
                 "local", conf, manager=self._open(), deadline=conf.api.deadline)
-        self.facade = Facade(conf, self._api, is_remote=conf.api.transport == "rpc")
+        self.facade = Facade(conf, self._api, is_remote=conf.api.transport == "rpc",
+                             metrics=self._manager and self._manager.metrics)
         if self._heartbeat is not None:
             self._heartbeat.beat(started=True)
             self._heartbeat.forget_others()

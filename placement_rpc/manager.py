@@ -21,6 +21,7 @@ import oslo_messaging
 import placement_rpc
 from placement_rpc import exception
 from placement_rpc.exposure import an, as_generation, as_limit, as_name, as_uuid, exposed, having
+from placement_rpc.metrics import Metrics
 from placement_rpc.node_endpoint import NodeEndpoint
 from placement_rpc.objects import (
     aggregate,
@@ -71,7 +72,9 @@ class Manager(NodeEndpoint, QueryEndpoint):
         if self.release is not manifests.CURRENT:
             # What it stores is read by processes of that release.
             database.versions = self.release.versions
-        self.group_commit = GroupCommit(database, conf.claims.max_settled_together)
+        self.metrics = Metrics(conf.metrics.slow_call)
+        self.group_commit = GroupCommit(
+            database, conf.claims.max_settled_together, settled=self.metrics.settled)
         self.candidates = get_candidates(conf, database)
         self.gate = InventoryGate(conf, database)
         self.callers = Callers()

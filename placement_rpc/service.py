@@ -12,7 +12,16 @@ import uuid
 
 import cotyledon
 
-from placement_rpc import bus, claim_server, commands, exception, intakes, manager, rabbit
+from placement_rpc import (
+    bus,
+    claim_server,
+    commands,
+    exception,
+    intakes,
+    manager,
+    rabbit,
+    service_state,
+)
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.db.queries import bulk, events, requests
@@ -51,6 +60,7 @@ class Conductor:
         self.database = self.manager = None
         self._transport = self.relay = self._commands = self._heartbeat = None
         self._servers = []
+        self._end_metrics = lambda: None
 
     def start(self):
         """Open the store, check its schema, and begin to answer calls.
@@ -65,6 +75,7 @@ class Conductor:
         self._transport = bus.get_transport(self.conf)
         broker = rabbit.Broker.of(self.conf)
         self._servers = self._intakes(broker)
+        self._show_metrics()
         self.relay = Relay(
             self.conf, self.database,
             get_publisher(self.conf, self._transport, bus.EXCHANGE), self._holder)
@@ -81,6 +92,20 @@ class Conductor:
             self._commands.start()
         self._housekeeping.start()
         LOG.info("Worker %s of %s answers calls", self._worker, self.host)
+
+    def _show_metrics(self):
+        named = dict(zip(("calls", intakes.CLAIMS, intakes.FLEET), self._servers, strict=True))
+        self.manager.metrics.watch(
+            lambda: service_state.state(self.database, self.manager.candidates, named))
+        options = self.conf.metrics
+        if options.port:
+            try:
+                self._end_metrics = self.manager.metrics.serve(
+                    options.host, options.port + self._worker)
+            except OSError as error:
+                # Calls are answered all the same.
+                LOG.error("Metrics can not be shown on port %d: %s",
+                          options.port + self._worker, error)
 
     def _intakes(self, broker):
         """:returns: list of servers, one for each intake"""
@@ -106,6 +131,7 @@ class Conductor:
         if self.relay is not None:
             self.relay.stop()
         self._ended.set()
+        self._end_metrics()
         if self._housekeeping.is_alive():
             self._housekeeping.join()
         if self.database is not None:

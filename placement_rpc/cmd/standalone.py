@@ -95,7 +95,7 @@ def _http_server(conf, conductor, stack):
     client = api.PlacementAPI(
         "local", conf, manager=conductor.manager, deadline=conf.api.deadline)
     stack.callback(client.close)
-    server = Server(Facade(conf, client))
+    server = Server(Facade(conf, client, metrics=conductor.manager.metrics))
     stack.callback(server.stop)
     server.start()
     return server

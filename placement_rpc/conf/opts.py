@@ -8,7 +8,7 @@ from oslo_db import options as db_options
 from oslo_log import _options as log_options
 from oslo_messaging import opts as messaging_opts
 from oslo_messaging._drivers import amqp, impl_rabbit
-from oslo_messaging._metrics import client as metrics
+from oslo_messaging._metrics import client as library_metrics
 from oslo_messaging._tracing import client as tracing
 from oslo_policy import opts as policy_opts
 
@@ -19,20 +19,21 @@ from placement_rpc.conf import (
     compute_nodes,
     conductor,
     http,
+    metrics,
     notifications,
     queues,
     standalone,
     upgrade_levels,
 )
 
-_MODULES = (candidates, claims, client, compute_nodes, conductor, http, notifications, queues,
-            standalone, upgrade_levels)
+_MODULES = (candidates, claims, client, compute_nodes, conductor, http, metrics, notifications,
+            queues, standalone, upgrade_levels)
 
 # A call of an RPC client reads these two groups, which the library registers on the global
 # configuration alone: without them it fails on any other.
 _CALL_GROUPS = {
     "oslo_messaging_tracing": tracing.oslo_messaging_tracing,
-    "oslo_messaging_metrics": metrics.oslo_messaging_metrics,
+    "oslo_messaging_metrics": library_metrics.oslo_messaging_metrics,
 }
 
 

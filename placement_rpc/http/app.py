@@ -9,6 +9,7 @@ an address (404) and method (405), whether they may (403), what the answer is to
 import itertools
 import json
 import re
+import time
 import uuid
 
 import falcon
@@ -27,11 +28,13 @@ _ANY_JSON = frozenset((None, "*/*", "application/json"))
 class _Gate:
     """What comes before an address is looked up."""
 
-    def __init__(self, identity):
+    def __init__(self, identity, metrics):
         self._identity = identity
+        self._metrics = metrics
 
     def process_request(self, req, resp):
         context = req.context
+        context.began = time.perf_counter()
         context.request_id = f"req-{uuid.uuid4()}"
         context.version = microversion.MIN
         context.caller = None
@@ -62,6 +65,10 @@ class _Gate:
             "openstack-api-version",
             f"{microversion.SERVICE_TYPE} {microversion.text(req.context.version)}")
         resp.append_header("vary", "openstack-api-version")
+        self._metrics.requested(
+            req.method if req.method in falcon.COMBINED_METHODS else "other",
+            req.uri_template or "none", str(resp.status_code),
+            time.perf_counter() - req.context.began)
 
 
 class _Prepared:
@@ -201,7 +208,7 @@ def build(facade, identity):
     :returns: a WSGI callable
     """
     # An answer without a body has no content type.
-    app = falcon.App(middleware=[_Gate(identity)], media_type=None)
+    app = falcon.App(middleware=[_Gate(identity, facade.metrics)], media_type=None)
     app.req_options.auto_parse_qs_csv = False
     app.add_error_handler(Exception, errors.on_defect)
     app.add_error_handler(falcon.HTTPError, errors.on_library)

@@ -4,6 +4,7 @@
 from placement_rpc import policy
 from placement_rpc.http import app, auth
 from placement_rpc.http.follower import Follower
+from placement_rpc.metrics import CONTENT_TYPE, Metrics
 
 
 class Facade:
@@ -14,17 +15,21 @@ class Facade:
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param api: :class:`placement_rpc.api.PlacementAPI`
     :param is_remote: bool, whether the service is another process, that checks the policy again
+    :param metrics: :class:`placement_rpc.metrics.Metrics` of the service, where it is this process
     """
 
-    def __init__(self, conf, api, is_remote=False):
+    def __init__(self, conf, api, is_remote=False, metrics=None):
         self.conf = conf
         self.api = api
+        self.metrics = metrics or Metrics()
         self.follower = Follower(api, conf.api.max_waiting)
         self._policy = policy.Enforcer(conf)
         self._is_remote = is_remote
         identity, protect = auth.strategy(conf)
         self.application = _with_health(
             conf, _behind_proxy(conf, protect(app.build(self, identity))))
+        if conf.metrics.http:
+            self.application = _with_metrics(self.metrics, self.application)
 
     def authorize(self, caller, rule):
         """Check one rule; a service in another process is told which it was.
@@ -49,6 +54,19 @@ def _with_health(conf, application):
         if environ.get("PATH_INFO") == "/healthcheck":
             return health(environ, start_response)
         return application(environ, start_response)
+
+    return choose
+
+
+def _with_metrics(metrics, application):
+    """Answers ``/metrics`` before anything else is looked at."""
+    def choose(environ, start_response):
+        if environ.get("PATH_INFO") != "/metrics" or environ["REQUEST_METHOD"] != "GET":
+            return application(environ, start_response)
+        body = metrics.show()
+        start_response("200 OK", [
+            ("content-type", CONTENT_TYPE), ("content-length", str(len(body)))])
+        return [body]
 
     return choose
 

@@ -51,6 +51,11 @@ class FollowedIndex:
         """int, the position up to which it has everything"""
         return self._position
 
+    @property
+    def age(self):
+        """float, seconds since it was brought up to date"""
+        return time.monotonic() - self._read_at
+
     def _load(self):
         after = 0
         while True:

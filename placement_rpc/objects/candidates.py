@@ -19,6 +19,7 @@ from placement_rpc.objects.stored_candidates import (
     by_name,
     memberships,
 )
+from placement_rpc.stages import stage
 
 LOG = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class IndexedCandidates:
         self._using = threading.Lock()
         self._making = None
         self._not_before = 0
+        self._made = 0
         self._begun = self._done = 0
         # By provider id and class id, what claims that are being settled are about to take.
         self._pledged = {}
@@ -73,6 +75,7 @@ class IndexedCandidates:
             self._not_before = time.monotonic() + _PAUSES * took
             with self._using:
                 self._followed = followed
+                self._made += 1
             LOG.info("The candidate index has %d providers and %d inventories, in %d bytes; it "
                      "took %.1f s", len(followed.index.providers), followed.index.size,
                      followed.index.nbytes, took)
@@ -121,7 +124,9 @@ class IndexedCandidates:
             none, since it is being made
         :raises StoreUnavailable:
         """
-        if self._is_current():
+        with stage("candidate index"):
+            current = self._is_current()
+        if current:
             with self._using:
                 # Dropped between the two.
                 yield self._followed and self._followed.index
@@ -160,6 +165,17 @@ class IndexedCandidates:
                 reason = type(error).__name__
         self.drop(reason, followed)
         return False
+
+    def statistics(self):
+        """:returns: dict of what there is to tell of the index in numbers; empty where none is"""
+        with self._using:
+            followed = self._followed
+            if followed is None:
+                return {"made": self._made}
+            return {"providers": len(followed.index.providers),
+                    "inventories": followed.index.size, "bytes": followed.index.nbytes,
+                    "position": followed.position, "age_seconds": followed.age,
+                    "applied": followed.applied, "made": self._made}
 
     def keep_up(self):
         """Bring the index up to date where nobody asked it for long, so that the next who does

@@ -12,6 +12,7 @@ import threading
 
 from placement_rpc import exception
 from placement_rpc.objects.settlement import Settled, settle
+from placement_rpc.stages import stage
 
 LOG = logging.getLogger(__name__)
 
@@ -44,12 +45,14 @@ class GroupCommit:
     :param database: :class:`placement_rpc.db.api.Database`
     :param limit: int, the most settlements in one transaction
     :param settle_batch: callable of database and settlements, for tests
+    :param settled: callable that is told how many settlements a transaction had
     """
 
-    def __init__(self, database, limit, settle_batch=settle):
+    def __init__(self, database, limit, settle_batch=settle, settled=lambda count: None):
         self._database = database
         self._limit = limit
         self._settle_batch = settle_batch
+        self._settled = settled
         self._waiting = collections.deque()
         self._mutex = threading.Lock()
         self._busy = False
@@ -76,7 +79,8 @@ class GroupCommit:
             self._waiting.append(ticket)
             ticket.leads, self._busy = not self._busy, True
         if not ticket.leads:
-            self._await_call(ticket)
+            with stage("group commit"):
+                self._await_call(ticket)
         if ticket.leads:
             try:
                 while not ticket.done:
@@ -116,6 +120,7 @@ class GroupCommit:
         settlements = [each for ticket in tickets for each in ticket.settlements]
         try:
             answers = iter(self._settle_batch(self._database, settlements))
+            self._settled(len(settlements))
             for ticket in tickets:
                 ticket.answers = [next(answers) for _ in ticket.settlements]
         except exception.PlacementException as error:

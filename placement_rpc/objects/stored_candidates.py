@@ -63,6 +63,10 @@ class StoredCandidates:
     def try_to_prepare(self):
         """Nothing has to be prepared."""
 
+    def statistics(self):
+        """:returns: dict, empty: there is no index"""
+        return {}
+
     def keep_up(self):
         """Nothing can fall behind."""
 

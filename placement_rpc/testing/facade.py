@@ -24,7 +24,8 @@ class Facade(fixtures.Fixture):
     def _setUp(self):
         self.running = self.useFixture(RunningService(**self._overrides))
         self.api, self.database = self.running.api, self.running.database
-        self.facade = HTTPFacade(self.running.conf, self.api)
+        self.facade = HTTPFacade(
+            self.running.conf, self.api, metrics=self.running.conductor.manager.metrics)
         self.application = self.facade.application
         server = Server(self.facade)
         self.addCleanup(server.stop)

@@ -73,6 +73,16 @@ class CommandTest(base.TestCase):
                 body, routing_key=self.queue, content_type="application/json",
                 content_encoding="utf-8", **properties)
 
+    def wait_positioned(self):
+        """Wait until every event has its position."""
+        deadline = time.monotonic() + 20
+        while True:
+            with self.database.reader() as tx:
+                if not events.status(tx)["unpositioned"]:
+                    return
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+
     def events(self, event_type):
         with self.database.reader() as tx:
             return [event for event in map(Event.of_row, events.after(tx, 0, 1000))
@@ -108,6 +118,7 @@ class CastTest(CommandTest):
             self.cast(consumer=consumer, request_id="again")
         last = self.cast()
         self.outcome(last)
+        self.wait_positioned()
         self.assertEqual((2, 2), (self.used(), len(self.events("allocation.create"))))
 
     def test_they_are_settled_in_the_order_in_which_they_were_sent(self):

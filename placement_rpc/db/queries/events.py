@@ -215,6 +215,24 @@ def status(tx):
     }
 
 
+def lag(tx):
+    """How far the relay is behind; two short looks, however many events are kept.
+
+    :returns: tuple of how many events are not published, and a datetime, since when the oldest of
+        them waits; None where none does
+    """
+    row = state(tx)
+    last, published = (row.last_position, row.published_position) if row else (0, 0)
+    waiting, oldest = tx.execute(sa.select(
+        sa.func.count(), sa.func.min(_events.c.occurred_at)).where(
+            _events.c.position.is_(None))).one()
+    if last > published:
+        first = tx.execute(sa.select(_events.c.occurred_at).where(
+            _events.c.position > published).order_by(_events.c.position).limit(1)).scalar()
+        oldest = min(filter(None, (first, oldest)), default=None)
+    return waiting + last - published, oldest
+
+
 def waiting_payloads(tx, limit):
     """:returns: list of str, the payloads of the oldest events that are not published yet"""
     published = (state(tx) or (0, 0))[1]
