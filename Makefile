@@ -19,7 +19,8 @@ help:
 	@echo "make demo [BUS=rabbit]    the main job on 120 real compute nodes"
 	@echo "make test                 everything that is tested, with what it needs of the system"
 	@echo "make soak [MINUTES=5]     everything goes away under load, and what is left is compared"
-	@echo "make bench [QUICK=1] [ONLY=http]   measure, beside a bare echo server and OpenStack Placement"
+	@echo "make bench [QUICK=1] [ONLY=claims|nodes|scale|http]"
+	@echo "                          measure, beside a bare echo server and OpenStack Placement"
 	@echo "make lint | docs | sample | clean"
 
 $(INSTALLED): setup.cfg pyproject.toml tools/make-venv
@@ -60,7 +61,8 @@ docs: $(INSTALLED)
 	@echo "docs/build/html/index.html"
 
 bench: $(INSTALLED) system-test
-	@$(BIN)/python -m tests.benchmarks $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
+	@$(BIN)/pip install --quiet --editable '.[bench]'
+	@$(BIN)/python -W ignore -m tests.benchmarks $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
 clean:
 	rm -rf "$(VENV)" build dist docs/build .stestr .ruff_cache .hypothesis *.egg-info

@@ -12,7 +12,7 @@ import time
 
 import oslo_messaging
 
-from placement_rpc import api, bus
+from placement_rpc import api, bus, exception
 from placement_rpc import conf as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.objects import base as objects_base
@@ -82,19 +82,47 @@ class Client:
         self.api.ping(None)
         return 1
 
-    def find(self):
-        return len(self.api.get_by_request(None, ResourceRequest(
-            resources={"VCPU": 2, "MEMORY_MB": 1024, "DISK_GB": 10}, limit=100)).objects)
+    def echo_found(self):
+        """As many bytes as a hundred candidates have, with the library alone."""
+        self.bare.call(RequestContext().to_dict(), "echo_found", count=100,
+                       wanted=self.serializer.serialize_entity(None, _wanted()))
+        return 1
 
-    def work(self, name, seconds, threads):
-        """Do one kind of work for a time; returns how much, and how long each call took."""
+    def find(self):
+        if len(self.api.get_by_request(None, _wanted()).objects) != 100:
+            raise RuntimeError("a hundred were asked for")
+        return 1
+
+    def place(self):
+        """Find and claim one of the few that are free; 0 when there is none left."""
+        claim = base.claim(None)
+        del claim.allocations
+        try:
+            self.api.claim_by_request(None, ResourceRequest(resources={"FPGA": 1}), claim)
+        except exception.NoCandidates:
+            return 0
+        return 1
+
+    def set_inventory(self):
+        amounts = {"VCPU": 100_000, "MEMORY_MB": 100_000_000}
+        self.api.set_inventory(None, random.choice(self.providers), [
+            base.inventory(name, total) for name, total in amounts.items()] + [
+                base.inventory("DISK_GB", random.randrange(10 ** 6, 10 ** 8))])
+        return 1
+
+    def work(self, name, seconds, threads, until_empty=False):
+        """Do one kind of work for a time, or until none is left; returns how much, and how long
+        each call took."""
         call, done, took = getattr(self, name), [0] * threads, [[] for _ in range(threads)]
         ends = time.monotonic() + seconds
 
         def run(number):
             while (began := time.perf_counter()) and time.monotonic() < ends:
-                done[number] += call()
+                more = call()
+                done[number] += more
                 took[number].append(time.perf_counter() - began)
+                if until_empty and not more:
+                    return
 
         began = time.monotonic()
         workers = [threading.Thread(target=run, args=(number,)) for number in range(threads)]
@@ -106,12 +134,18 @@ class Client:
                 "took": [each for times in took for each in times]}
 
 
+def _wanted():
+    return ResourceRequest(
+        resources={"VCPU": 2, "MEMORY_MB": 1024, "DISK_GB": 10}, limit=100)
+
+
 def main():
     client = Client(json.loads(sys.stdin.readline()))
     for line in sys.stdin:
         order = json.loads(line)
         print(json.dumps(client.work(
-            order["work"], order["seconds"], order.get("threads", client.threads))), flush=True)
+            order["work"], order["seconds"], order.get("threads", client.threads),
+            order.get("until_empty", False))), flush=True)
 
 
 if __name__ == "__main__":

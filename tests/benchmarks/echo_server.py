@@ -3,11 +3,14 @@
 
 import signal
 import sys
+import uuid
 
 import oslo_messaging
 
 from placement_rpc import bus
 from placement_rpc import conf as configuration
+from placement_rpc.context import RequestContext
+from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 
 
 class Echo:
@@ -15,8 +18,21 @@ class Echo:
 
     target = oslo_messaging.Target(version="1.0")
 
+    def __init__(self):
+        self._found = {}
+
     def echo(self, context, claim, request_id):
         return claim
+
+    def echo_found(self, context, wanted, count):
+        """As many bytes as an answer of so many candidates has."""
+        if count not in self._found:
+            self._found[count] = bus.Serializer().serialize_entity(
+                RequestContext(), ResourceProviderList(objects=[ResourceProvider(
+                    uuid=str(uuid.uuid4()), name=f"node {number}", generation=5,
+                    free={"VCPU": 99_998, "MEMORY_MB": 99_998_000, "DISK_GB": 999_990})
+                    for number in range(count)]))
+        return self._found[count]
 
 
 def main(transport_url, name):

@@ -11,7 +11,7 @@ from placement_rpc.objects.compute_node import ComputeNode
 from tests import base
 from tests.compute_nodes import nodes
 
-_AMOUNTS = {"VCPU": 100_000, "MEMORY_MB": 100_000_000, "DISK_GB": 1_000_000}
+AMOUNTS = {"VCPU": 100_000, "MEMORY_MB": 100_000_000, "DISK_GB": 1_000_000}
 
 
 def grow(database, size):
@@ -32,7 +32,7 @@ def grow(database, size):
                 {"resource_provider_id": id_, "resource_class_id": class_names.STANDARD_IDS[name],
                  "total": total, "reserved": 0, "min_unit": 1, "max_unit": total,
                  "step_size": 1, "allocation_ratio": 1.0, "capacity": total, "used": 0, **times}
-                for id_ in ids for name, total in _AMOUNTS.items()])
+                for id_ in ids for name, total in AMOUNTS.items()])
     if database.dialect == "postgresql":
         with database.engine.connect() as connection:
             connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("ANALYZE")

@@ -17,6 +17,7 @@ import urllib.parse
 import uuid
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+_WANTED = "VCPU:2,MEMORY_MB:1024,DISK_GB:10"
 _GENERATION = re.compile(rb'"(?:resource_provider_)?generation": ?(\d+)')
 
 
@@ -30,9 +31,11 @@ class Connection:
         self._headers = (f" HTTP/1.1\r\nHost: {address.netloc}\r\nX-Auth-Token: admin\r\n"
                          "Accept: application/json\r\n")
 
-    def ask(self, method, path, body=None):
+    def ask(self, method, path, body=None, version=None):
         """:returns: pair of the status (int) and the body (bytes)"""
         request = f"{method} {path}{self._headers}"
+        if version is not None:
+            request += f"OpenStack-API-Version: placement {version}\r\n"
         if body is not None:
             request += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         self._socket.sendall(f"{request}\r\n{body or ''}".encode())
@@ -84,6 +87,14 @@ class Client:
             answer = self._connection.ask("GET", f"/resource_providers/{provider}")[1]
             self._generations[provider] = int(_GENERATION.search(answer)[1])
         return self._generations[provider]
+
+    def candidates(self):
+        return self._connection.ask(
+            "GET", f"/allocation_candidates?limit=100&resources={_WANTED}", version="1.36")[0]
+
+    def providers(self):
+        return self._connection.ask(
+            "GET", f"/resource_providers?resources={_WANTED}", version="1.4")[0]
 
     def allocations(self):
         return self._connection.ask("PUT", f"/allocations/{uuid.uuid4()}", json.dumps({

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims, casts, events and compute nodes over the bus, beside a bare echo."""
+
+import datetime
+import statistics
+import threading
+import time
+import uuid
+
+from placement_rpc.db.queries import events
+from placement_rpc.notifications import listener
+from placement_rpc.objects.node_migration import Settings
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.upgrade import online
+from tests.benchmarks import fleet
+from tests.benchmarks.bench import median, percentile, spread
+
+
+def bench_claims(bench):
+    """Claims per second, beside the echo of the same payload, 16 clients at once."""
+    bench.say("Claims beside a bare echo, in turns ...")
+    rounds = bench.in_turns("echo", "claim", "claim_without_outbox", "claim_batch")
+    echo, single, bare, batch = rounds.values()
+    bench.keep("bare echo, 16 clients", median(echo), "calls/s", spread(echo))
+    bench.keep("claim_allocations, 16 clients", median(single), "claims/s", spread(single))
+    ratios = [ours["rate"] / theirs["rate"] for ours, theirs in zip(single, echo, strict=True)]
+    bench.keep("claim_allocations to echo", statistics.median(ratios), "ratio",
+               f"{min(ratios):.2f} to {max(ratios):.2f}")
+    bench.keep("claim_allocations without the outbox", median(bare), "claims/s", spread(bare))
+    ratios = [ours["rate"] / theirs["rate"] for ours, theirs in zip(single, bare, strict=True)]
+    bench.keep("claim_allocations to the same without the outbox", statistics.median(ratios),
+               "ratio", f"{min(ratios):.2f} to {max(ratios):.2f}")
+    bench.keep("claim_batch of 100, 16 clients", median(batch), "claims/s", spread(batch))
+    bench.keep("claim_batch of 100 to single calls", median(batch) / median(single), "ratio")
+    for name, each in (("echo", echo), ("claim", single), ("claim in a batch", batch)):
+        for part in ("clients", "servers", "broker", "database"):
+            bench.keep(f"processor time of a {name}: {part}",
+                       statistics.median(one["ms"][part] for one in each), "ms")
+    for share in (0.5, 0.99):
+        bench.keep(f"claim_allocations, 16 clients, p{share * 100:.0f}", percentile(
+            sorted(took for each in single for took in each["took"]), share), "ms")
+    rounds = bench.in_turns("echo", "claim", clients=1, threads=1)
+    for name in ("echo", "claim"):
+        took = sorted(took for each in rounds[name] for took in each["took"])
+        for share in (0.5, 0.99):
+            bench.keep(f"a lone {name}, p{share * 100:.0f}", percentile(took, share), "ms")
+
+
+def bench_casts(bench):
+    """Casts that the broker confirmed, and how fast they are settled."""
+    bench.say("Casts ...")
+    cast = bench.measure("cast")
+    later = bench.settle()
+    bench.keep("claims cast and confirmed, 16 clients", cast["rate"], "casts/s",
+               f"settled and published {later:.1f} s after the last")
+
+
+def bench_events(bench):
+    """From commit to delivery by the stream, under the load of 16 clients that claim."""
+    bench.say("Events under the load of claims ...")
+    bench.settle()
+    took = []
+    reader = listener.StreamReader(
+        bench.broker.url, bench.store.conf.notifications.stream, "next")
+
+    def read():
+        for event in reader.events(3):
+            happened = datetime.datetime.fromisoformat(event.occurred_at)
+            took.append((datetime.datetime.now(datetime.UTC) - happened).total_seconds())
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    time.sleep(1)
+    claims = bench.measure("claim")
+    with bench.store.database.reader() as tx:
+        status = events.status(tx)
+    unsent = status["unpositioned"] + status["last_position"] - status["published_position"]
+    reading.join()
+    bench.keep("events delivered under that load", len(took) / bench.seconds, "events/s",
+               f"claims at {claims['rate']:.0f}/s, unsent at their end: {unsent}")
+    for share in (0.5, 0.99):
+        bench.keep(f"from commit to delivery, p{share * 100:.0f}",
+                   percentile(sorted(took), share), "ms")
+
+
+def bench_relay(bench):
+    """Events that wait in the outbox, through the relay to a confirmed publish."""
+    number = 5000 * bench.seconds
+    bench.say(f"Relaying {number} events that wait ...")
+    with bench.store.database.reader() as tx:
+        row = events.after(tx, events.status(tx)["published_position"] - 1, 1)[0]
+    bench.store.database.write(lambda tx: events.insert(tx, [
+        (str(uuid.uuid4()), row.event_type, row.occurred_at, row.payload, "")
+        for _ in range(number)]))
+    began = time.monotonic()
+    while True:
+        with bench.store.database.reader() as tx:
+            status = events.status(tx)
+        if status["published_position"] == status["events"]:
+            break
+        time.sleep(0.05)
+    bench.keep("events from the outbox to a confirmed publish", number / (
+        time.monotonic() - began), "events/s", f"{number} that waited")
+
+
+def bench_nodes(bench):
+    """Compute nodes: migrated in batches, and synchronised by their trackers."""
+    size = 2000 * bench.seconds
+    bench.say(f"Migrating {size} compute nodes ...")
+    with placement_fixtures.Store(bench.postgresql.create_database()) as store:
+        fleet.bring_in(store.database, size)
+        began = time.monotonic()
+        done = online.compute_node_inventories(
+            store.database, Settings(store.conf.compute_nodes, migrates=True))
+        took = time.monotonic() - began
+    bench.keep("compute nodes migrated", done.done / took, "rows/s",
+               f"{done.done} of {size} in {took:.1f} s, {online.BATCH} in a transaction")
+    bench.say("Unchanged cycles of resource trackers ...")
+    bench.measure("sync", 2)
+    rounds = [bench.measure("sync") for _ in range(bench.rounds)]
+    bench.keep("sync_compute_node, unchanged, 16 trackers", median(rounds), "calls/s",
+               spread(rounds))
+    for share in (0.5, 0.99):
+        bench.keep(f"sync_compute_node, unchanged, p{share * 100:.0f}", percentile(
+            sorted(took for each in rounds for took in each["took"]), share), "ms")

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What finding and claiming cost as the fleet grows, beside an echo and OpenStack Placement."""
+
+import statistics
+import time
+
+import sqlalchemy as sa
+
+from placement_rpc.db import models
+from placement_rpc.db.queries import bulk
+from placement_rpc.objects.candidate_feed import FollowedIndex
+from placement_rpc.objects.class_names import STANDARD_IDS
+from tests.benchmarks import fleet, http_services, upstream_store
+from tests.benchmarks.bench import median, percentile, spread
+
+_UPSTREAM_WORKERS = {"workers": 2, "threads": 8}
+# A call of upstream's takes tens of seconds beyond.
+_MOST_FOR_UPSTREAM = 10_000
+_FREE, _FULL = 500, 10_000
+
+
+def bench_scale(bench, quick):
+    """Grow the fleet, and do the same work at each size."""
+    upstream = _upstream(bench)
+    sizes = (1000, 10_000) if quick else (1000, 10_000, 100_000)
+    first = {}
+    for size in sizes:
+        bench.say(f"{size} providers ...")
+        providers = fleet.grow(bench.store.database, size)
+        _index(bench, size)
+        bench.follow()
+        bench.connect(providers[:1000])
+        found = _ours(bench, size, quick)
+        if size <= _MOST_FOR_UPSTREAM:
+            theirs = _theirs(bench, upstream, size, quick)
+            _compare(bench, size, found, theirs)
+        first.setdefault("find", found["find"])
+        bench.keep(f"get_by_request at {size} to itself at {sizes[0]}, p50",
+                   found["find"] / first["find"], "ratio")
+    _nearly_full(bench)
+
+
+def _upstream(bench):
+    url = bench.postgresql.create_database().replace("+psycopg:", "+psycopg2:")
+    # One provider made over HTTP: by then its classes are in its database.
+    return bench.stack.enter_context(http_services.Loaded(
+        "openstack-placement", 32, bench.postgresql._process, database_url=url,
+        **_UPSTREAM_WORKERS)), url
+
+
+def _index(bench, size):
+    """Memory of the index, and how long it takes to make one."""
+    began = time.perf_counter()
+    index = FollowedIndex(bench.store.database.reader).index
+    took = time.perf_counter() - began
+    bench.keep(f"index of {size} providers: made in", took, "s")
+    bench.keep(f"index of {size} providers: for each provider and class",
+               index.nbytes / index.size, "bytes")
+
+
+def _ours(bench, size, quick):
+    """:returns: dict of work to what it took: p50 in ms of a find, and processor ms"""
+    seconds = 1 if quick else 4
+    rounds = {work: [] for work in ("echo_found", "find")}
+    for _ in range(2 if quick else 3):
+        for work, kept in rounds.items():
+            kept.append(bench.measure(work, seconds, clients=1, threads=1))
+    p50 = {}
+    for work, name in (("echo_found", "echo of the same bytes"),
+                       ("find", "get_by_request, limit 100")):
+        took = sorted(each for found in rounds[work] for each in found["took"])
+        p50[work] = percentile(took, 0.5)
+        for share in (0.5, 0.99):
+            bench.keep(f"{name}, {size} providers, p{share * 100:.0f}",
+                       percentile(took, share), "ms")
+        bench.keep(f"{name}, {size} providers: processor time", _spent(rounds[work]), "ms",
+                   "service and database")
+    ratios = [percentile(ours["took"], 0.5) / percentile(theirs["took"], 0.5)
+              for ours, theirs in zip(rounds["find"], rounds["echo_found"], strict=True)]
+    bench.keep(f"get_by_request to the echo, {size} providers, p50", statistics.median(ratios),
+               "ratio", f"{min(ratios):.2f} to {max(ratios):.2f}")
+    found = {"find": p50["find"], "find_ms": _spent(rounds["find"])}
+    for work, name in (("claim", "claim_allocations"), ("set_inventory", "set_inventory")):
+        done = [bench.measure(work, seconds) for _ in range(2)]
+        bench.keep(f"{name}, 16 clients, {size} providers", median(done), "calls/s", spread(done))
+        bench.keep(f"{name}, 16 clients, {size} providers: processor time", _spent(done), "ms",
+                   "service and database")
+        found[work], found[f"{work}_ms"] = median(done), _spent(done)
+    return found
+
+
+def _spent(rounds):
+    """Processor ms of the service and its database for each call."""
+    return statistics.median(each["ms"]["servers"] + each["ms"]["database"] for each in rounds)
+
+
+def _theirs(bench, upstream, size, quick):
+    service, url = upstream
+    upstream_store.grow(url, size, fleet.AMOUNTS)
+    bench.say(f"OpenStack Placement with {size} providers ...")
+    found = {}
+    for work, name, clients in (
+            ("candidates", "GET allocation_candidates?limit=100", 1),
+            ("providers", "GET resource_providers?resources=", 1),
+            ("allocations", "PUT allocations", 16), ("inventories", "PUT inventories", 16)):
+        done = service.measure(work, clients, 1 if quick else 4)
+        if not done["took"]:
+            bench.keep(f"openstack-placement {name}, {size} providers", 0, "requests/s",
+                       f"failed: {done['failed']}")
+            continue
+        spent = done["ms"]["server"] + done["ms"]["database"]
+        bench.keep(f"openstack-placement {name}, {size} providers, p50",
+                   percentile(done["took"], 0.5), "ms")
+        bench.keep(f"openstack-placement {name}, {size} providers: processor time", spent, "ms",
+                   "service and database")
+        bench.keep(f"openstack-placement {name}, {size} providers", done["rate"], "requests/s")
+        found[work], found[f"{work}_ms"] = done["rate"], spent
+    return found
+
+
+def _compare(bench, size, ours, theirs):
+    for name, one, other in (
+            ("GET allocation_candidates to get_by_request", "candidates_ms", "find_ms"),
+            ("GET resource_providers to get_by_request", "providers_ms", "find_ms"),
+            ("PUT allocations to claim_allocations", "allocations_ms", "claim_ms"),
+            ("PUT inventories to set_inventory", "inventories_ms", "set_inventory_ms")):
+        if one in theirs:
+            bench.keep(f"{name}, {size} providers, processor time", theirs[one] / ours[other],
+                       "ratio")
+    if "inventories" in theirs:
+        bench.keep(f"set_inventory to PUT inventories, {size} providers, per second",
+                   ours["set_inventory"] / theirs["inventories"], "ratio")
+
+
+def _nearly_full(bench):
+    """Sixteen schedulers and the last free devices of a fleet that is full."""
+    bench.say(f"The last {_FREE} of {_FREE + _FULL} devices, 16 schedulers ...")
+    providers, inventories = models.resource_providers, models.inventories
+    at = bulk.now()
+    with bench.store.database.writer() as tx:
+        ids = tx.execute(sa.select(providers.c.id).order_by(providers.c.uuid).limit(
+            _FREE + _FULL)).scalars().all()
+        tx.execute(sa.insert(inventories), [
+            {"resource_provider_id": id_, "resource_class_id": STANDARD_IDS["FPGA"], "total": 1,
+             "reserved": 0, "min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0,
+             "capacity": 1, "used": int(number >= min(_FREE, len(ids) // 2)), "created_at": at,
+             "updated_at": at} for number, id_ in enumerate(ids)])
+    bench.follow()
+    tries = bench.metric("placement_rpc_settled_together_sum")
+    done = bench.measure("place", 60 if len(ids) > 2 * _FREE else 20, until_empty=True)
+    tries = bench.metric("placement_rpc_settled_together_sum") - tries
+    bench.keep("claim_by_request, 16 schedulers, a nearly full fleet", done["rate"], "claims/s",
+               f"{done['done']} claims")
+    bench.keep("settle attempts for each of these claims", tries / done["done"], "attempts")
