@@ -25,14 +25,16 @@ def bench_bus(quick, parts, kept):
     """What is measured over the message bus; :param parts: which parts of it"""
     with contextlib.ExitStack() as stack:
         bench = Bench(stack, quick, kept)
-        bench.connect(fleet.grow(bench.store.database, 1000))
+        providers = fleet.grow(bench.store.database, 1000)
         bench.follow()
+        bench.connect(providers)
         if "claims" in parts:
             bus_bench.bench_claims(bench)
             if not quick or parts == ["claims"]:
                 bus_bench.bench_casts(bench)
                 bus_bench.bench_events(bench)
                 bus_bench.bench_relay(bench)
+                bus_bench.bench_outbox(bench, providers)
         if "nodes" in parts:
             bus_bench.bench_nodes(bench)
         if "scale" in parts:
