@@ -15,6 +15,7 @@ import sys
 import time
 
 import fixtures
+import psutil
 import sqlalchemy as sa
 import testtools
 
@@ -48,6 +49,8 @@ class Soak(fixtures.Fixture):
         self._chance = random.Random(seed)
         self._tell = tell
         self.done = collections.Counter()
+        #: list of int, MiB of a conductor that lives all the time, early and at the end
+        self.memory = []
 
     def _setUp(self):
         self.broker = self.useFixture(private.RabbitMQ())
@@ -80,8 +83,8 @@ class Soak(fixtures.Fixture):
             "transport_url": self.broker.url, "providers": self.providers, "threads": 4,
             "requests": 10_000_000, "until": str(self._until), "deadline": 180, "casts": 0.3,
             "attempt_timeout": 4, "seed": f"{number}"} for number in range(3)])
-        ends = time.monotonic() + seconds
-        plugs = []
+        began = time.monotonic()
+        ends, plugs = began + seconds, []
         while time.monotonic() < ends or min(
                 self.done[name] for name in _PLUGS) < 3:
             if not plugs:
@@ -90,15 +93,25 @@ class Soak(fixtures.Fixture):
                 self._chance.shuffle(plugs)
             time.sleep(self._chance.uniform(1, 4))
             plugs.pop()()
+            # What is loaded and connected once is not what grows.
+            if not self.memory and time.monotonic() > began + seconds / 10:
+                self.memory.append(self._resident())
         time.sleep(2)
+        self.memory.append(self._resident())
         self._until.touch()
         reports = claimers.results()
         for name in ("sent", "accepted", "refused", "casts", "moves"):
             self.done[name] = sum(report[name] for report in reports)
         return reports
 
+    def _resident(self):
+        """:returns: int, MiB that the conductor which nobody kills has resident"""
+        process = psutil.Process(self.conductors[0].process.pid)
+        return sum(each.memory_info().rss for each in (
+            process, *process.children(recursive=True))) // 2 ** 20
+
     def _kill_conductor(self):
-        number = self._chance.randrange(_CONDUCTORS)
+        number = self._chance.randrange(1, _CONDUCTORS)
         self._tell(f"conductor {number} is killed")
         self.conductors[number].kill()
         self.conductors[number].start()
@@ -182,9 +195,11 @@ def main():
                 check(testtools.TestCase("run"), soak, reports)
             except (AssertionError, TimeoutError) as error:
                 verdict, code = str(error), 1
-            rows.append({"database": kind, **soak.done, "found": verdict})
+            rows.append({"database": kind, **soak.done, "found": verdict,
+                         "resident_mib_early": soak.memory[0],
+                         "resident_mib_at_the_end": soak.memory[-1]})
     output.show(rows, ["database", "sent", "accepted", "refused", "casts", "moves", "events",
-                       *_PLUGS, "found"], "auto")
+                       *_PLUGS, "resident_mib_early", "resident_mib_at_the_end", "found"], "auto")
     return code
 
 
