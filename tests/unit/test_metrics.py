@@ -37,16 +37,17 @@ class MetricsTest(base.TestCase):
             'placement_rpc_call_seconds_count{method="claim_allocations"}'])
 
     def test_a_slow_call_has_one_line_that_says_where_its_time_went(self):
-        metrics = Metrics(slow=0.03)
-        with metrics.watched("get_by_request", "quick"):
+        with Metrics(slow=60).watched("get_by_request", "quick"):
             pass
+        metrics = Metrics(slow=0.03)
         self.assertNotIn("Slow", self.log.output)
         with (metrics.watched("get_by_request", "a\nforged line"),
               stages.stage("candidate index"), stages.stage("database")):
             time.sleep(0.04)
         line, = self.log.output.splitlines()
-        self.assertRegex(line, r"get_by_request took 0\.\d+ s \(database 0\.0[45]\d, .*"
-                               r"candidate index 0\.0.*rest 0\.0.*'a\\nforged line'")
+        self.assertRegex(line, r"get_by_request took \d+\.\d+ s \(.*database \d+\.\d+, .*"
+                               r"rest \d+\.\d+.*'a\\nforged line'")
+        self.assertIn("candidate index 0.", line)
 
     def test_what_is_read_when_it_is_asked_for(self):
         metrics, depth = Metrics(), [3]
@@ -69,6 +70,7 @@ class MetricsTest(base.TestCase):
 class StagesTest(base.TestCase):
 
     def test_what_is_within_a_stage_is_not_counted_twice(self):
+        began = time.perf_counter()
         with stages.collected() as spent:
             with stages.stage("outer"):
                 time.sleep(0.02)
@@ -76,9 +78,10 @@ class StagesTest(base.TestCase):
                     time.sleep(0.04)
             with stages.stage("outer"):
                 time.sleep(0.01)
-        self.assertLess(0.04, spent["inner"])
-        self.assertLess(0.03, spent["outer"])
-        self.assertLess(spent["outer"], 0.04 + spent["inner"] - 0.04 + 0.03)
+        took = time.perf_counter() - began
+        self.assertLessEqual(0.04, spent["inner"])
+        self.assertLessEqual(0.03, spent["outer"])
+        self.assertLessEqual(spent["inner"] + spent["outer"], took)
 
     def test_threads_and_calls_within_calls_are_apart(self):
         found = []
