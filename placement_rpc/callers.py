@@ -4,22 +4,19 @@
 import oslo_messaging
 from oslo_messaging.rpc import dispatcher as rpc_dispatcher
 
-from placement_rpc import bus, exception, intakes, rabbit
+from placement_rpc import bus, exception, intakes, rabbit, wire
+from placement_rpc.call_connection import CallConnection, Unroutable
 from placement_rpc.call_threads import CallThreads
 
 
-class RemoteCaller:
-    """Makes calls over the bus.
+class _BusCaller:
+    """Makes calls over the bus; subclasses say how.
 
-    :param transport: an oslo.messaging RPC transport
-    :param limit: int, the most calls under way
-    :param topic: str
+    :param topic: str, where the service listens
     """
 
-    def __init__(self, transport, limit, topic=bus.TOPIC):
-        self._client = bus.get_client(transport, topic)
+    def __init__(self, topic=bus.TOPIC):
         self._topic = topic
-        self._threads = CallThreads(limit)
 
     def call(self, context, method, arguments, timeout, server=None):
         """Make one attempt.
@@ -34,16 +31,14 @@ class RemoteCaller:
         topic = self._topic if server is not None else intakes.topic_of(
             self._topic, method, context.service_release or context.release)
         try:
-            return self._threads.run(
-                lambda: self._send(context, method, arguments, timeout, topic, server),
-                timeout + 0.5)
+            return self._send(context, method, arguments, timeout, topic, server)
         except exception.PlacementException as error:
             # As it was raised, without the library's wrapping and the trace text.
             raise exception.from_code(error.code, error.kwargs) from None
         except (oslo_messaging.MessagingTimeout, TimeoutError):
             raise exception.ServiceUnavailable(
                 reason=f"no answer within {timeout:.1f} s") from None
-        except oslo_messaging.MessageUndeliverable:
+        except (oslo_messaging.MessageUndeliverable, Unroutable):
             raise exception.ServiceUnavailable(reason="nobody listens") from None
         except (rpc_dispatcher.UnsupportedVersion, rpc_dispatcher.NoSuchMethod) as error:
             raise exception.UnsupportedCall(reason=_first_line(error)) from None
@@ -59,13 +54,76 @@ class RemoteCaller:
             raise exception.InvalidInput(what=method, reason=_first_line(error)) from None
 
     def _send(self, context, method, arguments, timeout, topic, server):
+        """Send it to a topic, or to the service's own where nobody has that intake."""
+        raise NotImplementedError
+
+    def close(self):
+        """Give back what it holds."""
+        raise NotImplementedError
+
+
+class RabbitCaller(_BusCaller):
+    """Makes calls over RabbitMQ, on one connection.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    :param broker: :class:`placement_rpc.rabbit.Broker`
+    :param topic: str
+    """
+
+    def __init__(self, conf, broker, topic=bus.TOPIC):
+        super().__init__(topic)
+        self._serializer = bus.Serializer()
+        self._connection = CallConnection(
+            conf.oslo_messaging_rabbit, broker, bus.EXCHANGE,
+            conf.placement_client.max_concurrent_calls)
+
+    def _send(self, context, method, arguments, timeout, topic, server):
+        call = wire.Call(
+            method, context.release.contract,
+            {name: self._serializer.serialize_entity(context, value)
+             for name, value in arguments.items()},
+            self._serializer.serialize_context(context))
+        try:
+            answer = self._connection.ask(f"{topic}.{server}" if server else topic, call, timeout)
+        except Unroutable:
+            if topic == self._topic:
+                raise
+            # Nobody has that intake: whoever listens takes all calls at the first one.
+            answer = self._connection.ask(self._topic, call, timeout)
+        if answer.failure:
+            raise wire.failed(answer, bus.ALLOWED_REMOTE_MODULES)
+        return self._serializer.deserialize_entity(context, answer.result)
+
+    def close(self):
+        """Close the connection."""
+        self._connection.close()
+
+
+class RemoteCaller(_BusCaller):
+    """Makes calls over whatever bus the library knows.
+
+    :param transport: an oslo.messaging RPC transport; closed with this
+    :param limit: int, the most calls under way
+    :param topic: str
+    """
+
+    def __init__(self, transport, limit, topic=bus.TOPIC):
+        super().__init__(topic)
+        self._transport = transport
+        self._client = bus.get_client(transport, topic)
+        self._threads = CallThreads(limit)
+
+    def _send(self, context, method, arguments, timeout, topic, server):
+        return self._threads.run(
+            lambda: self._call(context, method, arguments, timeout, topic, server), timeout + 0.5)
+
+    def _call(self, context, method, arguments, timeout, topic, server):
         try:
             return self._prepared(context, topic, timeout, server).call(
                 context, method, **arguments)
         except oslo_messaging.MessageUndeliverable:
             if topic == self._topic:
                 raise
-        # Nobody has that intake: whoever listens takes all calls at the first one.
         return self._prepared(context, self._topic, timeout).call(context, method, **arguments)
 
     def _prepared(self, context, topic, timeout, server=None):
@@ -74,8 +132,13 @@ class RemoteCaller:
             **({"server": server} if server else {}))
 
     def close(self):
-        """Let the threads end; the transport is its owner's."""
+        """Let the threads end, and close the transport."""
         self._threads.close()
+        try:
+            # The library waits for a bus that is away, here too.
+            CallThreads(1).run(self._transport.cleanup, 5)
+        except TimeoutError:
+            return
 
 
 def _first_line(error):

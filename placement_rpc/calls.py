@@ -36,7 +36,7 @@ class Calls:
         options = self.conf.placement_client
         self._deadline = options.deadline if deadline is None else deadline
         self._attempt_timeout = options.attempt_timeout
-        self._transport = None
+        self._is_remote = transport == "rpc"
         self._given_pin, self._object_versions = pin, object_versions
         chosen = pins.fixed(pin or self.conf.upgrade_levels.placement)
         if transport == "local":
@@ -45,12 +45,15 @@ class Calls:
             self._caller = callers.LocalCaller(manager)
             self._caster = casts.CallingCaster(self._caller)
         elif transport == "rpc":
-            self._transport = bus.get_transport(self.conf, transport_url)
-            self._caller = callers.RemoteCaller(
-                self._transport, options.max_concurrent_calls, topic)
             broker = rabbit.Broker.of(self.conf, transport_url)
-            self._caster = casts.CallingCaster(self._caller) if broker is None else (
-                casts.QueueCaster(self.conf, broker, topic))
+            if broker is None:
+                self._caller = callers.RemoteCaller(
+                    bus.get_transport(self.conf, transport_url), options.max_concurrent_calls,
+                    topic)
+                self._caster = casts.CallingCaster(self._caller)
+            else:
+                self._caller = callers.RabbitCaller(self.conf, broker, topic)
+                self._caster = casts.QueueCaster(self.conf, broker, topic)
         else:
             raise ValueError(f"transport is 'rpc' or 'local', not {transport!r}")
         self._choose(chosen)
@@ -60,10 +63,9 @@ class Calls:
 
         :param chosen: :class:`placement_rpc.upgrade.manifests.Release`; None for ``auto``
         """
-        remote = self._transport is not None
         self._manifest = self._object_versions or (chosen.contract if chosen else (
-            contract.RPC_VERSION if remote else None))
-        if chosen is None and remote:
+            contract.RPC_VERSION if self._is_remote else None))
+        if chosen is None and self._is_remote:
             self._pin = pins.AutoPin(self._services, self.conf.upgrade_levels.auto_interval)
         else:
             self._pin = pins.FixedPin(chosen or manifests.CURRENT)
@@ -72,13 +74,6 @@ class Calls:
         """Give back connections and threads."""
         self._caster.close()
         self._caller.close()
-        if self._transport is not None:
-            # The library waits for a broker that is away, here too.
-            transport, self._transport = self._transport, None
-            try:
-                callers.CallThreads(1).run(transport.cleanup, 5)
-            except TimeoutError:
-                return
 
     def reload(self):
         """Read the pin anew, and look anew for the oldest release that answers.

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import itertools
 import logging
+import random
 import re
 import select
 import ssl
@@ -90,23 +91,28 @@ class Broker:
         return broker if isinstance(broker, cls) else cls(
             (broker.replace("rabbit:", "amqp:", 1),))
 
-    def connect(self):
-        """:returns: an open :class:`kombu.Connection`; :raises: one of :data:`FAILURES`"""
+    def connect(self, **options):
+        """Connect to one of the nodes, any of them first.
+
+        :param options: what py-amqp's connection takes beside
+        :returns: an open :class:`kombu.Connection`
+        :raises: one of :data:`FAILURES`
+        """
         connection = kombu.Connection(
-            list(self.urls), connect_timeout=CONNECT_TIMEOUT, heartbeat=HEARTBEAT,
-            login_method=self.login_method, ssl=self.tls,
+            random.sample(self.urls, len(self.urls)), connect_timeout=CONNECT_TIMEOUT,
+            heartbeat=HEARTBEAT, login_method=self.login_method, ssl=self.tls,
             # Nothing waits for an answer for ever, as it would where a broker hangs.
             transport_options={"read_timeout": _SOCKET_TIMEOUT,
-                               "write_timeout": _SOCKET_TIMEOUT})
+                               "write_timeout": _SOCKET_TIMEOUT, **options})
         connection.ensure_connection(
             max_retries=len(self.urls), interval_start=0, interval_step=0,
             timeout=CONNECT_TIMEOUT * len(self.urls))
         return connection
 
     @contextlib.contextmanager
-    def connected(self):
-        """A connection for a block; :raises: one of :data:`FAILURES`"""
-        connection = self.connect()
+    def connected(self, **options):
+        """A connection for a block, as of :meth:`connect`; :raises: one of :data:`FAILURES`"""
+        connection = self.connect(**options)
         try:
             yield connection
         except BaseException:
@@ -144,6 +150,23 @@ def wait(connection, seconds):
     with contextlib.suppress(TimeoutError):
         connection.drain_events(timeout=seconds)
     connection.heartbeat_check()
+
+
+def has_come(connection, seconds=0, waker=None):
+    """Whether there is something to read.
+
+    To ask the library, with a time-out of 0, is to have it spin while half a frame is there.
+
+    :param seconds: float, how long to wait for it
+    :param waker: a socket; that there is something to read of it ends the waiting
+    :returns: bool
+    """
+    transport = connection.connection.transport
+    pending = getattr(transport.sock, "pending", None)
+    if transport._read_buffer or (pending and pending()):
+        return True
+    sockets = [transport.sock] if waker is None else [transport.sock, waker]
+    return transport.sock in select.select(sockets, [], [], seconds)[0]
 
 
 def declare_exchange(channel, name, options):
@@ -316,20 +339,10 @@ class Intake:
         with contextlib.suppress(TimeoutError):
             if not self._messages:
                 self._connection.drain_events(timeout=seconds)
-            while len(self._messages) < most and self._has_more():
+            while len(self._messages) < most and has_come(self._connection):
                 self._connection.drain_events(timeout=seconds)
         self._connection.heartbeat_check()
         return [self._messages.popleft() for _ in range(min(most, len(self._messages)))]
-
-    def _has_more(self):
-        """:returns: bool, whether something has come already
-
-        To ask the library, with a time-out of 0, is to have it spin while half a frame is there.
-        """
-        transport = self._connection.connection.transport
-        pending = getattr(transport.sock, "pending", None)
-        return bool(transport._read_buffer) or bool(pending and pending()) or bool(
-            select.select([transport.sock], [], [], 0)[0])
 
     def acknowledge(self, message):
         """Acknowledge a message and all that were received before it."""

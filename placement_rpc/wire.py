@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""oslo.messaging's wire format of a call and of its answer, for a server of our own.
+"""oslo.messaging's wire format of a call and of its answer, for a server and a client of our own.
 
 Envelope 2.0: JSON with the message as JSON text in it. Of the message's keys, those that begin
 with ``_context_`` are the context, and ``_msg_id`` and ``_reply_q`` say where an answer goes.
@@ -12,6 +12,7 @@ import zlib
 
 from kombu import compression
 from oslo_messaging._drivers import common
+from oslo_serialization import jsonutils
 
 _ENVELOPE = {"oslo.version": "2.0"}
 _CONTEXT = "_context_"
@@ -30,8 +31,8 @@ class Call:
     version: object
     args: object
     context: dict
-    message_id: str | None
-    reply_to: str | None
+    message_id: str | None = None
+    reply_to: str | None = None
     namespace: object = None
     monitored: bool = False
 
@@ -45,22 +46,30 @@ def opened(body, compressed=None):
     :raises ValueError: when there is none in it
     """
     try:
-        if compressed:
-            body = compression.decompress(body, compressed)
-        message = json.loads(body)
-        if "oslo.message" in message:
-            message = json.loads(message["oslo.message"])
+        message = _message(body, compressed)
         context = {key[len(_CONTEXT):]: value for key, value in message.items()
                    if key.startswith(_CONTEXT)}
         message_id, reply_to = message.get("_msg_id"), message.get("_reply_q")
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OSError,
-            EOFError, zlib.error) as error:
+    except _BROKEN as error:
         raise ValueError(f"no call: {error}") from None
     if not (isinstance(message_id, str) and _is_queue(reply_to)):
         message_id = reply_to = None
     return Call(message.get("method"), message.get("version", "1.0"), message.get("args", {}),
                 context, message_id, reply_to, message.get("namespace"),
                 bool(message.get("_timeout")))
+
+
+# What reading something that is no message ends with.
+_BROKEN = (ValueError, TypeError, LookupError, AttributeError, RecursionError, OSError, EOFError,
+           zlib.error)
+
+
+def _message(body, compressed):
+    """:returns: what is in the envelope; :raises: one of :data:`_BROKEN`"""
+    if compressed:
+        body = compression.decompress(body, compressed)
+    message = json.loads(body)
+    return json.loads(message["oslo.message"]) if "oslo.message" in message else message
 
 
 def _is_queue(name):
@@ -82,3 +91,54 @@ def sealed(call, result=None, error=None, ending=True):
     return json.dumps({**_ENVELOPE, "oslo.message": json.dumps({
         "result": result, "failure": failure, "ending": ending, "_msg_id": call.message_id,
         "_unique_id": uuid.uuid4().hex})})
+
+
+def asked(call):
+    """The message of a call.
+
+    :param call: :class:`Call`, its context and its arguments as they travel
+    :returns: str
+    :raises ValueError: when there is something in it that cannot be written down
+    """
+    return json.dumps({**_ENVELOPE, "oslo.message": json.dumps({
+        "method": call.method, "version": call.version, "args": call.args,
+        "_msg_id": call.message_id, "_reply_q": call.reply_to, "_timeout": None,
+        "_unique_id": uuid.uuid4().hex,
+        **{_CONTEXT + name: value for name, value in call.context.items()},
+    }, default=jsonutils.to_primitive)})
+
+
+@dataclasses.dataclass(slots=True)
+class Answer:
+    """The answer to a call: ``result`` as it travels, or ``failure``, a text of the library's."""
+
+    message_id: str
+    result: object
+    failure: str | None
+
+
+def answered(body, compressed=None):
+    """The answer in a message.
+
+    :param body: bytes or str
+    :param compressed: str, as of :func:`opened`
+    :returns: :class:`Answer`; None for a message that says only that a call is worked on
+    :raises ValueError: when there is none in it
+    """
+    try:
+        message = _message(body, compressed)
+        if not message.get("ending"):
+            return None
+        return Answer(message["_msg_id"], message.get("result"), message.get("failure"))
+    except _BROKEN as error:
+        raise ValueError(f"no answer: {error}") from None
+
+
+def failed(answer, modules):
+    """The error that an answer tells of.
+
+    :param answer: :class:`Answer` with a failure
+    :param modules: list of str, the modules whose errors may be made anew
+    :returns: Exception; an :class:`oslo_messaging.RemoteError` for one of another module
+    """
+    return common.deserialize_remote_exception(answer.failure, modules)

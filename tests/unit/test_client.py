@@ -116,7 +116,7 @@ class RemoteCallerTest(base.TestCase):
             caller = callers.RemoteCaller.__new__(callers.RemoteCaller)
             caller._topic = "placement"
             caller._client, caller._threads = _BrokenClient(error), CallThreads(1)
-            self.addCleanup(caller.close)
+            self.addCleanup(caller._threads.close)
             raised = self.assertRaises(
                 exception.ServiceUnavailable, caller.call, RequestContext(), "ping", {}, 5)
             self.assertTrue(raised.retryable)
