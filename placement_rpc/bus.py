@@ -147,6 +147,11 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
             raise exception.InvalidInput(
                 what="args", reason="they are nested too deeply") from None
 
+    def answer(self, version, method, ctxt, args, namespace=None):
+        """Run what a message asks for; as of :meth:`arguments` and :meth:`invoke`."""
+        self._check_version(version, namespace)
+        return self.invoke(method, ctxt, args, version)
+
     def _arguments(self, method, ctxt, args, version=None):
         context = self.serializer.deserialize_context(ctxt)
         if context.manifest is None and version is not None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the methods of an endpoint have in common: exposure, and checking what they are given."""
 
+import dataclasses
 import functools
 
 from placement_rpc import exception
@@ -24,6 +25,18 @@ def exposed(method):
 
     call.exposed = True
     return call
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Together:
+    """Calls that are settled together.
+
+    :param methods: tuple of str
+    :param commit: :class:`placement_rpc.objects.group_commit.GroupCommit` that settles them
+    """
+
+    methods: tuple
+    commit: object
 
 
 def as_uuid(name, value):

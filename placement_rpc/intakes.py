@@ -25,8 +25,12 @@ _OF_METHOD = {method: intake for intake, methods in METHODS.items() for method i
 
 
 def name(topic, intake):
-    """:param topic: str, where the service listens; :returns: str, the intake's own topic"""
-    return f"{topic}_{intake}"
+    """The topic of an intake.
+
+    :param topic: str, where the service listens
+    :param intake: str; None for the service's own topic
+    """
+    return f"{topic}_{intake}" if intake else topic
 
 
 def topic_of(topic, method, release):

@@ -19,8 +19,17 @@ import time
 import oslo_messaging
 
 import placement_rpc
-from placement_rpc import exception
-from placement_rpc.exposure import an, as_generation, as_limit, as_name, as_uuid, exposed, having
+from placement_rpc import exception, intakes
+from placement_rpc.exposure import (
+    Together,
+    an,
+    as_generation,
+    as_limit,
+    as_name,
+    as_uuid,
+    exposed,
+    having,
+)
 from placement_rpc.metrics import Metrics
 from placement_rpc.node_endpoint import NodeEndpoint
 from placement_rpc.objects import (
@@ -28,6 +37,8 @@ from placement_rpc.objects import (
     allocation,
     fields,
     inventory,
+    inventory_changes,
+    inventory_settlement,
     outcome,
     placing,
     request,
@@ -47,6 +58,7 @@ from placement_rpc.objects.claim import (
     ReleaseSettlement,
 )
 from placement_rpc.objects.group_commit import GroupCommit
+from placement_rpc.objects.inventory_settlement import InventoriesSettlement
 from placement_rpc.objects.outcome import Request
 from placement_rpc.query_endpoint import QueryEndpoint
 from placement_rpc.upgrade import contract, manifests, pins
@@ -75,6 +87,8 @@ class Manager(NodeEndpoint, QueryEndpoint):
         self.metrics = Metrics(conf.metrics.slow_call)
         self.group_commit = GroupCommit(
             database, conf.claims.max_settled_together, settled=self.metrics.settled)
+        self.inventory_commit = GroupCommit(
+            database, conf.claims.max_settled_together, inventory_settlement.settle)
         self.candidates = get_candidates(conf, database)
         self.gate = InventoryGate(conf, database)
         self.callers = Callers()
@@ -124,6 +138,11 @@ class Manager(NodeEndpoint, QueryEndpoint):
 
     @exposed
     def set_inventory(self, context, provider_uuid, inventories, request_id, generation=None):
+        settled, = self.inventory_commit.settle([self._set_inventory(
+            context, provider_uuid, inventories, request_id, generation)])
+        return self.answer(settled)
+
+    def _set_inventory(self, context, provider_uuid, inventories, request_id, generation=None):
         uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
         given = having(an(inventory.InventoryList, "inventories", inventories), "objects")
         if len(given.objects) > self.conf.claims.max_resources:
@@ -132,20 +151,19 @@ class Manager(NodeEndpoint, QueryEndpoint):
                 size=len(given.objects))
         asked = Request.of(request_id, "set_inventory", {
             "uuid": uuid, "inventories": given.objects, "at": generation})
-        return outcome.once(context, asked, lambda tx, journal: inventory.replace_all(
-            tx, journal, uuid, given.objects, generation))
+        return InventoriesSettlement(asked, uuid, given.objects, generation, context.deadline)
 
     @exposed
     def add_inventory(self, context, provider_uuid, given, request_id, generation=None):
         return self._change_inventory(
-            context, "add_inventory", inventory.add, provider_uuid, given, request_id,
+            context, "add_inventory", inventory_changes.add, provider_uuid, given, request_id,
             generation)
 
     @exposed
     def update_inventory(self, context, provider_uuid, given, request_id, generation=None):
         return self._change_inventory(
-            context, "update_inventory", inventory.update, provider_uuid, given, request_id,
-            generation)
+            context, "update_inventory", inventory_changes.update, provider_uuid, given,
+            request_id, generation)
 
     def _change_inventory(self, context, method, change, provider_uuid, given, request_id,
                           generation):
@@ -162,7 +180,7 @@ class Manager(NodeEndpoint, QueryEndpoint):
         name = resource_class.canonical(name)
         asked = Request.of(request_id, "delete_inventory", {
             "uuid": uuid, "class": name, "at": generation})
-        return outcome.once(context, asked, lambda tx, journal: inventory.delete(
+        return outcome.once(context, asked, lambda tx, journal: inventory_changes.delete(
             tx, journal, uuid, name, generation))
 
     @exposed
@@ -171,18 +189,25 @@ class Manager(NodeEndpoint, QueryEndpoint):
 
     # -- claims -------------------------------------------------------------------------
 
-    def settlement(self, context, method, arguments):
-        """What a call that changes allocations asks for, not settled yet.
+    def together(self):
+        """:returns: dict of intake to :class:`placement_rpc.exposure.Together`, what a server that
+        takes several calls at a time may settle in one transaction"""
+        return {intakes.CLAIMS: Together(
+            ("claim_allocations", "release_allocations"), self.group_commit),
+                intakes.FLEET: Together(("set_inventory",), self.inventory_commit)}
 
-        :param method: str, ``claim_allocations`` or ``release_allocations``
+    def settlement(self, context, method, arguments):
+        """What a call asks for, not settled yet.
+
+        :param method: str, one of those that :meth:`together` names
         :param arguments: dict, as of the call
-        :returns: :class:`placement_rpc.objects.settlement.Settlement`
+        :returns: :class:`placement_rpc.objects.settlement.Unsettled`
         :raises InvalidInput: and its kin
         """
         if context.rule is not None:
             self.policy.check_call(context, method)
-        return {"claim_allocations": self._claim, "release_allocations": self._release}[method](
-            context, **arguments)
+        return {"claim_allocations": self._claim, "release_allocations": self._release,
+                "set_inventory": self._set_inventory}[method](context, **arguments)
 
     def _claim(self, context, claim, request_id):
         an(Claim, "claim", claim).check(self.conf.claims.max_resources)
@@ -248,15 +273,17 @@ class Manager(NodeEndpoint, QueryEndpoint):
 
     @staticmethod
     def answer(settled):
-        """What a call that changed allocations returns.
+        """What a call that was settled returns.
 
         :param settled: :class:`placement_rpc.objects.settlement.Settled`
-        :returns: :class:`placement_rpc.objects.claim.ClaimResult`
+        :returns: :class:`placement_rpc.objects.claim.ClaimResult`, or whatever was settled
         :raises PlacementException: when it was refused
         """
         if settled.error is not None:
             raise settled.error
-        return ClaimResult.of_settled(settled)
+        if isinstance(settled.result, ClaimResult):
+            return ClaimResult.of_settled(settled)
+        return settled.result
 
     # -- reading ------------------------------------------------------------------------
 

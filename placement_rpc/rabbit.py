@@ -34,6 +34,9 @@ CONFIRM_TIMEOUT = 30
 #: How many messages a process takes from a queue before it has acknowledged any.
 WINDOW = 200
 
+#: How often a call is delivered that nobody survives.
+DELIVERY_LIMIT = 20
+
 #: What a connection or a channel may end with. Which of these can be recovered from matters to
 #: nobody who starts anew.
 FAILURES = (amqp_exceptions.AMQPError, kombu_exceptions.KombuError, OSError)
@@ -201,6 +204,21 @@ def declare(connection, queue, arguments):
     if limits:
         LOG.warning("Queue %s keeps the limits that it was made with: %s", queue,
                     ", ".join(limits))
+
+
+def quorum_arguments(options):
+    """The arguments of a quorum queue of calls, as the library declares it.
+
+    :param options: ``conf.oslo_messaging_rabbit``
+    """
+    arguments = {"x-queue-type": "quorum"}
+    for name, value in (
+            ("x-delivery-limit", options.rabbit_quorum_delivery_limit),
+            ("x-max-in-memory-length", options.rabbit_quorum_max_memory_length),
+            ("x-max-in-memory-bytes", options.rabbit_quorum_max_memory_bytes)):
+        if value:
+            arguments[name] = value
+    return arguments
 
 
 def _differs(connection, queue, arguments):

@@ -14,11 +14,11 @@ import cotyledon
 
 from placement_rpc import (
     bus,
-    claim_server,
     commands,
     exception,
     intakes,
     manager,
+    queue_server,
     rabbit,
     service_state,
 )
@@ -109,16 +109,21 @@ class Conductor:
 
     def _intakes(self, broker):
         """:returns: list of servers, one for each intake"""
-        def server(topic, threads=None):
-            return bus.get_server(
-                self.conf, self._transport, self.manager,
-                f"{self.host}.{self._binary}.{self._worker}", topic, self.manager.release,
-                self.manager.callers, threads)
-
-        claims = server(intakes.name(self._topic, intakes.CLAIMS)) if broker is None else (
-            claim_server.ClaimServer(self.conf, broker, self.manager, self._topic))
-        return [server(self._topic), claims, server(
-            intakes.name(self._topic, intakes.FLEET), self.conf.conductor.fleet_threads)]
+        threads = {None: self.conf.conductor.threads, intakes.CLAIMS: 0,
+                   intakes.FLEET: self.conf.conductor.fleet_threads}
+        name = f"{self.host}.{self._binary}.{self._worker}"
+        if broker is None:
+            return [bus.get_server(
+                self.conf, self._transport, self.manager, name, intakes.name(self._topic, intake),
+                self.manager.release, self.manager.callers, number or None)
+                for intake, number in threads.items()]
+        together = self.manager.together()
+        queues = {intake: [intakes.name(self._topic, intake)] for intake in threads}
+        # By its own name it can be asked, too.
+        queues[None].append(f"{self._topic}.{name}")
+        return [queue_server.QueueServer(
+            self.conf, broker, self.manager, queues[intake], number, together.get(intake))
+            for intake, number in threads.items()]
 
     def stop(self):
         """Take in nothing more, finish what was taken in, and close."""

@@ -11,7 +11,7 @@ import json
 from placement_rpc import exception
 from placement_rpc.db.queries import compute_nodes as queries
 from placement_rpc.db.queries import providers
-from placement_rpc.objects import inventory, node_columns
+from placement_rpc.objects import inventory_changes, node_columns
 from placement_rpc.objects.node_inventory import CLASSES, DEVICES, inventories_of
 from placement_rpc.objects.node_migration import (
     Arrival,
@@ -97,7 +97,7 @@ def plan(tx, view, given, said, settings):
         # What is allocated from it has to go to the other provider first.
         spoken_of.discard("DISK_GB")
     inventories = [each for each in inventories if each.resource_class in spoken_of]
-    classes = inventory.changes(
+    classes = inventory_changes.changes(
         view.inventories, inventories, spoken_of) if view.provider is not None else []
     stored = view.values
     if settings.migrates:
@@ -195,7 +195,7 @@ def save(tx, journal, row, given, settings, said=None):
             wanted.devices_in_use), settings)
         return [*changed, *wanted.changed, "provider"]
     if wanted.classes:
-        inventory.merge(tx, journal, row.uuid, wanted.inventories, wanted.spoken_of)
+        inventory_changes.merge(tx, journal, row.uuid, wanted.inventories, wanted.spoken_of)
     if "hypervisor_hostname" in wanted.columns and view.provider is not None:
         ResourceProvider(uuid=row.uuid, name=node_columns.provider_name(given)).rename(
             tx, journal)

@@ -11,7 +11,7 @@ import uuid as uuids
 
 from placement_rpc import exception
 from placement_rpc.db.queries import compute_nodes as queries
-from placement_rpc.objects import inventory, node_columns
+from placement_rpc.objects import inventory, inventory_changes, node_columns
 from placement_rpc.objects.journal import primitive
 from placement_rpc.objects.node_inventory import CLASSES, DEVICES, in_use, inventories_of
 from placement_rpc.objects.payloads import (
@@ -162,7 +162,7 @@ def _adopt(tx, journal, arrival):
     """Make a provider that is there already the node's."""
     renamed = ResourceProvider(uuid=arrival.uuid, name=arrival.name).rename(tx, journal)
     arrival.generation = renamed.generation
-    arrival.generation = inventory.merge(
+    arrival.generation = inventory_changes.merge(
         tx, journal, arrival.uuid, arrival.inventories, CLASSES).generation
 
 

@@ -22,8 +22,8 @@ from placement_rpc.objects.resource_class import known, names_of
 LOG = logging.getLogger(__name__)
 
 
-class Settlement:
-    """One request to change what consumers hold; subclasses say how.
+class Unsettled:
+    """One request that is settled together with others.
 
     :param request: :class:`placement_rpc.objects.outcome.Request`
     :param deadline: float, seconds since the epoch after which nothing may be done any more;
@@ -32,14 +32,30 @@ class Settlement:
 
     #: Whether a refusal is the final answer, to be stored as the request's outcome.
     final = True
-    #: tuple of str, uuids of the consumers whose holding may change
-    consumers = ()
-    #: dict of provider uuid to dict of class name to amount: what is asked for
-    allocations = {}
 
     def __init__(self, request, deadline=None):
         self.request = request
         self.deadline = deadline
+
+    def refused(self, error):
+        """The event of a refusal.
+
+        :returns: tuple of event type and payload; None where there is none to tell
+        """
+
+    def check_deadline(self):
+        """:raises RequestExpired: when the caller has stopped waiting (DESIGN rule 5)"""
+        if self.deadline is not None and time.time() > self.deadline:
+            raise exception.RequestExpired(late=round(time.time() - self.deadline, 3))
+
+
+class Settlement(Unsettled):
+    """One request to change what consumers hold; subclasses say how."""
+
+    #: tuple of str, uuids of the consumers whose holding may change
+    consumers = ()
+    #: dict of provider uuid to dict of class name to amount: what is asked for
+    allocations = {}
 
     def holdings(self, ledger):
         """What the consumers are to hold.
@@ -57,12 +73,6 @@ class Settlement:
         :returns: a versioned object
         """
         raise NotImplementedError
-
-    def refused(self, error):
-        """The event of a refusal.
-
-        :returns: tuple of event type and payload; None where there is none to tell
-        """
 
     @property
     def weight(self):
@@ -87,10 +97,17 @@ def settle(database, settlements):
     :returns: list of :class:`Settled`, in the same order
     :raises StoreUnavailable: :raises StoreBusy: nothing of the batch was done
     """
-    return database.write(lambda tx: _settle(tx, settlements), "claim")
+    return database.write(lambda tx: settle_once(tx, settlements, _settle_new), "claim")
 
 
-def _settle(tx, settlements):
+def settle_once(tx, settlements, settle_new):
+    """Settle what was not settled before, and answer the rest with what came out then.
+
+    :param settlements: list of :class:`Unsettled`
+    :param settle_new: callable of the connection and a list of settlements that are new, which
+        gives a dict of the id of each to its :class:`Settled`
+    :returns: list of :class:`Settled`
+    """
     stored = requests.find(tx, {each.request.request_id for each in settlements})
     settled, waiting = {}, []
     for each in settlements:
@@ -99,7 +116,7 @@ def _settle(tx, settlements):
         else:
             waiting.append(each)
     if waiting:
-        settled.update(_settle_new(tx, waiting))
+        settled.update(settle_new(tx, waiting))
     return [settled[id(each)] for each in settlements]
 
 
@@ -112,32 +129,66 @@ def _replay(settlement, row):
         return Settled(error=error, replayed=True)
 
 
+class Decisions:
+    """What is decided in one transaction: outcomes, and events.
+
+    :param tx: the connection
+    """
+
+    def __init__(self, tx):
+        self._tx = tx
+        self._decided, self._rows, self._journals = {}, [], []
+        #: dict of the id of a settlement to :class:`Settled`
+        self.settled = {}
+
+    def decide(self, settlement, decision):
+        """Decide one request, unless another of the same id was decided before.
+
+        :param settlement: :class:`Unsettled`
+        :param decision: callable of a :class:`placement_rpc.objects.journal.Journal` that makes
+            the change and returns the result, or raises the PlacementException of a refusal
+        """
+        before = self._decided.get(settlement.request.request_id)
+        if before is not None:
+            self.settled[id(settlement)] = _repeat(settlement, *before)
+            return
+        journal = Journal(settlement.request.request_id)
+        try:
+            settlement.check_deadline()
+            done = Settled(result=decision(journal))
+        except exception.PlacementException as error:
+            # Its trace would keep all that was read alive for as long as the error is.
+            done = Settled(error=error.with_traceback(None))
+        self.settled[id(settlement)] = done
+        if done.error is None or (settlement.final and not isinstance(
+                done.error, exception.RequestExpired)):
+            self._keep(settlement, done, journal)
+
+    def _keep(self, settlement, done, journal):
+        self._decided[settlement.request.request_id] = (settlement.request, done)
+        self._rows.append(settlement.request.row(
+            outcome.of_error(done.error) if done.error else
+            outcome.of_result(self._tx, done.result)))
+        event = settlement.refused(done.error) if done.error else None
+        if event:
+            journal.add(*event)
+        self._journals.append(journal)
+
+    def write(self, used=None):
+        """Write events and outcomes; :param used: as of ``Journal.write``"""
+        Journal().write(self._tx, *self._journals, used=used)
+        if self._rows:
+            requests.insert(self._tx, self._rows)
+
+
 def _settle_new(tx, settlements):
     ledger, names = _read(tx, settlements)
-    decided, settled, rows, journals = {}, {}, [], []
+    decisions = Decisions(tx)
     for each in settlements:
-        before = decided.get(each.request.request_id)
-        if before is not None:
-            settled[id(each)] = _repeat(each, *before)
-            continue
-        journal = Journal(each.request.request_id)
-        done = _decide(ledger, each, names, journal)
-        settled[id(each)] = done
-        if done.error is None or (each.final and not isinstance(
-                done.error, exception.RequestExpired)):
-            decided[each.request.request_id] = (each.request, done)
-            rows.append(each.request.row(
-                outcome.of_error(done.error) if done.error else
-                outcome.of_result(tx, done.result)))
-            event = each.refused(done.error) if done.error else None
-            if event:
-                journal.add(*event)
-            journals.append(journal)
+        decisions.decide(each, lambda journal, each=each: _decide(ledger, each, names, journal))
     _write(tx, ledger)
-    Journal().write(tx, *journals, used=ledger.left_used())
-    if rows:
-        requests.insert(tx, rows)
-    return settled
+    decisions.write(ledger.left_used())
+    return decisions.settled
 
 
 def _repeat(settlement, request, done):
@@ -149,19 +200,13 @@ def _repeat(settlement, request, done):
 
 
 def _decide(ledger, settlement, names, journal):
-    try:
-        if settlement.deadline is not None and time.time() > settlement.deadline:
-            raise exception.RequestExpired(late=round(time.time() - settlement.deadline, 3))
-        changes = ledger.apply(settlement.holdings(ledger))
-        generations = {}
-        for change in changes:
-            tell(journal, change, ledger.providers, names)
-            generations.update((ledger.providers[id_].uuid, after)
-                               for id_, (_, after) in change.generations.items())
-        return Settled(result=settlement.result(ledger, generations))
-    except exception.PlacementException as error:
-        # Its trace would keep the whole ledger alive for as long as the error is.
-        return Settled(error=error.with_traceback(None))
+    """:returns: the result; :raises PlacementException: when it is refused"""
+    generations = {}
+    for change in ledger.apply(settlement.holdings(ledger)):
+        tell(journal, change, ledger.providers, names)
+        generations.update((ledger.providers[id_].uuid, after)
+                           for id_, (_, after) in change.generations.items())
+    return settlement.result(ledger, generations)
 
 
 def _read(tx, settlements):

@@ -59,8 +59,9 @@ class LateCommitTest(testscenarios.WithScenarios, base.TestCase):
 
         claim = base.claim({late: {"VCPU": 1}})
         with service.database.writer() as tx:
-            settled, = settlement._settle(tx, [ClaimSettlement(
-                Request.of("late", "claim_allocations", {"claim": claim}), claim)])
+            settled, = settlement.settle_once(tx, [ClaimSettlement(
+                Request.of("late", "claim_allocations", {"claim": claim}), claim)],
+                settlement._settle_new)
             self.assertIsNone(settled.error)
             service.api.claim_allocations(None, base.claim({early: {"VCPU": 1}}))
             self.assertEqual({late}, found())

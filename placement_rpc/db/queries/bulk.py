@@ -106,7 +106,6 @@ class Insert:
         tx.execute(self._plain, dicts)
         return []
 
-
     def _of_columns(self, rows):
         """:returns: the statement for PostgreSQL, and its parameters: a value for each column"""
         columns = dict(zip(self._columns, zip(*rows, strict=True), strict=True))
@@ -115,6 +114,37 @@ class Insert:
             return self._from_arrays, {name: list(values) for name, values in columns.items()}
         return self._from_texts, {
             name: texts.get(name) or list(values) for name, values in columns.items()}
+
+
+class Update:
+    """Updates many rows, each with its own values; on PostgreSQL in one round trip.
+
+    :param table: :class:`sqlalchemy.Table` with ``id`` and ``updated_at``
+    :param columns: str, the columns that are given
+    """
+
+    def __init__(self, table, *columns):
+        self._columns = ("id", *columns)
+        given = sa.func.unnest(*(
+            sa.bindparam(f"new_{name}", type_=postgresql.ARRAY(table.c[name].type))
+            for name in self._columns)).table_valued(*self._columns).render_derived("given")
+        at = sa.bindparam("now", type_=table.c.updated_at.type)
+        self._from_arrays = sa.update(table).where(table.c.id == given.c.id).values(
+            {**{name: given.c[name] for name in columns}, "updated_at": at})
+        self._plain = sa.update(table).where(table.c.id == sa.bindparam("new_id")).values(
+            {**{name: sa.bindparam(f"new_{name}") for name in columns}, "updated_at": at})
+
+    def execute(self, tx, rows):
+        """:param rows: list of tuples of the id and the columns' values"""
+        if tx.dialect.name == "postgresql":
+            tx.execute(self._from_arrays, {"now": now(), **{
+                f"new_{name}": list(values) for name, values in zip(
+                    self._columns, zip(*rows, strict=True), strict=True)}})
+            return
+        at = now()
+        tx.execute(self._plain, [
+            {"now": at, **{f"new_{name}": value for name, value in zip(
+                self._columns, row, strict=True)}} for row in rows])
 
 
 def _join(values):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories of one provider."""
+"""Inventories of providers."""
+
+import collections
 
 import sqlalchemy as sa
 
@@ -17,8 +19,25 @@ _OF_PROVIDER = sa.select(
 ).join_from(_inventories, _classes).where(
     _inventories.c.resource_provider_id == sa.bindparam("provider_id"),
 ).order_by(_inventories.c.resource_class_id)
-_INSERT = sa.insert(_inventories)
-_UPDATE = sa.update(_inventories).where(_inventories.c.id == sa.bindparam("row_id"))
+
+_COLUMNS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio",
+            "capacity")
+
+#: An inventory with its class's name; ``id`` is None for one that is not stored yet.
+Row = collections.namedtuple(
+    "Row", ("id", "resource_provider_id", "resource_class_id", "resource_class", "used",
+            *_COLUMNS))
+
+_OF_PROVIDERS = bulk.OverLists(lambda among: sa.select(
+    _inventories.c.id, _inventories.c.resource_provider_id, _inventories.c.resource_class_id,
+    _classes.c.name, _inventories.c.used, *(_inventories.c[name] for name in _COLUMNS),
+).join_from(_inventories, _classes).where(
+    among(_inventories.c.resource_provider_id, "provider_ids")))
+_INSERT = bulk.Insert(
+    _inventories, "resource_provider_id", "resource_class_id", "used", *_COLUMNS)
+_UPDATE = bulk.Update(_inventories, *_COLUMNS)
+_DELETE = bulk.OverLists(
+    lambda among: sa.delete(_inventories).where(among(_inventories.c.id, "ids")))
 
 
 def of_provider(tx, provider_id):
@@ -26,21 +45,24 @@ def of_provider(tx, provider_id):
     return tx.execute(_OF_PROVIDER, {"provider_id": provider_id}).all()
 
 
-def insert(tx, provider_id, rows):
-    """:param rows: list of dicts of column values, without used and times"""
-    at = bulk.now()
-    fixed = {"resource_provider_id": provider_id, "used": 0, "created_at": at,
-             "updated_at": at}
-    tx.execute(_INSERT, [{**row, **fixed} for row in rows])
+def of_providers(tx, provider_ids):
+    """:returns: list of :class:`Row`"""
+    return [Row(*row) for row in _OF_PROVIDERS.execute(tx, {"provider_ids": provider_ids})]
+
+
+def insert(tx, rows):
+    """:param rows: list of :class:`Row`; their ids are not used"""
+    _INSERT.execute(tx, [
+        (row.resource_provider_id, row.resource_class_id, row.used, *row[-len(_COLUMNS):])
+        for row in rows])
 
 
 def update(tx, rows):
-    """:param rows: dict of row id to dict of column values"""
-    at = bulk.now()
-    tx.execute(_UPDATE, [
-        {**values, "row_id": row_id, "updated_at": at} for row_id, values in rows.items()])
+    """Write everything of inventories but what is used of them; :param rows: list of
+    :class:`Row`"""
+    _UPDATE.execute(tx, [(row.id, *row[-len(_COLUMNS):]) for row in rows])
 
 
 def delete(tx, row_ids):
     """:param row_ids: list of row ids"""
-    tx.execute(sa.delete(_inventories).where(_inventories.c.id.in_(row_ids)))
+    _DELETE.execute(tx, {"ids": row_ids})

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server's connection to RabbitMQ: one thread reads, and many answer."""
+
+import collections
+import contextlib
+import threading
+import time
+
+import amqp
+from amqp import spec
+
+from placement_rpc import rabbit
+
+# Seconds between two looks whether the broker is alive.
+_LOOK = 1.0
+
+
+class QueueLine:
+    """Takes messages from queues, sends answers, and acknowledges.
+
+    :param connection: an open :class:`kombu.Connection`
+    :param broker: :class:`placement_rpc.rabbit.Broker` that it is to
+    :param options: ``conf.oslo_messaging_rabbit``
+    """
+
+    def __init__(self, connection, broker, options):
+        self._connection = connection
+        self._options = options
+        self._messages = collections.deque()
+        self._consumers = []
+        self._channel = rabbit.raw_channel(connection)
+        # Held where something is written; with TLS where something is read, too.
+        self._writing = threading.Lock()
+        self._reading = self._writing if broker.tls else contextlib.nullcontext()
+        self._look_at = 0
+        self._taken = 0
+
+    def declare(self, queue, exchange):
+        """Make sure that a queue is there and is reached by its name, as the library declares it.
+
+        :raises Unsuitable: when there is another one of that name
+        """
+        options, channel = self._options, self._channel
+        rabbit.declare_exchange(channel, exchange, options)
+        if options.rabbit_quorum_queue:
+            rabbit.declare(self._connection, queue, rabbit.quorum_arguments(options))
+        else:
+            channel.queue_declare(
+                queue, durable=options.amqp_durable_queues, auto_delete=options.amqp_auto_delete,
+                arguments={"x-ha-policy": "all"} if options.rabbit_ha_queues else {})
+        channel.queue_bind(queue, exchange, queue)
+
+    def listen(self, queues, window):
+        """Begin to take messages.
+
+        :param window: int, how many of each queue it holds that are not acknowledged
+        """
+        self._channel.basic_qos(0, window, False)
+        self._consumers = [self._channel.basic_consume(queue, callback=self._messages.append)
+                           for queue in queues]
+
+    def listen_no_more(self):
+        """Take no further messages."""
+        with self._writing:
+            for consumer in self._consumers:
+                self._channel.basic_cancel(consumer, nowait=True)
+
+    def give_back(self, message):
+        """Let another process have a message."""
+        with self._writing:
+            self._channel.basic_reject(message.delivery_tag, requeue=True)
+            self._taken -= 1
+
+    def receive(self, seconds, most):
+        """Wait for messages; for one thread alone.
+
+        :param seconds: float, how long to wait when there are none
+        :param most: int, how many messages at the most
+        :returns: list of messages
+        """
+        waits = 0 if self._messages else seconds
+        while len(self._messages) < most and rabbit.has_come(self._connection, waits):
+            with self._reading:
+                self._connection.drain_events()
+            waits = 0
+        if time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + _LOOK
+            with self._writing:
+                self._connection.heartbeat_check()
+        taken = [self._messages.popleft() for _ in range(min(most, len(self._messages)))]
+        with self._writing:
+            self._taken += len(taken)
+        return taken
+
+    def answer_all(self, answers, messages):
+        """Send answers, and acknowledge what was asked.
+
+        :param answers: list of tuples of the queue of who asked, None for nobody, and the body
+        :param messages: list of the messages in the order in which they came
+        :raises: one of :data:`placement_rpc.rabbit.FAILURES`
+        """
+        with self._writing:
+            for queue, body in answers:
+                self._answer(queue, body)
+            if len(messages) == self._taken:
+                # All that are held: one word for all of them.
+                self._acknowledge(messages[-1], multiple=True)
+            else:
+                for message in messages:
+                    self._acknowledge(message)
+            self._taken -= len(messages)
+
+    def answer(self, queue, body):
+        """Send somebody something; as of :meth:`answer_all`."""
+        with self._writing:
+            self._answer(queue, body)
+
+    def acknowledge(self, message):
+        """Acknowledge a message that is not answered."""
+        with self._writing:
+            self._acknowledge(message)
+            self._taken -= 1
+
+    def beat(self):
+        """Tell the broker that this end is alive."""
+        with self._writing:
+            self._connection.connection.send_heartbeat()
+
+    def _answer(self, queue, body):
+        if queue is not None:
+            # basic_publish would read, too.
+            self._channel.send_method(
+                spec.Basic.Publish, "Bssbb", (0, "", queue, False, False),
+                amqp.Message(body, content_type="application/json", content_encoding="utf-8",
+                             delivery_mode=1))
+
+    def _acknowledge(self, message, multiple=False):
+        self._channel.basic_ack(message.delivery_tag, multiple=multiple)

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server of an intake on RabbitMQ: what was answered is acknowledged, and nothing before.
+
+An ordinary server of the library acknowledges a call, hands it to a thread, and sends the answer
+over a connection of its own. This one answers and then acknowledges: what a process held that
+died is delivered to another, which knows by the request id what of it was committed. Calls that
+can be settled together are: as many as there are become one transaction. It waits for nothing but
+the first message, so a lone call is not delayed; the busier the service, the larger the batches.
+The others are answered by threads.
+
+Answers are not confirmed by the broker: a client that gets none asks again under the same
+request id.
+"""
+
+import concurrent.futures
+import contextlib
+import logging
+import threading
+import time
+import uuid
+
+from placement_rpc import bus, exception, rabbit, stages, wire
+from placement_rpc.queue_line import QueueLine
+
+LOG = logging.getLogger(__name__)
+
+_PAUSE = 1.0
+# Seconds after which an idle server looks whether it is to end.
+_IDLE = 0.5
+# Seconds between two signs of life.
+_BEAT = 1.0
+
+
+class QueueServer:
+    """Answers the calls of an intake.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    :param broker: :class:`placement_rpc.rabbit.Broker`
+    :param manager: :class:`placement_rpc.manager.Manager`
+    :param queues: list of str, the queues of the intake
+    :param threads: int, how many calls it works on, beside those that are settled together; 0
+        where all calls of the intake are
+    :param together: :class:`placement_rpc.exposure.Together`; None where none are
+    """
+
+    def __init__(self, conf, broker, manager, queues, threads, together=None):
+        self._options = conf.oslo_messaging_rabbit
+        self._broker = broker
+        self._manager = manager
+        self._queues = queues
+        self._together = together
+        #: int, how many messages it takes at a time
+        self.places = threads + (conf.conductor.claims_together if together else 0)
+        self._busy, self._counting = 0, threading.Lock()
+        self._drain_timeout = conf.conductor.drain_timeout or None
+        self._dispatcher = bus.Dispatcher(manager, manager.release, manager.callers)
+        self._threads = concurrent.futures.ThreadPoolExecutor(
+            max(1, threads), thread_name_prefix=queues[0])
+        self._monitored = {}
+        self._line = None
+        self._ended, self._done = threading.Event(), threading.Event()
+        self._listens = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=queues[0], daemon=True)
+        self._beats = threading.Thread(target=self._beat, name="heartbeats", daemon=True)
+
+    @property
+    def busy(self):
+        """int, how many calls it works on"""
+        return self._busy
+
+    def begin(self):
+        """Start, and wait until it listens; no longer than a broker that is away lets it."""
+        self._thread.start()
+        self._beats.start()
+        self._listens.wait(rabbit.CONNECT_TIMEOUT)
+
+    def stop(self):
+        """Take in nothing after what is at hand; the rest goes back to the queue."""
+        self._ended.set()
+
+    def wait(self):
+        """Wait until what is at hand is answered."""
+        if self._thread.is_alive():
+            self._thread.join(self._drain_timeout)
+        if self._thread.is_alive():
+            LOG.warning("Calls at hand are left to another process: the store or the broker "
+                        "did not answer in time")
+        self._threads.shutdown(wait=not self._thread.is_alive())
+
+    # -- the thread that reads ------------------------------------------------------------
+
+    def _run(self):
+        while not self._ended.is_set():
+            try:
+                with self._broker.connected() as connection:
+                    self._line = QueueLine(connection, self._broker, self._options)
+                    for queue in self._queues:
+                        self._line.declare(queue, bus.EXCHANGE)
+                    self._serve(self._line)
+            except (*rabbit.FAILURES, rabbit.Unsuitable) as error:
+                LOG.warning("The intake %s waits for the broker: %s", self._queues[0], error)
+            except Exception:
+                LOG.exception("The intake %s failed; it begins anew", self._queues[0])
+            finally:
+                self._line = None
+            self._ended.wait(_PAUSE)
+        self._done.set()
+
+    def _serve(self, line):
+        line.listen(self._queues, self.places)
+        self._listens.set()
+        while not self._ended.is_set():
+            messages = line.receive(_IDLE, self.places)
+            if messages:
+                self._take(line, messages)
+        line.listen_no_more()
+        while True:
+            busy = self._busy
+            for message in line.receive(_IDLE / 10 if busy else 0, self.places):
+                line.give_back(message)
+            if not busy:
+                return
+
+    def _take(self, line, messages):
+        batch = []
+        for message in messages:
+            call = _call(message)
+            if call is None:
+                line.acknowledge(message)
+                continue
+            self._count(1)
+            if call.monitored:
+                self._monitored[id(call)] = call
+            if self._together and call.method in self._together.methods:
+                batch.append((message, call))
+            else:
+                self._threads.submit(self._work, line, message, call)
+        if batch:
+            try:
+                self._settle(line, batch)
+            finally:
+                self._count(-len(batch))
+
+    def _count(self, change):
+        with self._counting:
+            self._busy += change
+
+    # -- what can be settled together -----------------------------------------------------
+
+    def _settle(self, line, batch):
+        began = time.perf_counter()
+        with stages.collected() as spent:
+            answers = list(self._outcomes([call for _, call in batch]))
+        seconds = time.perf_counter() - began
+        for call, _, outcome in answers:
+            self._manager.metrics.answered(
+                call.method, outcome, seconds, spent,
+                call.args.get("request_id") if isinstance(call.args, dict) else None)
+            self._monitored.pop(id(call), None)
+        line.answer_all([(call.reply_to, body) for call, body, _ in answers],
+                        [message for message, _ in batch])
+
+    def _outcomes(self, calls):
+        """:returns: generator of call, the answer's body, and ``done`` or the code of an error"""
+        asked = []
+        for call in calls:
+            try:
+                with stages.stage("reading"):
+                    asked.append((call, *self._settlement(call)))
+            except Exception as error:
+                yield _refused(call, error)
+        if asked:
+            yield from self._settled(asked)
+
+    def _settlement(self, call):
+        context, arguments = self._dispatcher.arguments(
+            call.version, call.method, call.context, call.args, call.namespace)
+        context.database = self._manager.database
+        return context, self._manager.settlement(context, call.method, arguments)
+
+    def _settled(self, asked):
+        try:
+            outcomes = self._together.commit.settle([each for *_, each in asked])
+        except exception.PlacementException as error:
+            for call, *_ in asked:
+                yield _refused(call, error)
+            return
+        for (call, context, _), settled in zip(asked, outcomes, strict=True):
+            try:
+                with stages.stage("writing"):
+                    yield call, wire.sealed(call, self._dispatcher.serializer.serialize_entity(
+                        context, self._manager.answer(settled))), "done"
+            except Exception as error:
+                yield _refused(call, error)
+
+    # -- the others -------------------------------------------------------------------------
+
+    def _work(self, line, message, call):
+        try:
+            line.answer_all([(call.reply_to, self._answer(call))], [message])
+        except rabbit.FAILURES as error:
+            LOG.info("The answer to %s is lost with the connection: %s", call.method, error)
+        except Exception:
+            LOG.exception("The answer to %s can not be given", call.method)
+        finally:
+            self._monitored.pop(id(call), None)
+            self._count(-1)
+
+    def _answer(self, call):
+        """:returns: str, the body of the answer"""
+        try:
+            return wire.sealed(call, self._dispatcher.answer(
+                call.version, call.method, call.context, call.args, call.namespace))
+        except Exception as error:
+            return _refused(call, error)[1]
+
+    def _beat(self):
+        """Show the broker, and who wants to hear of it, that long work is being done."""
+        while not self._done.wait(_BEAT):
+            line = self._line
+            if line is None:
+                continue
+            # Whoever reads finds out that it is over.
+            with contextlib.suppress(*rabbit.FAILURES):
+                line.beat()
+                for call in list(self._monitored.values()):
+                    line.answer(call.reply_to, wire.sealed(call, ending=False))
+
+
+def _call(message):
+    """:returns: :class:`placement_rpc.wire.Call`; None where there is none, or nobody survives"""
+    if rabbit.deliveries(message) >= rabbit.DELIVERY_LIMIT:
+        LOG.error("A call is dropped: it was delivered %d times, and nobody answered it",
+                  rabbit.deliveries(message))
+        return None
+    try:
+        return wire.opened(message.body, (message.headers or {}).get("compression"))
+    except ValueError as error:
+        LOG.warning("A message that is no call is dropped: %s", error)
+    return None
+
+
+def _refused(call, error):
+    """:returns: tuple of call, the answer's body and the code, of a call that an error ended"""
+    if not isinstance(error, exception.PlacementException):
+        incident = str(uuid.uuid4())
+        LOG.error("Incident %s: %s failed", incident, call.method, exc_info=error)
+        error = exception.RemoteFailure(method=str(call.method)[:64], incident=incident)
+    error.__cause__ = error.__context__ = None
+    return call, wire.sealed(call, error=error.with_traceback(None)), error.code
