@@ -213,7 +213,7 @@ class CallConnection:
         while not self._ended:
             if rabbit.has_come(connection, _LOOK, self._woken):
                 with reading:
-                    connection.drain_events()
+                    rabbit.read_event(connection)
             if time.monotonic() >= look_at:
                 look_at = time.monotonic() + _LOOK
                 with self._sending:

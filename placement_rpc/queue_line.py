@@ -81,7 +81,7 @@ class QueueLine:
         waits = 0 if self._messages else seconds
         while len(self._messages) < most and rabbit.has_come(self._connection, waits):
             with self._reading:
-                self._connection.drain_events()
+                rabbit.read_event(self._connection)
             waits = 0
         if time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + _LOOK

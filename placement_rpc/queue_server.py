@@ -54,8 +54,8 @@ class QueueServer:
         self._busy, self._counting = 0, threading.Lock()
         self._drain_timeout = conf.conductor.drain_timeout or None
         self._dispatcher = bus.Dispatcher(manager, manager.release, manager.callers)
-        self._threads = concurrent.futures.ThreadPoolExecutor(
-            max(1, threads), thread_name_prefix=queues[0])
+        self._threads = threads and concurrent.futures.ThreadPoolExecutor(
+            threads, thread_name_prefix=queues[0])
         self._monitored = {}
         self._line = None
         self._ended, self._done = threading.Event(), threading.Event()
@@ -85,7 +85,8 @@ class QueueServer:
         if self._thread.is_alive():
             LOG.warning("Calls at hand are left to another process: the store or the broker "
                         "did not answer in time")
-        self._threads.shutdown(wait=not self._thread.is_alive())
+        if self._threads:
+            self._threads.shutdown(wait=not self._thread.is_alive())
 
     # -- the thread that reads ------------------------------------------------------------
 
@@ -133,8 +134,10 @@ class QueueServer:
                 self._monitored[id(call)] = call
             if self._together and call.method in self._together.methods:
                 batch.append((message, call))
-            else:
+            elif self._threads:
                 self._threads.submit(self._work, line, message, call)
+            else:
+                self._work(line, message, call)
         if batch:
             try:
                 self._settle(line, batch)
@@ -209,6 +212,9 @@ class QueueServer:
     def _answer(self, call):
         """:returns: str, the body of the answer"""
         try:
+            if not self._threads:
+                raise exception.UnsupportedCall(
+                    reason=f"{str(call.method)[:64]} is not called here")
             return wire.sealed(call, self._dispatcher.answer(
                 call.version, call.method, call.context, call.args, call.namespace))
         except Exception as error:

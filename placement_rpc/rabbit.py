@@ -28,6 +28,7 @@ LOG = logging.getLogger(__name__)
 CONNECT_TIMEOUT = 5
 HEARTBEAT = 30
 _SOCKET_TIMEOUT = 60
+_HEARTBEAT_FRAME = 8
 # A broker that does not confirm for so long is as good as away.
 CONFIRM_TIMEOUT = 30
 
@@ -170,6 +171,18 @@ def has_come(connection, seconds=0, waker=None):
         return True
     sockets = [transport.sock] if waker is None else [transport.sock, waker]
     return transport.sock in select.select(sockets, [], [], seconds)[0]
+
+
+def read_event(connection):
+    """Read what has come, of which perhaps a part is still on its way.
+
+    A heartbeat is an event, too: the library goes on to wait for the next one that is none.
+    """
+    opened = connection.connection
+    while True:
+        frame = opened.transport.read_frame()
+        if opened.on_inbound_frame(frame) or frame[0] == _HEARTBEAT_FRAME:
+            return
 
 
 def declare_exchange(channel, name, options):

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """``placement-rpc-conductor`` as a program: drain, reload, and what it leaves in the broker."""
 
+import contextlib
 import os
 import signal
+import socket
 import threading
 import time
 
 import psutil
 
-from placement_rpc import api, bus, manager
+from placement_rpc import api, bus, callers, exception, manager, queue_server, rabbit
 from placement_rpc import conf as configuration
 from placement_rpc.context import RequestContext
+from placement_rpc.db import api as db
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from tests import base, servers
@@ -100,9 +103,9 @@ class ConductorTest(base.TestCase):
         conductor.write()
         conductor.signal(signal.SIGHUP)
         self.wait_for(lambda: self.services() == [(0, True), (1, True), (2, True)])
-        after = {process.pid for process in psutil.Process(
-            conductor.process.pid).children(recursive=True)}
-        self.assertFalse(before & after, "a worker still has the old configuration")
+        # Those with the old configuration end when they have answered what they had.
+        self.wait_for(lambda: not before & {process.pid for process in psutil.Process(
+            conductor.process.pid).children(recursive=True)})
 
     def test_a_dead_worker_is_replaced(self):
         conductor = self.start()
@@ -123,66 +126,166 @@ class ConductorTest(base.TestCase):
 
 
 class _Slow(manager.Manager):
-    """A manager that answers nothing until it is killed."""
+    """A manager whose answers take as long as they are asked to."""
+
+    # A file descriptor that is told when a call begins.
+    began = None
 
     @manager.exposed
-    def hold(self, context):
-        threading.Event().wait(60)
+    def hold(self, context, seconds):
+        if self.began is not None:
+            os.write(self.began, b"!")
+        time.sleep(seconds)
+        return os.getpid()
 
 
-def _serve_slowly(url, database):
-    """What the killed process runs: see test_a_killed_worker_leaves_calls_in_the_broker."""
+def _serve_slowly(url):
+    """What the killed process runs."""
     conf = configuration.new_config(
-        config_files=[], transport_url=url, database__connection=database,
-        conductor__threads=4, oslo_messaging_rabbit__rabbit_qos_prefetch_count=1)
-    server = bus.get_server(
-        conf, bus.get_transport(conf), _Slow(conf, None), "slow", topic="slow")
+        config_files=[], transport_url=url, database__connection="sqlite://")
+    server = queue_server.QueueServer(
+        conf, rabbit.Broker.of(conf), _Slow(conf, db.Database(conf)), ["slow"], 4)
     server.begin()
-    signal.pause()
+    return server
 
 
 class IntakeTest(base.TestCase):
+    """What a process takes in, and what becomes of it."""
 
-    def test_a_killed_worker_leaves_calls_in_the_broker(self):
-        broker = servers.rabbitmq()
+    def setUp(self):
+        super().setUp()
+        self.broker = servers.rabbitmq()
+        self.conf = configuration.new_config(config_files=[], transport_url=self.broker.url)
+        self.caller = callers.RabbitCaller(self.conf, rabbit.Broker.of(self.conf), "slow")
+        self.addCleanup(self.caller.close)
+
+    def start(self):
+        """Start a process that serves.
+
+        :returns: tuple of its id and a file descriptor that tells when a call begins
+        """
+        told, tell = os.pipe()
         child = os.fork()
         if not child:
             try:
-                _serve_slowly(broker.url, "sqlite://")
+                _Slow.began = tell
+                _serve_slowly(self.broker.url)
+                signal.pause()
             finally:
                 os._exit(1)
+        os.close(tell)
+        self.addCleanup(os.close, told)
         self.addCleanup(os.waitpid, child, 0)
-        conf = configuration.new_config(config_files=[], transport_url=broker.url)
-        client = bus.get_client(bus.get_transport(conf), topic="slow")
-        self._cast(client, 50)
+        self.addCleanup(self.kill, child)
+        return child, told
 
-        def left():
-            for line in broker.rabbitmqctl(
-                    "-q", "list_queues", "name", "messages_ready",
-                    "messages_unacknowledged").splitlines():
-                name, *counts = line.split("\t")
-                if name == "slow":
-                    return sum(int(count) for count in counts)
-            return None
+    @staticmethod
+    def kill(child):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
 
-        deadline = time.monotonic() + 20
-        while left() != 50 - 5 and time.monotonic() < deadline:
-            time.sleep(0.2)
-        os.kill(child, signal.SIGKILL)
-        time.sleep(1)
-        # Four under way, and one in the hand of the thread that waits for a free place.
-        self.assertEqual(50 - 5, left())
+    def call(self, seconds, timeout=60):
+        return self.caller.call(RequestContext(), "hold", {"seconds": seconds}, timeout)
 
-    def _cast(self, client, number):
-        deadline = time.monotonic() + 20
-        while number:
-            try:
-                client.cast(RequestContext(), "hold")
-                number -= 1
-            except Exception:
-                # The child has not declared its queue yet.
-                self.assertLess(time.monotonic(), deadline)
-                time.sleep(0.1)
+    def counts(self):
+        """:returns: tuple of int, messages that wait and that somebody holds"""
+        for line in self.broker.rabbitmqctl(
+                "-q", "list_queues", "name", "messages_ready",
+                "messages_unacknowledged").splitlines():
+            name, *counts = line.split("\t")
+            if name == "slow":
+                return tuple(int(count) for count in counts)
+        return None
+
+    def wait_for(self, condition, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "it did not happen in time")
+            time.sleep(0.1)
+
+    def test_a_killed_process_loses_no_call(self):
+        """Neither what it had no place for, nor what it was working on."""
+        (child, told), answers = self.start(), []
+        self.wait_for(lambda: self.counts() is not None)
+        threads = [threading.Thread(target=lambda: answers.append(self.call(1.5)))
+                   for _ in range(10)]
+        for thread in threads:
+            thread.start()
+        for _ in range(4):
+            os.read(told, 1)
+        self.kill(child)
+        server = _serve_slowly(self.broker.url)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stop)
+        for thread in threads:
+            thread.join()
+        self.assertEqual([os.getpid()] * 10, answers)
+
+    def test_who_ends_answers_what_it_has_and_gives_back_the_rest(self):
+        server, answers = _serve_slowly(self.broker.url), []
+        threads = [threading.Thread(target=lambda: answers.append(self.call(1.5)))
+                   for _ in range(7)]
+        for thread in threads:
+            thread.start()
+        self.wait_for(lambda: server.busy == 4)
+        server.stop()
+        server.wait()
+        self.wait_for(lambda: len(answers) == 4)
+        self.wait_for(lambda: self.counts() == (3, 0))
+        other = _serve_slowly(self.broker.url)
+        self.addCleanup(other.wait)
+        self.addCleanup(other.stop)
+        for thread in threads:
+            thread.join()
+        self.assertEqual(7, len(answers))
+
+    def test_what_nobody_survives_is_dropped_in_the_end(self):
+        server = _serve_slowly(self.broker.url)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stop)
+        limit, rabbit.DELIVERY_LIMIT = rabbit.DELIVERY_LIMIT, 3
+        self.addCleanup(setattr, rabbit, "DELIVERY_LIMIT", limit)
+        tried, answer = [], server._dispatcher.answer
+
+        def die(*_call):
+            tried.append(1)
+            # As the connection of a process that is gone.
+            server._line._connection.connection.transport.sock.shutdown(socket.SHUT_RDWR)
+            raise ConnectionResetError(104, "reset")
+
+        server._dispatcher.answer = die
+        self.assertRaises(exception.ServiceUnavailable, self.call, 0, 15)
+        self.assertEqual(3, len(tried))
+        self.assertIn("delivered 3 times", self.log.output)
+        server._dispatcher.answer = answer
+        self.assertEqual(os.getpid(), self.call(0))
+
+    def test_a_long_call_outlasts_the_broker_that_wants_signs_of_life(self):
+        """Also where the thread that reads is busy for as long."""
+        heartbeat, rabbit.HEARTBEAT = rabbit.HEARTBEAT, 2
+        self.addCleanup(setattr, rabbit, "HEARTBEAT", heartbeat)
+        server = _serve_slowly(self.broker.url)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stop)
+        take = server._take
+
+        def slowly(*arguments):
+            time.sleep(8)
+            take(*arguments)
+
+        server._take, first = slowly, server._line
+        self.assertEqual(os.getpid(), self.call(0))
+        self.assertIs(first, server._line)
+
+    def test_who_wants_to_hear_meanwhile_does(self):
+        server = _serve_slowly(self.broker.url)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stop)
+        transport = bus.get_transport(self.conf)
+        self.addCleanup(transport.cleanup)
+        client = bus.get_client(transport, topic="slow").prepare(
+            timeout=30, call_monitor_timeout=3)
+        self.assertEqual(os.getpid(), client.call(RequestContext(), "hold", seconds=6))
 
 
 class QueueTest(base.TestCase):

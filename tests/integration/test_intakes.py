@@ -2,7 +2,6 @@
 """What waits where: claims in batches that are acknowledged after their commit, and a fleet's
 morning that stands in nobody's way."""
 
-import functools
 import json
 import threading
 import time
@@ -12,7 +11,7 @@ import kombu
 import oslo_messaging
 from kombu import compression
 
-from placement_rpc import api, bus, exception, intakes, manager, rabbit
+from placement_rpc import api, bus, exception, intakes, manager, queue_line
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from tests import base, servers
@@ -156,16 +155,16 @@ class ClaimServerTest(ClaimTest):
 
     def test_committed_and_not_acknowledged_is_answered_as_before(self):
         failed = []
-        acknowledge = rabbit.Intake.acknowledge
+        acknowledge = queue_line.QueueLine._acknowledge
 
-        def break_off(intake, message):
+        def break_off(line, message, multiple=False):
             if not failed:
                 failed.append(message)
                 raise ConnectionResetError(104, "reset")
-            acknowledge(intake, message)
+            acknowledge(line, message, multiple)
 
-        rabbit.Intake.acknowledge = break_off
-        self.addCleanup(setattr, rabbit.Intake, "acknowledge", acknowledge)
+        queue_line.QueueLine._acknowledge = break_off
+        self.addCleanup(setattr, queue_line.QueueLine, "_acknowledge", acknowledge)
         self.claim(request_id="once", timeout=40)
         self.wait_for(lambda: failed)
         # It is delivered anew, and known.
@@ -249,15 +248,14 @@ class MorningTest(base.ContractTest):
 
     def test_claims_pass_a_fleet_that_reports(self):
         uuid = self.provider(VCPU=100)
-        go_on, report_ = threading.Event(), manager.Manager.set_inventory
+        commit = self.service.conductor.manager.inventory_commit
+        go_on, settle = threading.Event(), commit._settle_batch
 
-        @functools.wraps(report_)
-        def slowly(*arguments, **named):
+        def slowly(*arguments):
             go_on.wait(60)
-            return report_(*arguments, **named)
+            return settle(*arguments)
 
-        manager.Manager.set_inventory = slowly
-        self.addCleanup(setattr, manager.Manager, "set_inventory", report_)
+        commit._settle_batch = slowly
         self.addCleanup(go_on.set)
         others = [self.api.create_provider(None, f"node {number}").uuid for number in range(8)]
         reports = [threading.Thread(target=self.api.set_inventory, args=(
