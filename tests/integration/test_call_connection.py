@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client's one connection: whose answer it is, and what happens when there is none."""
+
+import os
+import signal
+import threading
+import time
+
+import amqp
+import kombu
+import psutil
+
+from placement_rpc import bus, callers, exception, rabbit
+from placement_rpc import conf as configuration
+from placement_rpc.context import RequestContext
+from placement_rpc.db import api as db
+from placement_rpc.manager import Manager, exposed
+from placement_rpc.queue_server import QueueServer
+from placement_rpc.testing import servers as private
+from tests import base, servers
+
+_TOPIC = "conversation"
+
+
+class _Speaker(Manager):
+    """Says what it is told to, after as long as it is told to."""
+
+    @exposed
+    def say(self, context, text, after=0):
+        time.sleep(after)
+        if text == "no":
+            raise exception.NameInUse(name="no")
+        return text
+
+
+class ConversationTest(base.TestCase):
+    """A client and a server, on the broker of all tests."""
+
+    time_limit = 120
+
+    def setUp(self):
+        super().setUp()
+        self.broker = self.make_broker()
+        self.topic = f"{_TOPIC}-{base.new_uuid()}"
+        self.conf = self.configured()
+        self.server = QueueServer(
+            self.conf, rabbit.Broker.of(self.conf),
+            _Speaker(self.conf, db.Database(self.conf)), [self.topic], 8)
+        self.server.begin()
+        self.addCleanup(self.server.wait)
+        self.addCleanup(self.server.stop)
+        self.caller = self.make_caller()
+
+    def make_broker(self):
+        return servers.rabbitmq()
+
+    def configured(self, **options):
+        return configuration.new_config(
+            config_files=[], transport_url=self.broker.url, database__connection="sqlite://",
+            **options)
+
+    def make_caller(self, **options):
+        conf = self.configured(**options)
+        caller = callers.RabbitCaller(conf, rabbit.Broker.of(conf), self.topic)
+        self.addCleanup(caller.close)
+        return caller
+
+    def say(self, text, timeout=30, caller=None, **arguments):
+        return (caller or self.caller).call(
+            RequestContext(), "say", {"text": text, **arguments}, timeout)
+
+    def in_threads(self, call, *arguments):
+        """:returns: list of what the calls returned or raised, in the order of the arguments"""
+        answers = [None] * len(arguments)
+
+        def run(number, argument):
+            try:
+                answers[number] = call(argument)
+            except exception.PlacementException as error:
+                answers[number] = error
+
+        threads = [threading.Thread(target=run, args=each) for each in enumerate(arguments)]
+        for thread in threads:
+            thread.start()
+        return threads, answers
+
+
+class AnswersTest(ConversationTest):
+
+    def test_everybody_gets_the_answer_to_what_he_asked(self):
+        def talk(number):
+            return [self.say(f"{number} {turn}", after=(number * turn) % 3 / 50)
+                    for turn in range(20)]
+
+        threads, answers = self.in_threads(talk, *range(8))
+        for thread in threads:
+            thread.join()
+        self.assertEqual([[f"{number} {turn}" for turn in range(20)] for number in range(8)],
+                         answers)
+
+    def test_who_is_quick_does_not_wait_for_who_is_slow(self):
+        threads, _ = self.in_threads(lambda text: self.say(text, after=5), "slow")
+        self.assertEqual("quick", self.say("quick"))
+        self.assertTrue(threads[0].is_alive())
+
+    def test_errors_are_the_projects(self):
+        error = self.assertRaises(exception.NameInUse, self.say, "no")
+        self.assertEqual("no", error.kwargs["name"])
+        self.assertRaises(exception.UnsupportedCall, self.caller.call, RequestContext(),
+                          "no_such_call", {}, 20)
+
+    def test_what_no_json_has_is_refused_before_it_is_sent(self):
+        self.assertRaises(exception.InvalidInput, self.say, object())
+
+    def test_large_ones(self):
+        text = "ä" * 2_000_000
+        self.assertEqual(text, self.say(text))
+
+    def test_compressed_ones(self):
+        caller = self.make_caller(oslo_messaging_rabbit__kombu_compression="gzip")
+        self.assertEqual("squeeze" * 1000, self.say("squeeze" * 1000, caller=caller))
+
+    def test_nobody_listens(self):
+        caller = callers.RabbitCaller(self.conf, rabbit.Broker.of(self.conf), "nowhere")
+        self.addCleanup(caller.close)
+        began = time.monotonic()
+        error = self.assertRaises(exception.ServiceUnavailable, self.say, "hello", caller=caller)
+        self.assertIn("nobody listens", error.text)
+        self.assertLess(time.monotonic() - began, 10)
+
+    def test_an_answer_that_comes_too_late_is_nobodys(self):
+        error = self.assertRaises(
+            exception.ServiceUnavailable, self.say, "late", timeout=0.5, after=2)
+        self.assertIn("no answer within 0.5 s", error.text)
+        time.sleep(2)
+        self.assertEqual("next", self.say("next"))
+        self.assertEqual({}, self.caller._connection._waiting)
+
+    def test_what_is_no_answer_is_dropped(self):
+        self.say("so that there is a queue")
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            channel = connection.channel()
+            for body in (b"", b"[]", b"5", b"\xff", b'{"oslo.message": 5}', b'{"ending": 1}',
+                         b'{"ending": 1, "_msg_id": []}', b'{"ending": 1, "_msg_id": "x"}'):
+                channel.basic_publish(amqp.Message(body, content_encoding="koi-9"),
+                                      routing_key=self.caller._connection.reply_to)
+        self.assertEqual("still there", self.say("still there"))
+
+    def test_no_more_wait_than_may(self):
+        caller = self.make_caller(placement_client__max_concurrent_calls=2)
+        threads, _ = self.in_threads(
+            lambda text: self.say(text, caller=caller, after=3), "one", "two")
+        deadline = time.monotonic() + 20
+        while len(caller._connection._waiting) < 2:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        error = self.assertRaises(
+            exception.ServiceUnavailable, self.say, "three", caller=caller)
+        self.assertIn("all 2 calls", error.text)
+        for thread in threads:
+            thread.join()
+        self.assertEqual("three", self.say("three", caller=caller))
+
+    def test_nothing_is_left_of_one_that_is_closed(self):
+        process = psutil.Process()
+        self.say("first")
+        before = process.num_fds(), threading.active_count()
+        for _ in range(5):
+            caller = callers.RabbitCaller(self.conf, rabbit.Broker.of(self.conf), self.topic)
+            self.say("hello", caller=caller)
+            caller.close()
+            caller.close()
+            self.assertRaises(exception.ServiceUnavailable, self.say, "x", 1, caller=caller)
+        unused = callers.RabbitCaller(self.conf, rabbit.Broker.of(self.conf), self.topic)
+        unused.close()
+        self.assertEqual(before, (process.num_fds(), threading.active_count()))
+
+    def test_idle_it_stays_connected(self):
+        heartbeat, rabbit.HEARTBEAT = rabbit.HEARTBEAT, 2
+        self.addCleanup(setattr, rabbit, "HEARTBEAT", heartbeat)
+        caller = self.make_caller()
+        self.say("first", caller=caller)
+        channel = caller._connection._channel
+        time.sleep(9)
+        self.assertEqual("second", self.say("second", caller=caller))
+        self.assertIs(channel, caller._connection._channel)
+
+
+class TroubleTest(ConversationTest):
+    """A broker of its own, to which things are done."""
+
+    time_limit = 240
+
+    def make_broker(self):
+        return self.useFixture(private.RabbitMQ())
+
+    def test_who_waits_is_told_at_once_that_the_broker_is_gone(self):
+        self.say("first")
+        threads, answers = self.in_threads(
+            lambda text: self.say(text, timeout=100, after=60), "one", "two")
+        time.sleep(1)
+        began = time.monotonic()
+        self.broker.stop()
+        for thread in threads:
+            thread.join()
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertEqual(["placement.service.unavailable"] * 2, [each.code for each in answers])
+        error = self.assertRaises(exception.ServiceUnavailable, self.say, "three", 1)
+        self.assertIn("refused", error.text)
+        self.broker.start()
+        self.assertEqual("four", self.say("four", timeout=60))
+
+    def test_a_broker_that_hangs_does_not_hold_up_a_deadline(self):
+        self.say("first")
+        children = [self.broker._process, *psutil.Process(
+            self.broker._process.pid).children(recursive=True)]
+        for each in children:
+            os.kill(each.pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            self.assertRaises(exception.ServiceUnavailable, self.say, "second", 1)
+            self.assertRaises(exception.ServiceUnavailable, self.say, "third", 1,
+                              caller=self.make_caller())
+            self.assertLess(time.monotonic() - began, 6)
+        finally:
+            for each in reversed(children):
+                os.kill(each.pid, signal.SIGCONT)
+        self.assertEqual("fourth", self.say("fourth", timeout=60))
+
+    def test_a_broker_that_is_short_of_memory(self):
+        self.say("first")
+        self.broker.rabbitmqctl("set_vm_memory_high_watermark", "0.0000001")
+        try:
+            deadline = time.monotonic() + 40
+            while True:
+                error = self.assertRaises(exception.ServiceUnavailable, self.say, "second", 1)
+                if "short of memory" in error.text:
+                    break
+                self.assertLess(time.monotonic(), deadline, error.text)
+        finally:
+            self.broker.rabbitmqctl("set_vm_memory_high_watermark", "0.8")
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self.assertEqual("third", self.say("third", timeout=5))
+                return
+            except exception.ServiceUnavailable:
+                self.assertLess(time.monotonic(), deadline)
+
+    def test_what_is_deleted_is_made_anew(self):
+        self.say("first")
+        url = self.broker.url.replace("rabbit:", "amqp:")
+        with kombu.Connection(url) as connection:
+            connection.channel().queue_delete(self.caller._connection.reply_to)
+        self.assertEqual("second", self.until_answered("second"))
+        with kombu.Connection(url) as connection:
+            connection.channel().exchange_delete(bus.EXCHANGE)
+        self.broker.rabbitmqctl("close_all_connections", "test")
+        self.assertEqual("third", self.until_answered("third"))
+
+    def until_answered(self, text):
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                return self.say(text, timeout=3)
+            except exception.ServiceUnavailable:
+                self.assertLess(time.monotonic(), deadline)
