@@ -48,8 +48,9 @@ class _Service(placement_fixtures.RunningService):
         self.api.claim_allocations(None, base.claim({_UUIDS[0]: {"VCPU": 2}}))
 
     def settle(self, *asked):
-        return [(each.result and self.plain(each.result), each.error and each.error.code,
-                 each.replayed) for each in inventory_settlement.settle(self.database, asked)]
+        return [(None if each.result is None else self.plain(each.result),
+                 each.error and each.error.code, each.replayed)
+                for each in inventory_settlement.settle(self.database, asked)]
 
     @staticmethod
     def plain(result):
