@@ -71,11 +71,18 @@ class Journal:
         self._rows.append(
             (event_id, event_type, at.replace(tzinfo=None), json.dumps(payload), touched))
 
-    def write(self, tx, *others, used=None):
-        """Write the events, and those of other journals, in one statement.
+    def write(self, tx):
+        """Write the events, in one statement."""
+        rows = self.rows(tx)
+        if rows:
+            events.insert(tx, rows)
+
+    def rows(self, tx, *others, used=None):
+        """The rows of the events, and of those of other journals.
 
         :param used: list, what the transaction left used of which providers, as above; the last
             event says it for all of them
+        :returns: list of tuples of event_id, event_type, occurred_at, payload, touched
         """
         rows = [row for journal in (self, *others) for row in journal._rows]
         versions = tx.info.get(db.VERSIONS)
@@ -86,8 +93,7 @@ class Journal:
             rows = [(*row, touched or "") for *row, touched in rows]
         if used:
             rows[-1] = (*rows[-1][:-1], json.dumps({"used": used}, separators=(",", ":")))
-        if rows:
-            events.insert(tx, rows)
+        return rows
 
 
 def _touched(event_type, data):

@@ -12,7 +12,7 @@ import time
 from placement_rpc import exception
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import claims as queries
-from placement_rpc.db.queries import requests
+from placement_rpc.db.queries import events, requests
 from placement_rpc.objects import outcome
 from placement_rpc.objects.allocation_events import tell
 from placement_rpc.objects.journal import Journal
@@ -174,11 +174,21 @@ class Decisions:
             journal.add(*event)
         self._journals.append(journal)
 
-    def write(self, used=None):
-        """Write events and outcomes; :param used: as of ``Journal.write``"""
-        Journal().write(self._tx, *self._journals, used=used)
-        if self._rows:
-            requests.insert(self._tx, self._rows)
+    def rows(self, used=None):
+        """What is to be written.
+
+        :param used: as of ``Journal.rows``
+        :returns: tuple of the rows of events and those of outcomes
+        """
+        return Journal().rows(self._tx, *self._journals, used=used), self._rows
+
+    def write(self):
+        """Write events and outcomes."""
+        told, kept = self.rows()
+        if told:
+            events.insert(self._tx, told)
+        if kept:
+            requests.insert(self._tx, kept)
 
 
 def _settle_new(tx, settlements):
@@ -186,8 +196,7 @@ def _settle_new(tx, settlements):
     decisions = Decisions(tx)
     for each in settlements:
         decisions.decide(each, lambda journal, each=each: _decide(ledger, each, names, journal))
-    _write(tx, ledger)
-    decisions.write(ledger.left_used())
+    _write(tx, ledger, *decisions.rows(ledger.left_used()))
     return decisions.settled
 
 
@@ -248,39 +257,29 @@ def _read_held(tx, entries):
     return providers
 
 
-def _write(tx, ledger):
-    """Write what changed, set by set."""
+def _write(tx, ledger, told, kept):
+    """Write what changed, events and outcomes.
+
+    :param told: list of rows of events
+    :param kept: list of rows of outcomes
+    """
     changed = [entry for entry in ledger.consumers.values() if entry.changed]
-    if not changed:
-        return
-    _write_consumers(tx, [entry for entry in changed if entry.held])
-    queries.replace_allocations(
-        tx, [entry.id for entry in changed if entry.read_held],
-        [(entry.id, *key, amount) for entry in changed for key, amount in entry.held.items()])
-    gone = [entry.id for entry in changed if entry.id and not entry.held]
-    if gone:
-        queries.delete_consumers(tx, gone)
-    used = {ledger.inventories[key].id: ledger.inventories[key].used
-            for key in ledger.changed_inventories}
-    if used:
-        queries.set_used(tx, used)
-    moved = [each for each in ledger.providers.values()
-             if each.generation != each.read_generation]
-    if moved and not queries.set_generations(
-            tx, {each.id: each.generation for each in moved},
-            {each.id: each.read_generation for each in moved}):
-        raise db.Stale("a resource provider of a claim")
-
-
-def _write_consumers(tx, entries):
-    new = [entry for entry in entries if entry.id is None]
+    queries.clear(tx, [entry.id for entry in changed if entry.read_held],
+                  [entry.id for entry in changed if entry.id and not entry.held])
+    held = [entry for entry in changed if entry.held]
     old = {entry.id: {"project_id": entry.project_id, "user_id": entry.user_id,
-                      "generation": entry.generation}
-           for entry in entries if entry.id is not None}
-    if new:
-        ids = queries.insert_consumers(tx, [
-            (entry.uuid, entry.project_id, entry.user_id, entry.generation) for entry in new])
-        for entry in new:
-            entry.id = ids[entry.uuid]
+                      "generation": entry.generation} for entry in held if entry.id}
     if old:
         queries.update_consumers(tx, old)
+    if not queries.write(tx, {
+            "consumers": [(entry.uuid, entry.project_id, entry.user_id, entry.generation)
+                          for entry in held if not entry.id],
+            "allocations": [(entry.id, entry.uuid, *key, amount)
+                            for entry in held for key, amount in entry.held.items()],
+            "used": [(ledger.inventories[key].id, ledger.inventories[key].used)
+                     for key in ledger.changed_inventories],
+            "generations": [(each.id, each.read_generation, each.generation)
+                            for each in ledger.providers.values()
+                            if each.generation != each.read_generation],
+            "events": told, "requests": kept}):
+        raise db.Stale("a resource provider of a claim")

@@ -11,7 +11,7 @@ statement a server may answer with what was true before it waited.
 import sqlalchemy as sa
 
 from placement_rpc.db import models
-from placement_rpc.db.queries import bulk
+from placement_rpc.db.queries import bulk, claims_at_once, events, requests
 
 _allocations = models.allocations
 _consumers = models.consumers
@@ -75,18 +75,6 @@ def inventories_of(tx, provider_ids):
     return _INVENTORIES.execute(tx, {"provider_ids": provider_ids}).all()
 
 
-def insert_consumers(tx, rows):
-    """Insert consumers.
-
-    :param rows: list of tuples of uuid, project_id, user_id, generation
-    :returns: dict of uuid to row id
-    :raises oslo_db.exception.DBDuplicateEntry: when another writer was faster
-    """
-    inserted = _INSERT_CONSUMERS.execute(tx, rows) or _CONSUMER_IDS.execute(
-        tx, {"uuids": [row[0] for row in rows]}).all()
-    return dict(tuple(row) for row in inserted)
-
-
 def update_consumers(tx, rows):
     """:param rows: dict of row id to dict of project_id, user_id, generation"""
     at = bulk.now()
@@ -94,26 +82,62 @@ def update_consumers(tx, rows):
         {**values, "row_id": row_id, "updated_at": at} for row_id, values in rows.items()])
 
 
-def delete_consumers(tx, ids):
-    """:param ids: list of row ids of consumers that hold nothing any more"""
-    _DELETE_CONSUMERS.execute(tx, {"ids": ids})
+def clear(tx, consumer_ids, gone):
+    """Delete all that consumers hold, and consumers that hold nothing any more.
 
-
-def replace_allocations(tx, consumer_ids, rows):
-    """Delete what the consumers hold and insert what they hold now.
-
-    :param consumer_ids: list of row ids of consumers that held something
-    :param rows: list of tuples of consumer id, provider id, class id, amount
+    :param consumer_ids: list of row ids of consumers
+    :param gone: list of row ids of some of them
     """
     if consumer_ids:
         _DELETE_HELD.execute(tx, {"ids": consumer_ids})
-    if rows:
-        _INSERT_ALLOCATIONS.execute(tx, rows)
+    if gone:
+        _DELETE_CONSUMERS.execute(tx, {"ids": gone})
 
 
-def set_used(tx, values):
-    """:param values: dict of inventory row id to the amount now used"""
-    bulk.set_numbers(tx, _inventories, "used", values)
+def write(tx, tables):
+    """Write what a batch of claims changes.
+
+    :param tables: dict of ``consumers``, new ones, a list of tuples of uuid, project_id, user_id,
+        generation; ``allocations``, of consumer id, None for a new one, consumer uuid, provider
+        id, class id, amount; ``used``, of inventory id and what is used of it now;
+        ``generations``, of provider id, the generation that it must have and its new one; and
+        the rows of ``events`` and ``requests``
+    :returns: bool, whether all generations were as expected
+    :raises oslo_db.exception.DBDuplicateEntry: when another writer was faster
+    """
+    parameters = None
+    if tx.dialect.name == "postgresql":
+        parameters = claims_at_once.parameters(tables)
+    if parameters is None:
+        return _write_set_by_set(tx, tables)
+    if tables["events"]:
+        events.written(tx)
+    return claims_at_once.write(tx, parameters) == len(tables["generations"])
+
+
+def _write_set_by_set(tx, tables):
+    ids = _insert_consumers(tx, tables["consumers"]) if tables["consumers"] else {}
+    if tables["allocations"]:
+        _INSERT_ALLOCATIONS.execute(tx, [
+            (id_ or ids[uuid], *row) for id_, uuid, *row in tables["allocations"]])
+    if tables["used"]:
+        bulk.set_numbers(tx, _inventories, "used", dict(tables["used"]))
+    moved = tables["generations"]
+    if moved and not set_generations(tx, {id_: new for id_, _, new in moved},
+                                     {id_: old for id_, old, _ in moved}):
+        return False
+    if tables["events"]:
+        events.insert(tx, tables["events"])
+    if tables["requests"]:
+        requests.insert(tx, tables["requests"])
+    return True
+
+
+def _insert_consumers(tx, rows):
+    """:returns: dict of uuid to row id"""
+    inserted = _INSERT_CONSUMERS.execute(tx, rows) or _CONSUMER_IDS.execute(
+        tx, {"uuids": [row[0] for row in rows]}).all()
+    return dict(tuple(row) for row in inserted)
 
 
 def set_generations(tx, values, expected):

@@ -47,6 +47,11 @@ def insert(tx, rows):
     :param rows: list of tuples of event_id, event_type, occurred_at, payload, touched
     """
     _INSERT.execute(tx, rows)
+    written(tx)
+
+
+def written(tx):
+    """Remember that a transaction writes events."""
     tx.info[api.EVENTS_WRITTEN] = True
 
 
