@@ -16,7 +16,6 @@ import time
 import uuid
 
 import amqp
-from amqp import spec
 from kombu import compression
 
 from placement_rpc import exception, rabbit, wire
@@ -150,10 +149,7 @@ class CallConnection:
         if not self._sending.acquire(timeout=max(0.0, ends - time.monotonic())):
             raise TimeoutError
         try:
-            # basic_publish would read, too.
-            channel.send_method(
-                spec.Basic.Publish, "Bssbb", (0, self._exchange, routing_key, True, False),
-                message)
+            rabbit.publish(channel, message, self._exchange, routing_key, mandatory=True)
         except rabbit.FAILURES as error:
             # Perhaps in the middle of a frame: whoever reads finds that it is over.
             with contextlib.suppress(OSError, AttributeError):

@@ -60,6 +60,7 @@ from placement_rpc.objects.claim import (
 from placement_rpc.objects.group_commit import GroupCommit
 from placement_rpc.objects.inventory_settlement import InventoriesSettlement
 from placement_rpc.objects.outcome import Request
+from placement_rpc.objects.plain import Told
 from placement_rpc.query_endpoint import QueryEndpoint
 from placement_rpc.upgrade import contract, manifests, pins
 from placement_rpc.upgrade.callers import Callers
@@ -236,10 +237,12 @@ class Manager(NodeEndpoint, QueryEndpoint):
             except exception.InvalidInput as error:
                 raise exception.InvalidInput(
                     what=f"claims[{number}]", reason=error.text) from None
-        asked = Request.of(request_id, "claim_batch", {"claims": claims})
+        told = [Told(claim) for claim in claims]
+        asked = Request.of(request_id, "claim_batch", {"claims": told})
         return ClaimResultList(objects=[_batch_result(settled) for settled in (
             self.group_commit.settle([
-                ClaimSettlement(asked.part(number, {"claim": claim}), claim, context.deadline)
+                ClaimSettlement(asked.part(number, {"claim": told[number]}), claim,
+                                context.deadline)
                 for number, claim in enumerate(claims)]))])
 
     @exposed

@@ -7,7 +7,6 @@ import threading
 import time
 
 import amqp
-from amqp import spec
 
 from placement_rpc import rabbit
 
@@ -128,11 +127,9 @@ class QueueLine:
 
     def _answer(self, queue, body):
         if queue is not None:
-            # basic_publish would read, too.
-            self._channel.send_method(
-                spec.Basic.Publish, "Bssbb", (0, "", queue, False, False),
-                amqp.Message(body, content_type="application/json", content_encoding="utf-8",
-                             delivery_mode=1))
+            rabbit.publish(self._channel, amqp.Message(
+                body, content_type="application/json", content_encoding="utf-8",
+                delivery_mode=1), "", queue)
 
     def _acknowledge(self, message, multiple=False):
         self._channel.basic_ack(message.delivery_tag, multiple=multiple)

@@ -19,6 +19,7 @@ import amqp
 import kombu
 import oslo_messaging
 from amqp import exceptions as amqp_exceptions
+from amqp import spec
 from kombu import exceptions as kombu_exceptions
 from kombu.utils import url as kombu_url
 from oslo_utils import netutils
@@ -267,6 +268,16 @@ def raw_channel(connection):
     return channel
 
 
+def publish(channel, message, exchange, routing_key, mandatory=False):
+    """Send a message; the library's ``basic_publish`` looks each time whether something came.
+
+    :param message: :class:`amqp.Message`
+    :param mandatory: bool, whether it comes back when there is no queue for it
+    """
+    channel.send_method(
+        spec.Basic.Publish, "Bssbb", (0, exchange, routing_key, mandatory, False), message)
+
+
 def depth(connection, queue):
     """:returns: int, how many messages are in a queue; :raises: what ends a channel"""
     channel = connection.channel()
@@ -303,11 +314,10 @@ class ConfirmedChannel:
         """
         self._unconfirmed.add(next(self._tags))
         properties = {"message_id": message_id} if message_id else {}
-        self.channel.basic_publish(
-            amqp.Message(body, delivery_mode=2, content_type="application/json",
-                         content_encoding="utf-8", application_headers=headers or {},
-                         **properties),
-            exchange=exchange, routing_key=routing_key, mandatory=True)
+        publish(self.channel, amqp.Message(
+            body, delivery_mode=2, content_type="application/json", content_encoding="utf-8",
+            application_headers=headers or {}, **properties), exchange, routing_key,
+            mandatory=True)
 
     def settle(self, timeout=CONFIRM_TIMEOUT, still=lambda: None):
         """Wait until everything that was sent is confirmed.

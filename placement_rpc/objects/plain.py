@@ -26,19 +26,41 @@ def plain(value):
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 
+class Told(dict):
+    """What an object tells, for several fingerprints that it is part of.
+
+    :param value: a versioned object
+    """
+
+    def __init__(self, value):
+        super().__init__(_telling(value))
+
+
+_PLAIN = (str, int, Told, type(None))
+
+
 def _telling(value):
     """As :func:`plain`, without what says nothing and an older sender leaves out: the same request
     has one fingerprint in whatever release's words it comes."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, base.VersionedObject):
-        added = getattr(value, "added", {})
-        return {name: _telling(getattr(value, name)) for name in value.fields
-                if value.obj_attr_is_set(name) and not (
-                    name in added and getattr(value, name) in (None, []))}
+        added, values = getattr(value, "added", {}), vars(value)
+        told = {}
+        for name in value.fields:
+            # What the property gives that is asked for nothing that is not there.
+            found = values.get(f"_obj_{name}", _UNSET)
+            if found is not _UNSET and not (name in added and found in (None, [])):
+                told[name] = _telling(found)
+        return told
     if isinstance(value, dict):
         return {str(key): _telling(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_telling(item) for item in value]
     return plain(value)
+
+
+_UNSET = object()
 
 
 def fingerprint(method, arguments):
