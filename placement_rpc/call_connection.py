@@ -22,12 +22,14 @@ from placement_rpc import exception, rabbit, wire
 
 LOG = logging.getLogger(__name__)
 
-# Seconds: between two attempts to connect; the longest that a broker may take in nothing of what
-# is sent; between two looks whether the connection is alive; that closing waits.
+# Seconds: between two attempts to connect; that a broker may leave half a message lying; between
+# two looks whether the connection is alive; that closing waits.
 _PAUSE = 0.2
-_WRITE_TIMEOUT = 5
+_PATIENCE = 5
 _LOOK = 1.0
 _GOODBYE = 2
+
+_SHORT = "the broker is short of memory or of disk"
 
 
 class Unroutable(Exception):
@@ -64,8 +66,8 @@ class CallConnection:
         self._broker = broker
         self._exchange = exchange
         self._limit = limit
-        #: str, the queue of the answers
-        self.reply_to = f"reply_{uuid.uuid4().hex}"
+        #: str, the queue of the answers; None before the first connection
+        self.reply_to = None
         self._waiting = {}
         self._changed = threading.Condition()
         self._thread = self._channel = None
@@ -86,17 +88,19 @@ class CallConnection:
         :returns: :class:`placement_rpc.wire.Answer`
         :raises Unroutable: when nobody listens there
         :raises ServiceUnavailable: when nothing is known of the outcome
+        :raises InvalidInput: when this was closed
         :raises TimeoutError: when no answer came in time
         :raises ValueError: for what can not be written down
         """
         ends = time.monotonic() + seconds
-        call.message_id, call.reply_to = uuid.uuid4().hex, self.reply_to
-        message = self._message(call, seconds)
+        call.message_id = uuid.uuid4().hex
         waiting = _Waiting()
         # Before it is sent: the answer may be faster than this thread.
         self._enter(call.message_id, waiting)
         try:
-            self._send(self._opened(ends), routing_key, message, ends)
+            channel = self._opened(ends)
+            call.reply_to = self.reply_to
+            self._send(channel, routing_key, self._message(call, seconds), ends)
             if not waiting.came.acquire(timeout=max(0.0, ends - time.monotonic())):
                 raise TimeoutError
         finally:
@@ -124,14 +128,17 @@ class CallConnection:
         self._waiting[message_id] = waiting
 
     def _opened(self, ends):
-        """:returns: a channel; :raises ServiceUnavailable: when there is none in time"""
+        """:returns: a channel; :raises ServiceUnavailable: when there is none in time
+
+        :raises InvalidInput: when this was closed
+        """
         channel = self._channel
         if channel is not None:
             return channel
         with self._changed:
             while self._channel is None:
                 if self._ended:
-                    raise exception.ServiceUnavailable(reason="this client was closed")
+                    raise exception.InvalidInput(what="PlacementAPI", reason="it was closed")
                 if self._thread is None:
                     self._thread = threading.Thread(
                         target=self._run, name="placement calls", daemon=True)
@@ -145,16 +152,16 @@ class CallConnection:
 
     def _send(self, channel, routing_key, message, ends):
         if self._blocked:
-            raise exception.ServiceUnavailable(reason="the broker is short of memory or of disk")
+            raise exception.ServiceUnavailable(reason=_SHORT)
         if not self._sending.acquire(timeout=max(0.0, ends - time.monotonic())):
             raise TimeoutError
         try:
             rabbit.publish(channel, message, self._exchange, routing_key, mandatory=True)
-        except rabbit.FAILURES as error:
-            # Perhaps in the middle of a frame: whoever reads finds that it is over.
-            with contextlib.suppress(OSError, AttributeError):
-                channel.connection.transport.sock.shutdown(socket.SHUT_RDWR)
-            raise exception.ServiceUnavailable(reason=type(error).__name__) from error
+        except (*rabbit.FAILURES, AttributeError) as error:
+            # Perhaps in the middle of a frame; or whoever reads has just closed it.
+            rabbit.shut(channel.connection)
+            raise exception.ServiceUnavailable(
+                reason="the connection to the broker was lost") from error
         finally:
             self._sending.release()
 
@@ -165,7 +172,7 @@ class CallConnection:
             self._wanted.clear()
             try:
                 with self._broker.connected(
-                        write_timeout=_WRITE_TIMEOUT, on_blocked=self._on_blocked,
+                        patience=_PATIENCE, on_blocked=self._on_blocked,
                         on_unblocked=self._on_unblocked) as connection:
                     self._open(connection)
                     self._read(connection)
@@ -180,6 +187,8 @@ class CallConnection:
 
     def _on_blocked(self, _reason):
         self._blocked = True
+        # What was sent a moment ago is perhaps not read for as long.
+        self._tell_all(_SHORT)
 
     def _on_unblocked(self):
         self._blocked = False
@@ -187,6 +196,8 @@ class CallConnection:
     def _open(self, connection):
         """Make the queue of the answers, as the library does, and listen."""
         options = self._options
+        # Not sooner: in a process that forked each has a queue of its own.
+        self.reply_to = self.reply_to or f"reply_{uuid.uuid4().hex}"
         arguments = {}
         if options.rabbit_transient_queues_ttl > 0:
             arguments["x-expires"] = options.rabbit_transient_queues_ttl * 1000
@@ -213,7 +224,7 @@ class CallConnection:
             if time.monotonic() >= look_at:
                 look_at = time.monotonic() + _LOOK
                 with self._sending:
-                    connection.heartbeat_check()
+                    rabbit.check(connection)
 
     def _came(self, message):
         try:
@@ -242,11 +253,13 @@ class CallConnection:
             return
         if error is not None:
             LOG.info("The connection to the broker is lost: %s", error)
+        self._tell_all("the connection to the broker was lost")
+
+    def _tell_all(self, reason):
         for message_id in list(self._waiting):
             waiting = self._waiting.pop(message_id, None)
             if waiting:
-                waiting.tell(error=exception.ServiceUnavailable(
-                    reason="the connection to the broker was lost"))
+                waiting.tell(error=exception.ServiceUnavailable(reason=reason))
 
     def close(self):
         """Close the connection; whoever waits is told."""

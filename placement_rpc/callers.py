@@ -91,8 +91,15 @@ class RabbitCaller(_BusCaller):
             # Nobody has that intake: whoever listens takes all calls at the first one.
             answer = self._connection.ask(self._topic, call, timeout)
         if answer.failure:
-            raise wire.failed(answer, bus.ALLOWED_REMOTE_MODULES)
+            raise self._failed(answer)
         return self._serializer.deserialize_entity(context, answer.result)
+
+    @staticmethod
+    def _failed(answer):
+        try:
+            return wire.failed(answer, bus.ALLOWED_REMOTE_MODULES)
+        except ValueError:
+            return exception.ServiceUnavailable(reason="an answer can not be read")
 
     def close(self):
         """Close the connection."""

@@ -89,7 +89,8 @@ class Manager(NodeEndpoint, QueryEndpoint):
         self.group_commit = GroupCommit(
             database, conf.claims.max_settled_together, settled=self.metrics.settled)
         self.inventory_commit = GroupCommit(
-            database, conf.claims.max_settled_together, inventory_settlement.settle)
+            database, conf.claims.max_settled_together, inventory_settlement.settle,
+            method="set_inventory")
         self.candidates = get_candidates(conf, database)
         self.gate = InventoryGate(conf, database)
         self.callers = Callers()

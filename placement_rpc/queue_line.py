@@ -3,12 +3,15 @@
 
 import collections
 import contextlib
+import logging
 import threading
 import time
 
 import amqp
 
 from placement_rpc import rabbit
+
+LOG = logging.getLogger(__name__)
 
 # Seconds between two looks whether the broker is alive.
 _LOOK = 1.0
@@ -49,24 +52,24 @@ class QueueLine:
                 arguments={"x-ha-policy": "all"} if options.rabbit_ha_queues else {})
         channel.queue_bind(queue, exchange, queue)
 
-    def listen(self, queues, window):
-        """Begin to take messages.
+    def listen(self, queue, window):
+        """Begin to take messages of a queue.
 
-        :param window: int, how many of each queue it holds that are not acknowledged
+        :param window: int, how many of this queue it holds that are not acknowledged
         """
         self._channel.basic_qos(0, window, False)
-        self._consumers = [self._channel.basic_consume(queue, callback=self._messages.append)
-                           for queue in queues]
+        self._consumers.append(
+            self._channel.basic_consume(queue, callback=self._messages.append))
 
     def listen_no_more(self):
         """Take no further messages."""
-        with self._writing:
+        with self._written():
             for consumer in self._consumers:
                 self._channel.basic_cancel(consumer, nowait=True)
 
     def give_back(self, message):
         """Let another process have a message."""
-        with self._writing:
+        with self._written():
             self._channel.basic_reject(message.delivery_tag, requeue=True)
             self._taken -= 1
 
@@ -76,20 +79,42 @@ class QueueLine:
         :param seconds: float, how long to wait when there are none
         :param most: int, how many messages at the most
         :returns: list of messages
+        :raises: one of :data:`placement_rpc.rabbit.FAILURES`
         """
         waits = 0 if self._messages else seconds
         while len(self._messages) < most and rabbit.has_come(self._connection, waits):
-            with self._reading:
-                rabbit.read_event(self._connection)
+            self._read()
             waits = 0
         if time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + _LOOK
-            with self._writing:
-                self._connection.heartbeat_check()
+            with self._written():
+                rabbit.check(self._connection)
         taken = [self._messages.popleft() for _ in range(min(most, len(self._messages)))]
         with self._writing:
             self._taken += len(taken)
         return taken
+
+    def _read(self):
+        try:
+            with self._reading:
+                rabbit.read_event(self._connection)
+        except rabbit.Unreadable as error:
+            if error.delivery_tag is not None:
+                # It would come again for ever.
+                LOG.error("A message is dropped: %s", error)
+                with self._written():
+                    self._channel.basic_reject(error.delivery_tag, requeue=False)
+            raise
+
+    @contextlib.contextmanager
+    def _written(self):
+        """Alone with the connection; what fails may leave half a frame, and ends it."""
+        with self._writing:
+            try:
+                yield
+            except BaseException:
+                rabbit.shut(self._connection)
+                raise
 
     def answer_all(self, answers, messages):
         """Send answers, and acknowledge what was asked.
@@ -98,7 +123,7 @@ class QueueLine:
         :param messages: list of the messages in the order in which they came
         :raises: one of :data:`placement_rpc.rabbit.FAILURES`
         """
-        with self._writing:
+        with self._written():
             for queue, body in answers:
                 self._answer(queue, body)
             if len(messages) == self._taken:
@@ -111,19 +136,19 @@ class QueueLine:
 
     def answer(self, queue, body):
         """Send somebody something; as of :meth:`answer_all`."""
-        with self._writing:
+        with self._written():
             self._answer(queue, body)
 
     def acknowledge(self, message):
         """Acknowledge a message that is not answered."""
-        with self._writing:
+        with self._written():
             self._acknowledge(message)
             self._taken -= 1
 
     def beat(self):
-        """Tell the broker that this end is alive."""
-        with self._writing:
-            self._connection.connection.send_heartbeat()
+        """Tell the broker that this end is alive, whatever the thread that reads is doing."""
+        with self._written():
+            rabbit.beat(self._connection)
 
     def _answer(self, queue, body):
         if queue is not None:

@@ -13,7 +13,6 @@ request id.
 """
 
 import concurrent.futures
-import contextlib
 import logging
 import threading
 import time
@@ -29,6 +28,10 @@ _PAUSE = 1.0
 _IDLE = 0.5
 # Seconds between two signs of life.
 _BEAT = 1.0
+# For each thread, where some calls are settled together.
+_BATCH = 4
+# How many calls to this very process are taken at a time.
+_OF_ITS_OWN = 4
 
 
 class QueueServer:
@@ -50,12 +53,14 @@ class QueueServer:
         self._queues = queues
         self._together = together
         #: int, how many messages it takes at a time
-        self.places = threads + (conf.conductor.claims_together if together else 0)
+        self.places = _places(threads, together, conf)
         self._busy, self._counting = 0, threading.Lock()
+        self._waiting, self._settling = [], False
         self._drain_timeout = conf.conductor.drain_timeout or None
         self._dispatcher = bus.Dispatcher(manager, manager.release, manager.callers)
+        # One of them settles what is settled together.
         self._threads = threads and concurrent.futures.ThreadPoolExecutor(
-            threads, thread_name_prefix=queues[0])
+            threads + bool(together), thread_name_prefix=queues[0])
         self._monitored = {}
         self._line = None
         self._ended, self._done = threading.Event(), threading.Event()
@@ -91,15 +96,19 @@ class QueueServer:
     # -- the thread that reads ------------------------------------------------------------
 
     def _run(self):
+        told = False
         while not self._ended.is_set():
             try:
                 with self._broker.connected() as connection:
+                    told = False
                     self._line = QueueLine(connection, self._broker, self._options)
                     for queue in self._queues:
                         self._line.declare(queue, bus.EXCHANGE)
                     self._serve(self._line)
             except (*rabbit.FAILURES, rabbit.Unsuitable) as error:
-                LOG.warning("The intake %s waits for the broker: %s", self._queues[0], error)
+                LOG.log(logging.DEBUG if told else logging.WARNING,
+                        "The intake %s waits for the broker: %s", self._queues[0], error)
+                told = True
             except Exception:
                 LOG.exception("The intake %s failed; it begins anew", self._queues[0])
             finally:
@@ -108,7 +117,10 @@ class QueueServer:
         self._done.set()
 
     def _serve(self, line):
-        line.listen(self._queues, self.places)
+        first, *others = self._queues
+        line.listen(first, self.places)
+        for queue in others:
+            line.listen(queue, _OF_ITS_OWN)
         self._listens.set()
         while not self._ended.is_set():
             messages = line.receive(_IDLE, self.places)
@@ -138,11 +150,10 @@ class QueueServer:
                 self._threads.submit(self._work, line, message, call)
             else:
                 self._work(line, message, call)
-        if batch:
-            try:
-                self._settle(line, batch)
-            finally:
-                self._count(-len(batch))
+        if batch and self._threads:
+            self._settle_beside(line, batch)
+        elif batch:
+            self._settle(line, batch)
 
     def _count(self, change):
         with self._counting:
@@ -150,7 +161,43 @@ class QueueServer:
 
     # -- what can be settled together -----------------------------------------------------
 
+    def _settle_beside(self, line, batch):
+        """Settle in a thread, while others are taken in; what comes meanwhile is the next
+        batch."""
+        with self._counting:
+            self._waiting += batch
+            if self._settling:
+                return
+            self._settling = True
+        self._threads.submit(self._settle_waiting, line)
+
+    def _settle_waiting(self, line):
+        while True:
+            with self._counting:
+                batch, self._waiting = self._waiting, []
+                if not batch:
+                    self._settling = False
+                    return
+            try:
+                self._settle(line, batch)
+            except rabbit.FAILURES as error:
+                LOG.info("Answers are lost with the connection: %s", error)
+            except Exception:
+                LOG.exception("A batch can not be answered")
+
     def _settle(self, line, batch):
+        try:
+            self._settle_all(line, batch)
+        finally:
+            self._count(-len(batch))
+            self._heard(batch)
+
+    def _heard(self, batch):
+        """Nobody has to be told any more that these are worked on."""
+        for _, call in batch:
+            self._monitored.pop(id(call), None)
+
+    def _settle_all(self, line, batch):
         began = time.perf_counter()
         with stages.collected() as spent:
             answers = list(self._outcomes([call for _, call in batch]))
@@ -159,7 +206,7 @@ class QueueServer:
             self._manager.metrics.answered(
                 call.method, outcome, seconds, spent,
                 call.args.get("request_id") if isinstance(call.args, dict) else None)
-            self._monitored.pop(id(call), None)
+        self._heard(batch)
         line.answer_all([(call.reply_to, body) for call, body, _ in answers],
                         [message for message, _ in batch])
 
@@ -184,7 +231,7 @@ class QueueServer:
     def _settled(self, asked):
         try:
             outcomes = self._together.commit.settle([each for *_, each in asked])
-        except exception.PlacementException as error:
+        except Exception as error:
             for call, *_ in asked:
                 yield _refused(call, error)
             return
@@ -200,13 +247,15 @@ class QueueServer:
 
     def _work(self, line, message, call):
         try:
-            line.answer_all([(call.reply_to, self._answer(call))], [message])
+            body = self._answer(call)
+            self._heard([(message, call)])
+            line.answer_all([(call.reply_to, body)], [message])
         except rabbit.FAILURES as error:
             LOG.info("The answer to %s is lost with the connection: %s", call.method, error)
         except Exception:
             LOG.exception("The answer to %s can not be given", call.method)
         finally:
-            self._monitored.pop(id(call), None)
+            self._heard([(message, call)])
             self._count(-1)
 
     def _answer(self, call):
@@ -226,11 +275,22 @@ class QueueServer:
             line = self._line
             if line is None:
                 continue
-            # Whoever reads finds out that it is over.
-            with contextlib.suppress(*rabbit.FAILURES):
+            try:
                 line.beat()
                 for call in list(self._monitored.values()):
                     line.answer(call.reply_to, wire.sealed(call, ending=False))
+            except Exception as error:
+                # Whoever reads finds out that it is over, too.
+                LOG.debug("No sign of life: %r", error)
+
+
+def _places(threads, together, conf):
+    if together is None:
+        return threads
+    if not threads:
+        return conf.conductor.claims_together
+    # Enough for a batch, and not so many that other processes have nothing to do.
+    return _BATCH * threads
 
 
 def _call(message):

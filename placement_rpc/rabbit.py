@@ -12,8 +12,10 @@ import logging
 import random
 import re
 import select
+import socket
 import ssl
 import time
+from struct import unpack_from
 
 import amqp
 import kombu
@@ -29,7 +31,7 @@ LOG = logging.getLogger(__name__)
 CONNECT_TIMEOUT = 5
 HEARTBEAT = 30
 _SOCKET_TIMEOUT = 60
-_HEARTBEAT_FRAME = 8
+_METHOD_FRAME, _HEARTBEAT_FRAME = 1, 8
 # A broker that does not confirm for so long is as good as away.
 CONFIRM_TIMEOUT = 30
 
@@ -96,9 +98,11 @@ class Broker:
         return broker if isinstance(broker, cls) else cls(
             (broker.replace("rabbit:", "amqp:", 1),))
 
-    def connect(self, **options):
+    def connect(self, patience=_SOCKET_TIMEOUT, **options):
         """Connect to one of the nodes, any of them first.
 
+        :param patience: float, seconds that a broker may leave what it is sent, or half of what it
+            sends, lying
         :param options: what py-amqp's connection takes beside
         :returns: an open :class:`kombu.Connection`
         :raises: one of :data:`FAILURES`
@@ -106,12 +110,12 @@ class Broker:
         connection = kombu.Connection(
             random.sample(self.urls, len(self.urls)), connect_timeout=CONNECT_TIMEOUT,
             heartbeat=HEARTBEAT, login_method=self.login_method, ssl=self.tls,
-            # Nothing waits for an answer for ever, as it would where a broker hangs.
-            transport_options={"read_timeout": _SOCKET_TIMEOUT,
-                               "write_timeout": _SOCKET_TIMEOUT, **options})
+            transport_options=options)
         connection.ensure_connection(
             max_retries=len(self.urls), interval_start=0, interval_step=0,
             timeout=CONNECT_TIMEOUT * len(self.urls))
+        # The library's own time-outs do not end the wait for the rest of a frame.
+        opened(connection)._transport.sock.settimeout(patience)
         return connection
 
     @contextlib.contextmanager
@@ -146,8 +150,15 @@ def close(connection):
 
 def drop(connection):
     """Close a connection that may be broken, without a word to the broker."""
-    if connection is not None and connection.connected:
-        connection.connection.collect()
+    found = connection and connection._connection
+    if found is None:
+        return
+    socket_ = found._transport and found._transport.sock
+    # TLS has a word of its own, for which it may be too late.
+    with contextlib.suppress(OSError, ValueError):
+        found.collect()
+    if socket_ is not None:
+        socket_.close()
 
 
 def wait(connection, seconds):
@@ -155,6 +166,22 @@ def wait(connection, seconds):
     with contextlib.suppress(TimeoutError):
         connection.drain_events(timeout=seconds)
     connection.heartbeat_check()
+
+
+def opened(connection):
+    """py-amqp's connection below kombu's.
+
+    kombu's own properties connect anew where it is lost: whoever asked would go on with a
+    connection on which nobody listens.
+
+    :param connection: :class:`kombu.Connection` that was open
+    :raises: one of :data:`FAILURES` when it is lost
+    """
+    found = connection._connection
+    if found is None or found._transport is None or not found._transport.connected or (
+            found._transport.sock is None):
+        raise amqp_exceptions.RecoverableConnectionError("the connection is lost")
+    return found
 
 
 def has_come(connection, seconds=0, waker=None):
@@ -165,25 +192,96 @@ def has_come(connection, seconds=0, waker=None):
     :param seconds: float, how long to wait for it
     :param waker: a socket; that there is something to read of it ends the waiting
     :returns: bool
+    :raises: one of :data:`FAILURES`
     """
-    transport = connection.connection.transport
-    pending = getattr(transport.sock, "pending", None)
+    transport = opened(connection)._transport
+    socket_ = transport.sock
+    pending = getattr(socket_, "pending", None)
     if transport._read_buffer or (pending and pending()):
         return True
-    sockets = [transport.sock] if waker is None else [transport.sock, waker]
-    return transport.sock in select.select(sockets, [], [], seconds)[0]
+    sockets = [socket_] if waker is None else [socket_, waker]
+    try:
+        return _readable(sockets, seconds)
+    except ValueError as error:
+        raise amqp_exceptions.RecoverableConnectionError("the socket is closed") from error
+
+
+def _readable(sockets, seconds):
+    """:returns: bool, whether there is something to read of the first"""
+    if not hasattr(select, "poll"):
+        # eventlet takes it away.
+        return sockets[0] in select.select(sockets, [], [], seconds)[0]
+    # Other than select, it takes file descriptors of any number.
+    poller = select.poll()
+    for each in sockets:
+        poller.register(each, select.POLLIN)
+    wanted = sockets[0].fileno()
+    return any(number == wanted for number, _ in poller.poll(1000 * seconds))
+
+
+class Unreadable(amqp_exceptions.RecoverableConnectionError):
+    """A message whose properties are none; the connection can not be read any further.
+
+    ``delivery_tag`` is the message's; None where it is not known.
+    """
+
+    def __init__(self, delivery_tag, error):
+        super().__init__(f"a message can not be read: {error}")
+        self.delivery_tag = delivery_tag
 
 
 def read_event(connection):
     """Read what has come, of which perhaps a part is still on its way.
 
     A heartbeat is an event, too: the library goes on to wait for the next one that is none.
+
+    :raises Unreadable: and others of :data:`FAILURES`
     """
-    opened = connection.connection
+    found, delivery_tag = opened(connection), None
     while True:
-        frame = opened.transport.read_frame()
-        if opened.on_inbound_frame(frame) or frame[0] == _HEARTBEAT_FRAME:
+        frame = found._transport.read_frame()
+        if frame[0] == _METHOD_FRAME and unpack_from(">HH", frame[2]) == spec.Basic.Deliver:
+            delivery_tag = _delivery_tag(frame[2])
+        try:
+            done = found.on_inbound_frame(frame)
+        except FAILURES:
+            raise
+        except Exception as error:
+            raise Unreadable(delivery_tag, error) from error
+        if done or frame[0] == _HEARTBEAT_FRAME:
             return
+
+
+def _delivery_tag(payload):
+    # After the method: the consumer's tag, which begins with its length.
+    return unpack_from(">Q", payload, 5 + payload[4])[0]
+
+
+def beat(connection):
+    """Send a heartbeat; :raises: one of :data:`FAILURES`"""
+    opened(connection).send_heartbeat()
+
+
+def check(connection):
+    """Look whether the broker sends anything, and send a heartbeat where it is time to.
+
+    For who reads: it has to have read what was there.
+
+    :raises: one of :data:`FAILURES`
+    """
+    opened(connection).heartbeat_tick()
+
+
+def shut(connection):
+    """Make whoever reads find that it is over; for whoever wrote half a frame.
+
+    :param connection: kombu's, or py-amqp's
+    """
+    found = getattr(connection, "_connection", connection)
+    transport = found and found._transport
+    if transport is not None and transport.sock is not None:
+        with contextlib.suppress(OSError):
+            transport.sock.shutdown(socket.SHUT_RDWR)
 
 
 def declare_exchange(channel, name, options):
@@ -391,5 +489,6 @@ class Intake:
 
 
 def deliveries(message):
-    """:returns: int, how often the broker delivered a message before"""
-    return (message.headers or {}).get("x-delivery-count", 0)
+    """:returns: int, how often the broker delivered a message before; 0 where it does not say"""
+    count = (message.headers or {}).get("x-delivery-count", 0)
+    return count if type(count) is int else 0

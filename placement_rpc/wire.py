@@ -129,6 +129,8 @@ def answered(body, compressed=None):
         message = _message(body, compressed)
         if not message.get("ending"):
             return None
+        if not isinstance(message["_msg_id"], str):
+            raise TypeError("the id is no text")
         return Answer(message["_msg_id"], message.get("result"), message.get("failure"))
     except _BROKEN as error:
         raise ValueError(f"no answer: {error}") from None
@@ -140,5 +142,9 @@ def failed(answer, modules):
     :param answer: :class:`Answer` with a failure
     :param modules: list of str, the modules whose errors may be made anew
     :returns: Exception; an :class:`oslo_messaging.RemoteError` for one of another module
+    :raises ValueError: when it tells of none
     """
-    return common.deserialize_remote_exception(answer.failure, modules)
+    try:
+        return common.deserialize_remote_exception(answer.failure, modules)
+    except _BROKEN as error:
+        raise ValueError(f"no error: {error}") from None

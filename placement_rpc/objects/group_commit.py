@@ -44,15 +44,18 @@ class GroupCommit:
 
     :param database: :class:`placement_rpc.db.api.Database`
     :param limit: int, the most settlements in one transaction
-    :param settle_batch: callable of database and settlements, for tests
+    :param settle_batch: callable of database and settlements
     :param settled: callable that is told how many settlements a transaction had
+    :param method: str, what is settled, for errors and the log
     """
 
-    def __init__(self, database, limit, settle_batch=settle, settled=lambda count: None):
+    def __init__(self, database, limit, settle_batch=settle, settled=lambda count: None,
+                 method="claim"):
         self._database = database
         self._limit = limit
         self._settle_batch = settle_batch
         self._settled = settled
+        self._method = method
         self._waiting = collections.deque()
         self._mutex = threading.Lock()
         self._busy = False
@@ -132,13 +135,14 @@ class GroupCommit:
             for ticket in tickets:
                 if not ticket.done:
                     # The thread is being ended; whoever waits must not wait for ever.
-                    ticket.error = exception.StoreBusy(method="claim", attempts=1)
+                    ticket.error = exception.StoreBusy(method=self._method, attempts=1)
                 if not ticket.leads:
                     ticket.called.release()
 
     def _settle_one_by_one(self, tickets, settlements):
         # One that the database chokes on must not take the others down with it.
-        LOG.exception("A batch of %d claims failed; they are settled singly", len(settlements))
+        LOG.exception("A batch of %d (%s) failed; they are settled singly", len(settlements),
+                      self._method)
         for ticket in tickets:
             answers = []
             for each in ticket.settlements:

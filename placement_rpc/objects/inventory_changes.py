@@ -8,8 +8,9 @@ is written for all shelves of the transaction at once.
 
 from placement_rpc import exception
 from placement_rpc.db import api as db
-from placement_rpc.db.queries import claims
+from placement_rpc.db.queries import claims, resource_classes
 from placement_rpc.db.queries import inventories as queries
+from placement_rpc.objects.class_names import FIRST_CUSTOM_ID
 from placement_rpc.objects.inventory import Inventory, InventoryList
 from placement_rpc.objects.journal import primitive
 from placement_rpc.objects.payloads import (
@@ -115,16 +116,25 @@ def _told(row):
     return row and primitive(Inventory, **{name: getattr(row, name) for name in Inventory.fields})
 
 
-def read(tx, rows):
+def read(tx, rows, names):
     """The shelves of locked providers.
 
+    Custom classes that they have, or that are asked for, keep their names until the transaction
+    ends: what is written and told of a class is of that name.
+
     :param rows: list of rows of id, uuid and generation
-    :returns: dict of provider uuid to :class:`Shelf`
+    :param names: collection of class names that are asked for
+    :returns: tuple of a dict of provider uuid to :class:`Shelf`, and a dict of class name to id
     """
-    found = {}
+    found, class_ids = {}, known(tx, names)
+    custom = {id_: name for name, id_ in class_ids.items() if id_ >= FIRST_CUSTOM_ID}
     for each in queries.of_providers(tx, [row.id for row in rows]) if rows else ():
         found.setdefault(each.resource_provider_id, []).append(each)
-    return {row.uuid: Shelf(row, found.get(row.id, ())) for row in rows}
+        if each.resource_class_id >= FIRST_CUSTOM_ID:
+            custom[each.resource_class_id] = each.resource_class
+    if custom and resource_classes.shared(tx, custom) != custom:
+        raise db.Stale("a resource class that is renamed")
+    return {row.uuid: Shelf(row, found.get(row.id, ())) for row in rows}, class_ids
 
 
 def write(tx, shelves):
@@ -154,15 +164,17 @@ def write(tx, shelves):
         raise db.Stale("a resource provider whose inventories change")
 
 
-def _change(tx, journal, shelf, wanted, gone=()):
-    shelf.change(wanted, gone, known(tx, wanted), journal, tx.info.get(db.MAY_OVERFILL))
+def _change(tx, journal, shelf, class_ids, wanted, gone=()):
+    shelf.change(wanted, gone, class_ids, journal, tx.info.get(db.MAY_OVERFILL))
     write(tx, [shelf])
     return shelf.inventories()
 
 
-def _shelf(tx, provider_uuid, generation=None):
+def _shelf(tx, provider_uuid, names, generation=None):
+    """:returns: tuple of the :class:`Shelf` and a dict of class name to id"""
     row = locked(tx, provider_uuid, generation)
-    return read(tx, [row])[row.uuid]
+    shelves, class_ids = read(tx, [row], names)
+    return shelves[row.uuid], class_ids
 
 
 def merge(tx, journal, provider_uuid, inventories, classes):
@@ -174,8 +186,9 @@ def merge(tx, journal, provider_uuid, inventories, classes):
     :raises ProviderNotFound: :raises InvalidInventory: and what :meth:`Shelf.change` raises
     """
     wanted = columns_of(inventories)
-    shelf = _shelf(tx, provider_uuid)
-    return _change(tx, journal, shelf, wanted, (set(shelf.rows) & set(classes)) - set(wanted))
+    shelf, class_ids = _shelf(tx, provider_uuid, wanted)
+    return _change(tx, journal, shelf, class_ids, wanted,
+                   (set(shelf.rows) & set(classes)) - set(wanted))
 
 
 def changes(rows, inventories, classes):
@@ -200,11 +213,11 @@ def add(tx, journal, provider_uuid, inventory, generation=None):
     :raises InvalidInventory: :raises ResourceClassNotFound:
     """
     wanted = columns_of([inventory])
-    shelf = _shelf(tx, provider_uuid, generation)
+    shelf, class_ids = _shelf(tx, provider_uuid, wanted, generation)
     if inventory.resource_class in shelf.rows:
         raise exception.InventoryExists(
             provider=provider_uuid, resource_class=inventory.resource_class)
-    return _change(tx, journal, shelf, wanted)
+    return _change(tx, journal, shelf, class_ids, wanted)
 
 
 def update(tx, journal, provider_uuid, inventory, generation=None):
@@ -213,8 +226,9 @@ def update(tx, journal, provider_uuid, inventory, generation=None):
     :raises InventoryNotFound: :raises CapacityConflict: and what :func:`add` raises
     """
     wanted = columns_of([inventory])
-    shelf = _having(_shelf(tx, provider_uuid, generation), inventory.resource_class)
-    return _change(tx, journal, shelf, wanted)
+    shelf, class_ids = _shelf(tx, provider_uuid, wanted, generation)
+    _check_has(shelf, inventory.resource_class)
+    return _change(tx, journal, shelf, class_ids, wanted)
 
 
 def delete(tx, journal, provider_uuid, resource_class, generation=None):
@@ -224,14 +238,14 @@ def delete(tx, journal, provider_uuid, resource_class, generation=None):
     :raises ConcurrentUpdate:
     """
     resource_class = canonical(resource_class)
-    shelf = _having(_shelf(tx, provider_uuid, generation), resource_class)
-    return _change(tx, journal, shelf, {}, {resource_class})
+    shelf, class_ids = _shelf(tx, provider_uuid, (), generation)
+    _check_has(shelf, resource_class)
+    return _change(tx, journal, shelf, class_ids, {}, {resource_class})
 
 
-def _having(shelf, resource_class):
+def _check_has(shelf, resource_class):
     if resource_class not in shelf.rows:
         raise exception.InventoryNotFound(provider=shelf.uuid, resource_class=resource_class)
-    return shelf
 
 
 def columns_of(inventories):

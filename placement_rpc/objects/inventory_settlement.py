@@ -8,7 +8,6 @@ from placement_rpc import exception
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import claims
 from placement_rpc.objects import inventory_changes, settlement
-from placement_rpc.objects.resource_class import known
 
 
 class InventoriesSettlement(settlement.Unsettled):
@@ -47,10 +46,12 @@ def settle(database, settlements):
 
 
 def _settle_new(tx, settlements):
-    rows = claims.lock_providers(tx, {each.provider_uuid for each in settlements})
-    shelves = inventory_changes.read(tx, rows)
-    class_ids = known(tx, {name for each in settlements for name in (
-        inventory.value("resource_class") for inventory in each.inventories) if name})
+    # Who does not wait any more does not hold up others with the locks of his.
+    in_time = [each for each in settlements if not each.is_late]
+    rows = claims.lock_providers(tx, {each.provider_uuid for each in in_time}) if in_time else ()
+    shelves, class_ids = inventory_changes.read(tx, rows, {
+        name for each in in_time for name in (
+            inventory.value("resource_class") for inventory in each.inventories) if name})
     may_overfill = tx.info.get(db.MAY_OVERFILL)
     decisions = settlement.Decisions(tx)
     for each in settlements:

@@ -43,9 +43,14 @@ class Unsettled:
         :returns: tuple of event type and payload; None where there is none to tell
         """
 
+    @property
+    def is_late(self):
+        """bool, whether the caller has stopped waiting"""
+        return self.deadline is not None and time.time() > self.deadline
+
     def check_deadline(self):
         """:raises RequestExpired: when the caller has stopped waiting (DESIGN rule 5)"""
-        if self.deadline is not None and time.time() > self.deadline:
+        if self.is_late:
             raise exception.RequestExpired(late=round(time.time() - self.deadline, 3))
 
 

@@ -31,6 +31,7 @@ def bench_bus(quick, parts, kept):
         if "claims" in parts:
             bus_bench.bench_claims(bench)
             if not quick or parts == ["claims"]:
+                bus_bench.bench_lone_claims(bench)
                 bus_bench.bench_casts(bench)
                 bus_bench.bench_events(bench)
                 bus_bench.bench_relay(bench)

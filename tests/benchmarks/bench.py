@@ -48,7 +48,7 @@ class Bench:
     """The servers and the clients; :param kept: Report"""
 
     def __init__(self, stack, quick, kept):
-        self.seconds, self.rounds = (2, 2) if quick else (5, 4)
+        self.seconds, self.rounds = (1.5, 2) if quick else (5, 4)
         self.stack = stack
         self.keep, self.say = kept.keep, kept.say
         self.say("Starting RabbitMQ and PostgreSQL ...")

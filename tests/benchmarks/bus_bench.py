@@ -35,6 +35,11 @@ def bench_claims(bench):
     for share in (0.5, 0.99):
         bench.keep(f"claim_allocations, 16 clients, p{share * 100:.0f}", percentile(
             sorted(took for each in single for took in each["took"]), share), "ms")
+
+
+def bench_lone_claims(bench):
+    """How long a claim takes where nobody else asks for anything, beside the echo."""
+    bench.say("A lone claim beside a lone echo, in turns ...")
     rounds = bench.in_turns("echo", "claim", clients=1, threads=1)
     for name in ("echo", "claim"):
         took = sorted(took for each in rounds[name] for took in each["took"])
@@ -92,7 +97,7 @@ def bench_events(bench):
 
 def bench_relay(bench):
     """Events that wait in the outbox, through the relay to a confirmed publish."""
-    number = 5000 * bench.seconds
+    number = int(5000 * bench.seconds)
     bench.say(f"Relaying {number} events that wait ...")
     with bench.store.database.reader() as tx:
         row = events.after(tx, events.status(tx)["published_position"] - 1, 1)[0]
@@ -112,7 +117,7 @@ def bench_relay(bench):
 
 def bench_nodes(bench):
     """Compute nodes: migrated in batches, and synchronised by their trackers."""
-    size = 2000 * bench.seconds
+    size = int(2000 * bench.seconds)
     bench.say(f"Migrating {size} compute nodes ...")
     with placement_fixtures.Store(bench.postgresql.create_database()) as store:
         fleet.bring_in(store.database, size)

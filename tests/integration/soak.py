@@ -33,6 +33,7 @@ DATABASES = {"postgresql": private.PostgreSQL, "mariadb": private.MariaDB}
 _CONDUCTORS = 3
 _PLUGS = ("conductors_killed", "broker_killed", "database_killed")
 _PROVIDERS = 8
+_SAMPLES = 10
 
 
 class Soak(fixtures.Fixture):
@@ -49,7 +50,7 @@ class Soak(fixtures.Fixture):
         self._chance = random.Random(seed)
         self._tell = tell
         self.done = collections.Counter()
-        #: list of int, MiB of a conductor that lives all the time, early and at the end
+        #: list of int, MiB of a conductor that lives all the time, from a tenth of the time on
         self.memory = []
 
     def _setUp(self):
@@ -92,10 +93,14 @@ class Soak(fixtures.Fixture):
                          self._kill_database]
                 self._chance.shuffle(plugs)
             time.sleep(self._chance.uniform(1, 4))
+            # On a slow machine it takes a while until all is there again; a service that is
+            # away all the time shows little.
+            self.client.get_usages(None, self.providers[0], timeout=120)
             plugs.pop()()
             # What is loaded and connected once is not what grows.
-            if not self.memory and time.monotonic() > began + seconds / 10:
+            if time.monotonic() > began + seconds * (len(self.memory) + 1) / _SAMPLES:
                 self.memory.append(self._resident())
+                self._tell(f"{self.memory[-1]} MiB resident")
         time.sleep(2)
         self.memory.append(self._resident())
         self._until.touch()

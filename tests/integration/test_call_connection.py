@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client's one connection: whose answer it is, and what happens when there is none."""
 
+import contextlib
 import os
+import resource
 import signal
 import threading
 import time
+import types
 
 import amqp
 import kombu
 import psutil
 
-from placement_rpc import bus, callers, exception, rabbit
+from placement_rpc import bus, call_connection, callers, exception, rabbit, wire
 from placement_rpc import conf as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.db import api as db
@@ -18,6 +21,7 @@ from placement_rpc.manager import Manager, exposed
 from placement_rpc.queue_server import QueueServer
 from placement_rpc.testing import servers as private
 from tests import base, servers
+from tests.integration import proxy
 
 _TOPIC = "conversation"
 
@@ -68,6 +72,14 @@ class ConversationTest(base.TestCase):
     def say(self, text, timeout=30, caller=None, **arguments):
         return (caller or self.caller).call(
             RequestContext(), "say", {"text": text, **arguments}, timeout)
+
+    def until_answered(self, text):
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                return self.say(text, timeout=3)
+            except exception.ServiceUnavailable:
+                self.assertLess(time.monotonic(), deadline)
 
     def in_threads(self, call, *arguments):
         """:returns: list of what the calls returned or raised, in the order of the arguments"""
@@ -138,13 +150,46 @@ class AnswersTest(ConversationTest):
 
     def test_what_is_no_answer_is_dropped(self):
         self.say("so that there is a queue")
+        open_ = self.caller._connection._channel
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             channel = connection.channel()
             for body in (b"", b"[]", b"5", b"\xff", b'{"oslo.message": 5}', b'{"ending": 1}',
-                         b'{"ending": 1, "_msg_id": []}', b'{"ending": 1, "_msg_id": "x"}'):
+                         b'{"ending": 1, "_msg_id": []}', b'{"ending": 1, "_msg_id": "x"}',
+                         b'{"ending": 1, "_msg_id": {}}'):
                 channel.basic_publish(amqp.Message(body, content_encoding="koi-9"),
                                       routing_key=self.caller._connection.reply_to)
         self.assertEqual("still there", self.say("still there"))
+        self.assertIs(open_, self.caller._connection._channel)
+
+    def test_a_failure_that_is_none_says_nothing_of_the_outcome(self):
+        for failure in ("[]", "not json", '{"tb": 5}', '{"message": 5}', "5", '"x"'):
+            error = self.assertRaises(ValueError, wire.failed, wire.Answer("id", None, failure),
+                                      bus.ALLOWED_REMOTE_MODULES)
+            self.assertIn("no error", str(error))
+            self.assertIsInstance(self.caller._failed(wire.Answer("id", None, failure)),
+                                  exception.ServiceUnavailable)
+
+    def test_a_message_that_no_library_reads_is_dropped(self):
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            channel = connection.channel()
+            for properties in ({"content_type": b"\xff\xfe"},
+                               {"application_headers": {"x-delivery-count": "a"}}):
+                channel.basic_publish(amqp.Message(b"{}", **properties), exchange=bus.EXCHANGE,
+                                      routing_key=self.topic)
+        self.assertEqual("next", self.until_answered("next"))
+        time.sleep(2)
+        self.assertEqual(1, self.log.output.count("A message is dropped"))
+
+    def test_file_descriptors_of_any_number(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        with contextlib.ExitStack() as stack:
+            for _ in range(1100):
+                stack.enter_context(open(os.devnull))
+            caller = self.make_caller()
+            self.assertEqual("high", self.say("high", caller=caller))
+            caller.close()
 
     def test_no_more_wait_than_may(self):
         caller = self.make_caller(placement_client__max_concurrent_calls=2)
@@ -170,7 +215,7 @@ class AnswersTest(ConversationTest):
             self.say("hello", caller=caller)
             caller.close()
             caller.close()
-            self.assertRaises(exception.ServiceUnavailable, self.say, "x", 1, caller=caller)
+            self.assertRaises(exception.InvalidInput, self.say, "x", 1, caller=caller)
         unused = callers.RabbitCaller(self.conf, rabbit.Broker.of(self.conf), self.topic)
         unused.close()
         self.assertEqual(before, (process.num_fds(), threading.active_count()))
@@ -258,10 +303,51 @@ class TroubleTest(ConversationTest):
         self.broker.rabbitmqctl("close_all_connections", "test")
         self.assertEqual("third", self.until_answered("third"))
 
-    def until_answered(self, text):
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                return self.say(text, timeout=3)
-            except exception.ServiceUnavailable:
-                self.assertLess(time.monotonic(), deadline)
+
+class NetworkTest(ConversationTest):
+    """A network between them and the broker that fails while the broker does not."""
+
+    time_limit = 240
+
+    def make_broker(self):
+        broker = servers.rabbitmq()
+        self.proxy = self.useFixture(proxy.Proxy(broker.port))
+        return types.SimpleNamespace(url=broker.url.replace(
+            f":{broker.port}", f":{self.proxy.port}"))
+
+    def test_connections_break_off_again_and_again_under_load(self):
+        """Whoever finds it first, who writes or who reads, at either end."""
+        ended, done = threading.Event(), []
+
+        def talk(number):
+            while not ended.is_set():
+                try:
+                    done.append(self.say(f"{number}", timeout=2))
+                except exception.ServiceUnavailable:
+                    ended.wait(0.01)
+
+        threads, _ = self.in_threads(talk, *range(6))
+        try:
+            for _ in range(25):
+                before, deadline = len(done), time.monotonic() + 40
+                while len(done) < before + 5:
+                    self.assertLess(time.monotonic(), deadline, "nobody is answered any more")
+                    time.sleep(0.01)
+                self.proxy.reset()
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+        self.assertEqual("at last", self.until_answered("at last"))
+
+    def test_a_broker_that_stops_within_a_word(self):
+        patience, call_connection._PATIENCE = call_connection._PATIENCE, 1
+        self.addCleanup(setattr, call_connection, "_PATIENCE", patience)
+        caller = self.make_caller()
+        self.say("first", caller=caller)
+        self.proxy.stall(after=10)
+        self.assertRaises(exception.ServiceUnavailable, self.say, "second", 4, caller=caller)
+        self.proxy.stall(after=None)
+        self.proxy.reset()
+        self.caller = caller
+        self.assertEqual("third", self.until_answered("third"))

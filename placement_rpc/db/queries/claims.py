@@ -3,8 +3,9 @@
 
 The order is the same in every transaction: consumers are locked before providers, both in the
 order of their uuids, so that two transactions wait for each other in one direction only; it is
-by the uuid that they are found, so that no plan can find a longer way to have them in order. What
-hangs on a locked row is read by a statement of its own after the lock was had: in the same
+by the uuid that they are found, so that no plan can find a longer way to have them in order.
+MariaDB is told so: of many it would read all rows, in another order, and wait for those of others.
+What hangs on a locked row is read by a statement of its own after the lock was had: in the same
 statement a server may answer with what was true before it waited.
 """
 
@@ -21,7 +22,8 @@ _providers = models.resource_providers
 _LOCK_CONSUMERS = bulk.OverLists(lambda among: sa.select(
     _consumers.c.id, _consumers.c.uuid, _consumers.c.generation, _consumers.c.project_id,
     _consumers.c.user_id, _consumers.c.updated_at,
-).where(among(_consumers.c.uuid, "uuids")).order_by(_consumers.c.uuid).with_for_update())
+).where(among(_consumers.c.uuid, "uuids")).order_by(_consumers.c.uuid).with_for_update().with_hint(
+    _consumers, "FORCE INDEX (uq_consumers_uuid)", "mysql"))
 _HELD = bulk.OverLists(lambda among: sa.select(
     _allocations.c.consumer_id, _allocations.c.resource_provider_id,
     _allocations.c.resource_class_id, _allocations.c.used,
@@ -31,7 +33,8 @@ _HELD = bulk.OverLists(lambda among: sa.select(
 ).where(among(_allocations.c.consumer_id, "consumer_ids")))
 _LOCK_PROVIDERS = bulk.OverLists(lambda among: sa.select(
     _providers.c.id, _providers.c.uuid, _providers.c.generation,
-).where(among(_providers.c.uuid, "uuids")).order_by(_providers.c.uuid).with_for_update())
+).where(among(_providers.c.uuid, "uuids")).order_by(_providers.c.uuid).with_for_update().with_hint(
+    _providers, "FORCE INDEX (uq_resource_providers_uuid)", "mysql"))
 _INVENTORIES = bulk.OverLists(lambda among: sa.select(
     _inventories.c.id, _inventories.c.resource_provider_id, _inventories.c.resource_class_id,
     _inventories.c.min_unit, _inventories.c.max_unit, _inventories.c.step_size,

@@ -36,8 +36,7 @@ _OF_PROVIDERS = bulk.OverLists(lambda among: sa.select(
 _INSERT = bulk.Insert(
     _inventories, "resource_provider_id", "resource_class_id", "used", *_COLUMNS)
 _UPDATE = bulk.Update(_inventories, *_COLUMNS)
-_DELETE = bulk.OverLists(
-    lambda among: sa.delete(_inventories).where(among(_inventories.c.id, "ids")))
+_DELETE = sa.delete(_inventories).where(_inventories.c.id == sa.bindparam("row_id"))
 
 
 def of_provider(tx, provider_id):
@@ -65,4 +64,5 @@ def update(tx, rows):
 
 def delete(tx, row_ids):
     """:param row_ids: list of row ids"""
-    _DELETE.execute(tx, {"ids": row_ids})
+    # One by one: of many MariaDB would read the whole table, and wait for rows of others.
+    tx.execute(_DELETE, [{"row_id": row_id} for row_id in row_ids])

@@ -10,6 +10,9 @@ _classes = models.resource_classes
 _BY_NAME = bulk.OverLists(lambda among: sa.select(_classes.c.name, _classes.c.id).where(
     among(_classes.c.name, "names")))
 
+_SHARED = bulk.OverLists(lambda among: sa.select(_classes.c.id, _classes.c.name).where(
+    among(_classes.c.id, "ids")).order_by(_classes.c.id).with_for_update(read=True))
+
 
 def ids(tx, names):
     """:returns: dict of name to id of those that exist"""
@@ -20,6 +23,14 @@ def names(tx, ids):
     """:returns: dict of id to name of those that exist"""
     return dict(tuple(row) for row in tx.execute(sa.select(
         _classes.c.id, _classes.c.name).where(_classes.c.id.in_(sorted(ids)))))
+
+
+def shared(tx, ids):
+    """Have classes keep their names until the transaction ends, whoever else does, too.
+
+    :returns: dict of id to name of those that exist
+    """
+    return dict(tuple(row) for row in _SHARED.execute(tx, {"ids": sorted(ids)}))
 
 
 def lock(tx, name):

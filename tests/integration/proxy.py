@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network between a program and a server, in which things go wrong."""
+
+import contextlib
+import socket
+import struct
+import threading
+
+import fixtures
+
+
+class Proxy(fixtures.Fixture):
+    """Forwards TCP connections; ``port`` is where it listens.
+
+    :param port: int, of the server on this machine
+    """
+
+    def __init__(self, port):
+        super().__init__()
+        self._to = port
+        self._pairs = []
+        # How many bytes more the server may say on each connection; None for any.
+        self._left = None
+
+    def _setUp(self):
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+        self.addCleanup(self.reset)
+        self.addCleanup(self._listener.close)
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near = self._listener.accept()[0]
+                far = socket.create_connection(("127.0.0.1", self._to))
+                self._pairs.append((near, far))
+                for source, target, is_said in ((near, far, False), (far, near, True)):
+                    threading.Thread(target=self._forward, args=(source, target, is_said),
+                                     daemon=True).start()
+
+    def _forward(self, source, target, is_said):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if is_said and self._left is not None:
+                    data, self._left = data[:self._left], max(0, self._left - len(data))
+                target.sendall(data)
+
+    def reset(self):
+        """Break all connections off, as a failing network does."""
+        pairs, self._pairs = self._pairs, []
+        for near, far in pairs:
+            with contextlib.suppress(OSError):
+                near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            for each in (near, far):
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RD)
+                each.close()
+
+    def stall(self, after):
+        """Hold back what the server says after so many bytes; None for nothing any more."""
+        self._left = after
