@@ -18,7 +18,7 @@ import uuid
 import amqp
 from kombu import compression
 
-from placement_rpc import exception, rabbit, wire
+from placement_rpc import amqp_reading, exception, rabbit, wire
 
 LOG = logging.getLogger(__name__)
 
@@ -156,10 +156,10 @@ class CallConnection:
         if not self._sending.acquire(timeout=max(0.0, ends - time.monotonic())):
             raise TimeoutError
         try:
-            rabbit.publish(channel, message, self._exchange, routing_key, mandatory=True)
+            amqp_reading.publish(channel, message, self._exchange, routing_key, mandatory=True)
         except (*rabbit.FAILURES, AttributeError) as error:
             # Perhaps in the middle of a frame; or whoever reads has just closed it.
-            rabbit.shut(channel.connection)
+            amqp_reading.shut(channel.connection)
             raise exception.ServiceUnavailable(
                 reason="the connection to the broker was lost") from error
         finally:
@@ -218,13 +218,13 @@ class CallConnection:
         reading = self._sending if self._broker.tls else contextlib.nullcontext()
         look_at = 0
         while not self._ended:
-            if rabbit.has_come(connection, _LOOK, self._woken):
+            if amqp_reading.has_come(connection, _LOOK, self._woken):
                 with reading:
-                    rabbit.read_event(connection)
+                    amqp_reading.read_event(connection)
             if time.monotonic() >= look_at:
                 look_at = time.monotonic() + _LOOK
                 with self._sending:
-                    rabbit.check(connection)
+                    amqp_reading.check(connection)
 
     def _came(self, message):
         try:

@@ -9,7 +9,7 @@ import time
 
 import amqp
 
-from placement_rpc import rabbit
+from placement_rpc import amqp_reading, rabbit
 
 LOG = logging.getLogger(__name__)
 
@@ -82,13 +82,13 @@ class QueueLine:
         :raises: one of :data:`placement_rpc.rabbit.FAILURES`
         """
         waits = 0 if self._messages else seconds
-        while len(self._messages) < most and rabbit.has_come(self._connection, waits):
+        while len(self._messages) < most and amqp_reading.has_come(self._connection, waits):
             self._read()
             waits = 0
         if time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + _LOOK
             with self._written():
-                rabbit.check(self._connection)
+                amqp_reading.check(self._connection)
         taken = [self._messages.popleft() for _ in range(min(most, len(self._messages)))]
         with self._writing:
             self._taken += len(taken)
@@ -97,8 +97,8 @@ class QueueLine:
     def _read(self):
         try:
             with self._reading:
-                rabbit.read_event(self._connection)
-        except rabbit.Unreadable as error:
+                amqp_reading.read_event(self._connection)
+        except amqp_reading.Unreadable as error:
             if error.delivery_tag is not None:
                 # It would come again for ever.
                 LOG.error("A message is dropped: %s", error)
@@ -113,7 +113,7 @@ class QueueLine:
             try:
                 yield
             except BaseException:
-                rabbit.shut(self._connection)
+                amqp_reading.shut(self._connection)
                 raise
 
     def answer_all(self, answers, messages):
@@ -145,14 +145,18 @@ class QueueLine:
             self._acknowledge(message)
             self._taken -= 1
 
+    def end(self):
+        """Break the connection off: what is held is delivered to another."""
+        amqp_reading.shut(self._connection)
+
     def beat(self):
         """Tell the broker that this end is alive, whatever the thread that reads is doing."""
         with self._written():
-            rabbit.beat(self._connection)
+            amqp_reading.beat(self._connection)
 
     def _answer(self, queue, body):
         if queue is not None:
-            rabbit.publish(self._channel, amqp.Message(
+            amqp_reading.publish(self._channel, amqp.Message(
                 body, content_type="application/json", content_encoding="utf-8",
                 delivery_mode=1), "", queue)
 

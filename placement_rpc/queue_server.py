@@ -55,7 +55,7 @@ class QueueServer:
         #: int, how many messages it takes at a time
         self.places = _places(threads, together, conf)
         self._busy, self._counting = 0, threading.Lock()
-        self._waiting, self._settling = [], False
+        self._waiting, self._settling = {}, False
         self._drain_timeout = conf.conductor.drain_timeout or None
         self._dispatcher = bus.Dispatcher(manager, manager.release, manager.callers)
         # One of them settles what is settled together.
@@ -165,25 +165,27 @@ class QueueServer:
         """Settle in a thread, while others are taken in; what comes meanwhile is the next
         batch."""
         with self._counting:
-            self._waiting += batch
+            # Of another line after the connection was lost.
+            self._waiting.setdefault(line, []).extend(batch)
             if self._settling:
                 return
             self._settling = True
-        self._threads.submit(self._settle_waiting, line)
+        self._threads.submit(self._settle_waiting)
 
-    def _settle_waiting(self, line):
+    def _settle_waiting(self):
         while True:
             with self._counting:
-                batch, self._waiting = self._waiting, []
-                if not batch:
+                if not self._waiting:
                     self._settling = False
                     return
+                line, batch = self._waiting.popitem()
             try:
                 self._settle(line, batch)
             except rabbit.FAILURES as error:
                 LOG.info("Answers are lost with the connection: %s", error)
             except Exception:
                 LOG.exception("A batch can not be answered")
+                line.end()
 
     def _settle(self, line, batch):
         try:
@@ -254,6 +256,7 @@ class QueueServer:
             LOG.info("The answer to %s is lost with the connection: %s", call.method, error)
         except Exception:
             LOG.exception("The answer to %s can not be given", call.method)
+            line.end()
         finally:
             self._heard([(message, call)])
             self._count(-1)

@@ -200,6 +200,39 @@ class ClaimServerTest(ClaimTest):
         self.assertEqual((3, 1), (len(away), self.used()))
 
 
+class FleetServerTest(ClaimTest):
+
+    def test_a_connection_that_is_lost_while_inventories_are_set(self):
+        """What comes over the next one is answered and acknowledged there."""
+        server = self.running.conductor._servers[2]
+        commit = self.running.conductor.manager.inventory_commit
+        settle, began, go_on = commit._settle_batch, threading.Event(), threading.Event()
+
+        def slowly(*arguments):
+            began.set()
+            go_on.wait(30)
+            return settle(*arguments)
+
+        commit._settle_batch = slowly
+        self.addCleanup(go_on.set)
+        uuids = [self.api.create_provider(None, name).uuid for name in ("first", "second")]
+        threads = [threading.Thread(target=self.api.set_inventory, args=(
+            None, uuid, [base.inventory("VCPU", 4)]), kwargs={"timeout": 60}) for uuid in uuids]
+        threads[0].start()
+        began.wait(30)
+        first = server._line
+        first.end()
+        self.wait_for(lambda: server._line not in (None, first))
+        threads[1].start()
+        self.wait_for(lambda: server._waiting)
+        go_on.set()
+        for thread in threads:
+            thread.join()
+        for uuid in uuids:
+            self.assertEqual(1, self.api.get_inventory(None, uuid).generation)
+        self.wait_for(lambda: (server.busy, server._line._taken) == (0, 0))
+
+
 class RestartTest(ClaimTest):
 
     time_limit = 180
