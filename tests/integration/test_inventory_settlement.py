@@ -11,6 +11,7 @@ from hypothesis import strategies
 
 from placement_rpc import exception
 from placement_rpc.db import models
+from placement_rpc.db.queries import claims, inventories
 from placement_rpc.objects import inventory_settlement
 from placement_rpc.objects.inventory_settlement import InventoriesSettlement
 from placement_rpc.objects.outcome import Request
@@ -155,3 +156,47 @@ class InventorySettlementTest(testscenarios.WithScenarios, base.TestCase):
                          for number, uuid in enumerate(_UUIDS[1:3])))
         found = service.api.get_by_request(None, ResourceRequest(resources={"CUSTOM_GOLD": 4}))
         self.assertEqual(set(_UUIDS[1:3]), {each.uuid for each in found.objects})
+
+
+class MeanwhileTest(testscenarios.WithScenarios, base.TestCase):
+    """What others do while inventories are set."""
+
+    scenarios = [("PostgreSQL", {"kind": "postgresql"}), ("MariaDB", {"kind": "mariadb"})]
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.useFixture(_Service(
+            transport="local", database_url=servers.new_database(self.kind)))
+
+    def test_a_class_is_renamed_between_the_read_and_the_write(self):
+        """No inventory, no answer and no event of a name that the class has no more."""
+        service = self.service
+        service.settle(_asked(1, _UUIDS[1], {"CUSTOM_GOLD": 1}))
+        of_providers, renamed = inventories.of_providers, []
+
+        def read(tx, ids):
+            rows = of_providers(tx, ids)
+            if not renamed:
+                renamed.append(service.api.resource_class_rename(
+                    None, "CUSTOM_GOLD", "CUSTOM_SILVER"))
+            return rows
+
+        inventories.of_providers = read
+        self.addCleanup(setattr, inventories, "of_providers", of_providers)
+        self.assertEqual(
+            [(None, "placement.resource_class.not_found", False),
+             ((3, [("VCPU", 5, 0)]), None, False)],
+            service.settle(_asked(2, _UUIDS[1], {"CUSTOM_GOLD": 7}),
+                           _asked(3, _UUIDS[1], {"VCPU": 5})))
+        self.assertEqual(["inventory.delete", "inventory.create"],
+                         [kind for kind, _, _ in service.state()[3][-2:]])
+        self.assertEqual("CUSTOM_SILVER", service.state()[3][-2][1]["inventories"][0][
+            "placement_object.data"]["resource_class"])
+
+    def test_who_waits_no_more_waits_for_no_lock(self):
+        with self.service.database.writer() as tx:
+            claims.lock_providers(tx, [_UUIDS[1]])
+            done = self.service.settle(
+                _asked(1, _UUIDS[1], {"VCPU": 9}, deadline=time.time() - 1),
+                _asked(2, _UUIDS[2], {"VCPU": 9}))
+        self.assertEqual(["placement.request.expired", None], [code for _, code, _ in done])
