@@ -35,11 +35,20 @@ class Shelf:
         #: dict of class name to row, as it was read and as it is to be
         self.read = {each.resource_class: each for each in rows}
         self.rows = dict(self.read)
+        self._given = set()
 
     def inventories(self):
-        """:returns: :class:`placement_rpc.objects.inventory.InventoryList`"""
-        return InventoryList.of_rows(self.uuid, self.generation, sorted(
+        """What there is after the last change.
+
+        :returns: :class:`placement_rpc.objects.inventory.InventoryList`
+        """
+        found = InventoryList.of_rows(self.uuid, self.generation, sorted(
             self.rows.values(), key=lambda row: row.resource_class_id))
+        for each in found.objects:
+            if each.resource_class in self._given:
+                # As it always was answered: who gave them knows which fields he set.
+                each.forget_changes()
+        return found
 
     def change(self, wanted, gone, class_ids, journal, may_overfill=False):
         """Change inventories, all of them or none; equal ones change nothing.
@@ -63,6 +72,7 @@ class Shelf:
             if not may_overfill:
                 self._check_shrinking(self.rows[name], wanted[name])
         added = [name for name in wanted if name not in self.rows]
+        self._given = {*changed, *added}
         for name in added:
             if name not in class_ids:
                 raise exception.ResourceClassNotFound(resource_class=name)
