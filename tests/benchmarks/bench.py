@@ -131,8 +131,8 @@ class Bench:
                                 "threads": _THREADS})
         self.measure("ping", 1)
         self.measure("echo", 1)
-        if self.bare:
-            self.measure("claim_without_outbox", 1)
+        while self.bare and not self.measure("claim_without_outbox", 1)["done"]:
+            self.say("The conductors without an outbox are not there yet ...")
 
     @staticmethod
     def _tell(client, order):
@@ -151,7 +151,7 @@ class Bench:
         done = sum(each["done"] for each in answers)
         return {"done": done, "rate": done / max(each["seconds"] for each in answers),
                 "took": sorted(took for each in answers for took in each["took"]),
-                "ms": {name: 1000 * value / done for name, value in spent.items()}}
+                "ms": {name: 1000 * value / max(1, done) for name, value in spent.items()}}
 
     def in_turns(self, *works, **how):
         """Measure several kinds of work in turns; returns a list of rounds for each."""

@@ -66,7 +66,7 @@ def _in_turns(bench, upstream, quick):
 
     :returns: dict of work to a list of rounds
     """
-    seconds, rounds = (1, 2) if quick else (4, 3)
+    seconds, rounds = (1, 1) if quick else (4, 3)
     found = {}
     for _ in range(rounds):
         for work, clients in _OURS:
