@@ -72,10 +72,10 @@ class Shelf:
             if not may_overfill:
                 self._check_shrinking(self.rows[name], wanted[name])
         added = [name for name in wanted if name not in self.rows]
-        self._given = {*changed, *added}
         for name in added:
             if name not in class_ids:
                 raise exception.ResourceClassNotFound(resource_class=name)
+        self._given = {*changed, *added}
         if gone or changed or added:
             self._put(wanted, gone, changed, added, class_ids, journal)
 

@@ -7,8 +7,9 @@ import functools
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-# Never part of JSON, in which it is escaped, or of an id; a name may have it.
-_SEPARATOR = "\x1e"
+#: Between texts that are given as one. Never part of JSON, in which it is escaped, or of an id; a
+#: name may have it.
+SEPARATOR = "\x1e"
 
 
 def now():
@@ -80,7 +81,7 @@ class Insert:
     def _joined(self, name):
         if not self._is_text(name):
             return self._array(name)
-        return sa.func.string_to_array(sa.bindparam(name, type_=sa.Text), _SEPARATOR)
+        return sa.func.string_to_array(sa.bindparam(name, type_=sa.Text), SEPARATOR)
 
     def _is_text(self, name):
         return isinstance(self._table.c[name].type, sa.String)
@@ -154,8 +155,8 @@ def _join(values):
     """
     if None in values:
         return None
-    joined = _SEPARATOR.join(values)
-    return joined if joined and joined.count(_SEPARATOR) == len(values) - 1 else None
+    joined = SEPARATOR.join(values)
+    return joined if joined and joined.count(SEPARATOR) == len(values) - 1 else None
 
 
 def set_numbers(tx, table, column, values, expected=None):
