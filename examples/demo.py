@@ -33,12 +33,13 @@ import demo_events
 import demo_nodes
 
 from placement_rpc import conf as configuration
-from placement_rpc import exception, service
+from placement_rpc import exception
 from placement_rpc.api import PlacementAPI
 from placement_rpc.notifications.listener import StreamReader
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ResourceRequest
+from placement_rpc.service.conductor import Conductor, prepare_store
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
 # vCPUs, MB of memory, GB of disk
@@ -255,8 +256,8 @@ def running_service(options, directory):
         conf = configuration.new_config(
             config_files=[], transport_url="inprocess://demo/",
             database__connection=f"sqlite:///{directory}/placement.sqlite")
-        service.prepare_store(conf)
-        conductor = service.Conductor(conf, binary="demo")
+        prepare_store(conf)
+        conductor = Conductor(conf, binary="demo")
         conductor.start()
         try:
             # There is no stream inside a process: the outbox is read.

@@ -12,7 +12,7 @@ import rich.progress
 from placement_rpc import conf as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import services
-from placement_rpc.objects.compute_node import ComputeNode
+from placement_rpc.objects.nova.compute_node import ComputeNode
 
 NODES = pathlib.Path(__file__).with_name("nova_compute_nodes.jsonl")
 

@@ -17,9 +17,6 @@ import time
 import uuid
 
 from placement_rpc import exception
-from placement_rpc.calls import new_request_id, own_context
-from placement_rpc.exposure import as_name, as_uuid
-from placement_rpc.node_calls import NodeCalls
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.claim import Claim, ClaimList
 from placement_rpc.objects.fields import Uuid, WholeNumber
@@ -27,8 +24,9 @@ from placement_rpc.objects.inventory import Inventory, InventoryList
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.objects.resource_class import ResourceClass, canonical
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
-from placement_rpc.query_calls import QueryCalls
-from placement_rpc.upgrade.contract import RPC_VERSION
+from placement_rpc.rpc.client import Client, new_request_id, own_context
+from placement_rpc.rpc.endpoint import as_name, as_uuid
+from placement_rpc.versions.contract import RPC_VERSION
 
 __all__ = ["RPC_VERSION", "Claim", "Inventory", "PlacementAPI", "ResourceRequest", "as_name",
            "as_uuid", "canonical", "new_request_id"]
@@ -37,7 +35,7 @@ __all__ = ["RPC_VERSION", "Claim", "Inventory", "PlacementAPI", "ResourceRequest
 _NEW_PROVIDERS = uuid.UUID("6e7d1f0c-3d3c-5b0b-9f5e-0d6b7a0c9a11")
 
 
-class PlacementAPI(NodeCalls, QueryCalls):
+class PlacementAPI(Client):
     """Calls to the placement service.
 
     Thread-safe; make one for a process, after it forked.
@@ -360,6 +358,118 @@ class PlacementAPI(NodeCalls, QueryCalls):
         """
         self._change(context, "resource_class_delete", request_id, timeout, name=name)
 
+    # -- compute nodes ------------------------------------------------------------------
+
+    def sync_compute_node(self, context, node, allocations, snapshot_at, shares_disk=None,
+                          devices_in_use=None, heal=False, request_id=None, timeout=None):
+        """One periodic cycle of a resource tracker.
+
+        The node is created where it is new, and what changed of it is written; a cycle in which
+        nothing changed writes nothing. What the store and the tracker say of who uses the node
+        is compared; a consumer that changed after the tracker looked is left alone.
+
+        :param node: :class:`placement_rpc.objects.nova.compute_node.ComputeNode`
+        :param allocations: dict of consumer uuid to dict of ``project_id``, ``user_id`` and
+            ``resources``, a dict of class to amount. DISK_GB of a node that shares a disk is
+            taken to be of the provider that has it
+        :param snapshot_at: float, seconds since the epoch, when the tracker looked
+        :param shares_disk: bool, whether the node's disk is another provider's; None where that
+            is not said
+        :param devices_in_use: dict of class of PCI devices to how many are claimed or allocated,
+            which the node's pools leave out; None where that is not said
+        :param heal: bool, whether the store is to have what the tracker says
+        :returns: :class:`placement_rpc.objects.sync_result.SyncResult`
+        :raises ComputeNodeExists: :raises NameInUse: :raises CapacityConflict:
+        :raises InventoryInUse: :raises ServiceTooOld:
+        """
+        return self._change(
+            context, "sync_compute_node", request_id, timeout, node=node,
+            allocations=allocations, snapshot_at=snapshot_at, shares_disk=shares_disk,
+            devices_in_use=devices_in_use, heal=heal)
+
+    def object_class_action_versions(self, context, objname, objmethod, object_versions, args,
+                                     kwargs, timeout=None):
+        """Call a remotable method of a class of nova's objects.
+
+        With this and the two that follow a PlacementAPI is what
+        :attr:`placement_rpc.objects.nova.base.NovaObject.indirection_api` can be set to on a
+        machine without a database.
+
+        :param object_versions: dict of object name to the version in which to answer
+        :returns: what the method returned
+        """
+        return self._call(
+            context, "object_class_action_versions", timeout, objname=objname,
+            objmethod=objmethod, object_versions=object_versions, args=list(args),
+            kwargs=kwargs)
+
+    def object_action(self, context, objinst, objmethod, args, kwargs, request_id=None,
+                      timeout=None):
+        """Call a remotable method of an object.
+
+        :returns: tuple of dict of the fields that are others now, and what the method returned
+        """
+        updates, result = self._change(
+            context, "object_action", request_id, timeout, objinst=objinst,
+            objmethod=objmethod, args=list(args), kwargs=kwargs)
+        return updates, result
+
+    def object_backport_versions(self, context, objinst, object_versions, timeout=None):
+        """An object that is newer than its receiver, as the receiver knows it.
+
+        :param objinst: a versioned object, or what travels of one
+        :returns: the object at these versions, as it travels
+        """
+        return self._call(context, "object_backport_versions", timeout, objinst=objinst,
+                          object_versions=object_versions)
+
+    # -- events and reasons -------------------------------------------------------------
+
+    def explain(self, context, wanted, marker=None, limit=None, timeout=None):
+        """Which providers fit a request, and for each that does not, which rules fail.
+
+        :param wanted: :class:`placement_rpc.objects.request.ResourceRequest`; its limit is not
+            looked at
+        :param marker: str, uuid of the provider after which to begin
+        :param limit: int, how many providers at the most; the service may answer fewer
+        :returns: :class:`placement_rpc.objects.explanation.ExplanationList`
+        :raises ResourceClassNotFound: :raises ProviderNotFound: when the marker is none
+        """
+        return self._call(context, "explain", timeout, wanted=wanted, marker=marker, limit=limit)
+
+    def verify_index(self, context, server=None, after=0, limit=None, timeout=None):
+        """Have a conductor compare a part of its candidate index with the store.
+
+        :param server: str, which one: its host, binary and worker with dots between them; None
+            for whichever answers
+        :param after: int, the provider row id after which to begin
+        :param limit: int, how many providers at the most; the service may look at fewer
+        :returns: dict of ``providers``, ``inventories``, ``bytes``, ``position``,
+            ``differences`` (provider row id to text) and ``next`` (None at the end); None where
+            the conductor has no index
+        """
+        return self._call(context, "verify_index", timeout, server=server, after=after,
+                          limit=limit)
+
+    def get_event_positions(self, context, timeout=None):
+        """Where the events begin and end.
+
+        Who reads this, then lists, and then follows the events after ``last`` misses nothing.
+
+        :returns: :class:`placement_rpc.objects.event_page.EventPositions`
+        """
+        return self._call(context, "get_event_positions", timeout)
+
+    def list_events(self, context, after=None, limit=None, timeout=None):
+        """Events by their position.
+
+        :param after: int, the position after which to begin; None for the oldest that is kept
+        :param limit: int, how many at the most; the service may answer fewer
+        :returns: :class:`placement_rpc.objects.event_page.EventPage`
+        :raises EventsPruned: :raises InvalidInput: for a position that was not given yet
+        """
+        return self._call(context, "list_events", timeout, after=after, limit=limit)
+
     # -- the service itself -------------------------------------------------------------
 
     def get_request_result(self, context, request_id, timeout=None):
@@ -367,7 +477,7 @@ class PlacementAPI(NodeCalls, QueryCalls):
 
         :param request_id: str; of an entry of a batch, the batch's for the first and, with
             ``#`` and its place, as ``ID#1``, for each further one
-        :returns: :class:`placement_rpc.objects.outcome.RequestResult`
+        :returns: :class:`placement_rpc.objects.request_result.RequestResult`
         :raises RequestNotFound: when nothing is known of it
         """
         return self._call(context, "get_request_result", timeout, settled_id=request_id)

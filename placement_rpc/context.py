@@ -6,7 +6,7 @@ import time
 from oslo_context import context as oslo_context
 
 from placement_rpc import exception
-from placement_rpc.upgrade import manifests
+from placement_rpc.versions import releases
 
 _WIRE_FIELDS = ("user_id", "project_id", "roles", "system_scope", "request_id",
                 "global_request_id", "deadline", "manifest", "rule")
@@ -39,10 +39,10 @@ class RequestContext(oslo_context.RequestContext):
         self.manifest = manifest
         self.rule = rule
         self.database = database
-        # The connection and the journal of the request's transaction, while there is one, and
+        # The connection and the outbox of the request's transaction, while there is one, and
         # how compute nodes are dealt with.
         self.transaction = self.nodes = None
-        self.release = manifests.CURRENT
+        self.release = releases.CURRENT
         # On the client, of which release the service is, so far as that is known.
         self.service_release = None
         self.receiver = None
@@ -92,15 +92,15 @@ def versions_of(manifest):
     """
     if isinstance(manifest, dict):
         if len(manifest) > _MOST_VERSIONS or not all(
-                isinstance(name, str) and manifests.is_version(version)
+                isinstance(name, str) and releases.is_version(version)
                 for name, version in manifest.items()):
             raise exception.InvalidInput(
                 what="manifest", reason="it does not map objects to their versions")
         return manifest
     if manifest is None:
         return None
-    if not manifests.is_version(manifest):
+    if not releases.is_version(manifest):
         raise exception.InvalidInput(what="manifest", reason="it is no version of the contract")
-    release = manifests.of_contract(manifest)
+    release = releases.of_contract(manifest)
     # Whoever is newer reads what this release says; whoever is older than all never was.
-    return None if release in (None, manifests.CURRENT) else release.versions
+    return None if release in (None, releases.CURRENT) else release.versions

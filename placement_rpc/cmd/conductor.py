@@ -5,30 +5,32 @@ import sys
 
 from oslo_log import log
 
-from placement_rpc import bus, service
 from placement_rpc import conf as configuration
-from placement_rpc.cmd import mistakes
+from placement_rpc.cmd import errors
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
-from placement_rpc.upgrade import neighbours, pins
+from placement_rpc.rpc import server
+from placement_rpc.service import conductor
+from placement_rpc.upgrade import startup_check
+from placement_rpc.versions import pins
 
 
-@mistakes.told(service.BINARY)
+@errors.one_line_errors(conductor.BINARY)
 def main(args=None):
     conf = configuration.new_config(
-        sys.argv[1:] if args is None else args, prog=service.BINARY)
+        sys.argv[1:] if args is None else args, prog=conductor.BINARY)
     log.setup(conf, configuration.PROJECT)
     # Once here, so that a mistake is one clear line and not one per worker.
     database = db.Database(conf)
     try:
         migration.check(database)
-        neighbours.check(conf, database)
+        startup_check.check(conf, database)
     finally:
         database.close()
     for option in (conf.upgrade_levels.placement, conf.notifications.payload_pin):
         pins.fixed(option or pins.AUTO)
-    bus.check_transport(conf)
-    service.run_conductor(conf)
+    server.check_transport(conf)
+    conductor.run_conductor(conf)
     return 0
 
 

@@ -35,7 +35,7 @@ def _start(text):
 def run(broker, stream, options):
     """Print events until there is a reason to end.
 
-    :param broker: :class:`placement_rpc.rabbit.Broker`
+    :param broker: :class:`placement_rpc.amqp.broker.Broker`
     :param stream: str, the stream's name
     :param options: the parsed arguments
     :returns: int, the exit code

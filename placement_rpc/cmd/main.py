@@ -8,18 +8,12 @@ import time
 import rich.progress
 
 import placement_rpc
-from placement_rpc import api, exception, manager, rabbit
+from placement_rpc import api, exception, manager
 from placement_rpc import conf as configuration
-from placement_rpc.cmd import (
-    listen,
-    mistakes,
-    output,
-    standalone,
-    state_file,
-    usage_report,
-)
+from placement_rpc.amqp.broker import Broker
+from placement_rpc.cmd import errors, listen, output, standalone, state_file, usage_report
 from placement_rpc.db import api as db
-from placement_rpc.objects import plain
+from placement_rpc.objects import codec
 
 # The exit code where nobody answers; 1 is any other mistake, and argparse's is 2.
 _UNREACHABLE = 3
@@ -43,7 +37,7 @@ def _ping(client, options):
 def _providers(client, options):
     found = client.list_providers(
         None, name=options.name, limit=options.limit, timeout=options.timeout)
-    output.show([plain.plain(each) for each in found.objects], ["uuid", "name", "generation"],
+    output.show([codec.plain(each) for each in found.objects], ["uuid", "name", "generation"],
                 options.format)
 
 
@@ -69,7 +63,7 @@ def _usages(client, options):
 
 def _services(client, options):
     found = client.get_versions(None, timeout=options.timeout)
-    output.show([plain.plain(each) for each in found.objects],
+    output.show([codec.plain(each) for each in found.objects],
                 ["binary", "host", "worker", "version", "rpc_version", "last_seen_at", "alive"],
                 options.format)
 
@@ -152,7 +146,7 @@ def _call(options, conf):
 
 
 def _broker(conf, url):
-    broker = rabbit.Broker.of(conf, url)
+    broker = Broker.of(conf, url)
     if broker is None:
         raise exception.ServiceUnavailable(reason="there is a stream of events on RabbitMQ alone")
     return broker
@@ -176,7 +170,7 @@ def _call_locally(options, conf, running):
     return 0
 
 
-@mistakes.told("placement-rpc")
+@errors.one_line_errors("placement-rpc")
 def main(args=None):
     options = _parser().parse_args(args)
     conf = configuration.new_config(config_files=options.config_file)

@@ -8,14 +8,14 @@ from oslo_log import log
 
 from placement_rpc import conf as configuration
 from placement_rpc.cmd import (
+    errors,
     manage_broker,
+    manage_dead_letters,
     manage_index,
-    manage_letters,
     manage_migrations,
     manage_nodes,
     manage_outbox,
     manage_upgrade,
-    mistakes,
     state_file,
 )
 from placement_rpc.db import api as db
@@ -67,13 +67,13 @@ def _parser():
                                      "one that this release needs")):
         commands.add_parser(name, help=text, description=text.capitalize()).set_defaults(run=run)
     manage_migrations.add_commands(commands)
-    for group in (manage_nodes, manage_outbox, manage_letters, manage_broker,
+    for group in (manage_nodes, manage_outbox, manage_dead_letters, manage_broker,
                   manage_index, manage_upgrade):
         group.add_commands(groups)
     return parser
 
 
-@mistakes.told("placement-rpc-manage")
+@errors.one_line_errors("placement-rpc-manage")
 def main(args=None):
     options = _parser().parse_args(args)
     conf = configuration.new_config(config_files=options.config_file)

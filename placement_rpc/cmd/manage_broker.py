@@ -5,8 +5,11 @@ import dataclasses
 import sys
 import urllib.parse
 
-from placement_rpc import broker_check, bus, exception, rabbit
+from placement_rpc import exception
+from placement_rpc.amqp.broker import Broker
 from placement_rpc.cmd import output
+from placement_rpc.rpc import routing
+from placement_rpc.service import broker_check
 
 
 def add_commands(groups):
@@ -24,7 +27,7 @@ def add_commands(groups):
 
 
 def _check(options, conf):
-    broker = rabbit.Broker.of(conf)
+    broker = Broker.of(conf)
     if broker is None:
         raise exception.InvalidInput(what="transport_url", reason="it is no RabbitMQ")
     parts = urllib.parse.urlsplit(broker.urls[0])
@@ -33,7 +36,7 @@ def _check(options, conf):
         f"http://{user}@{parts.netloc.rpartition('@')[2].rpartition(':')[0]}:15672")
     management = broker_check.Management(
         url, urllib.parse.unquote(parts.path.removeprefix("/")) or "/")
-    findings = broker_check.check(conf, broker, management, bus.TOPIC, bus.EXCHANGE)
+    findings = broker_check.check(conf, broker, management, routing.TOPIC, routing.EXCHANGE)
     rows = [dataclasses.asdict(finding) for finding in findings]
     style = options.format
     if style == "auto":

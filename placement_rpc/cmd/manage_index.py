@@ -3,11 +3,12 @@
 
 import sys
 
-from placement_rpc import exception, rabbit
+from placement_rpc import exception
+from placement_rpc.amqp import broker
 from placement_rpc.api import PlacementAPI
+from placement_rpc.candidates.search import IndexedCandidates
+from placement_rpc.candidates.stored import StoredCandidates
 from placement_rpc.cmd import output
-from placement_rpc.objects.candidates import IndexedCandidates
-from placement_rpc.objects.stored_candidates import StoredCandidates
 
 _COLUMNS = ["conductor", "providers", "inventories", "bytes", "position", "differences"]
 _AT_ONCE = 1000
@@ -32,7 +33,7 @@ def add_commands(groups):
 
 
 def _verify(database, options, conf):
-    if options.here or rabbit.Broker.of(conf) is None:
+    if options.here or broker.Broker.of(conf) is None:
         index = IndexedCandidates(StoredCandidates(database))
         index.prepare()
         rows = [_verified("here", index.verify)]

@@ -6,7 +6,7 @@ import sys
 from placement_rpc import exception
 from placement_rpc.cmd import output
 from placement_rpc.db import migration
-from placement_rpc.upgrade import gate, obstacles, online
+from placement_rpc.upgrade import contract_check, gate, online
 
 
 def add_commands(commands):
@@ -34,7 +34,7 @@ def add_commands(commands):
 
 def _contract(database, _options, conf):
     migration.check(database)
-    found = obstacles.to_contraction(database, conf)
+    found = contract_check.to_contraction(database, conf)
     for each in found:
         print(f"placement-rpc-manage: {each}", file=sys.stderr)
     if found:

@@ -7,7 +7,7 @@ import sys
 
 from placement_rpc.cmd import output
 from placement_rpc.db import migration, nova
-from placement_rpc.objects import node_import
+from placement_rpc.nova import importer
 
 _BATCH = 200
 
@@ -39,11 +39,11 @@ def add_commands(groups):
 
 def _import(database, options, conf):
     migration.check(database)
-    done, seen = node_import.Imported(), set()
+    done, seen = importer.Imported(), set()
     at_once = conf.compute_nodes if migration.is_contracted(database) else None
     with _given(options) as given, output.counter("Importing compute nodes") as advance:
         while batch := list(itertools.islice(given, _BATCH)):
-            one = node_import.bring_in(database, batch, seen, at_once)
+            one = importer.bring_in(database, batch, seen, at_once)
             done.imported += one.imported
             done.there += one.there
             done.refused += one.refused
@@ -62,7 +62,7 @@ def _given(options):
         yield ((f"row {values['id']}", values)
                for values in nova.compute_nodes(options.from_database))
     elif options.file in (None, "-"):
-        yield node_import.of_lines(sys.stdin)
+        yield importer.of_lines(sys.stdin)
     else:
         with open(options.file, encoding="utf-8") as file:
-            yield node_import.of_lines(file)
+            yield importer.of_lines(file)

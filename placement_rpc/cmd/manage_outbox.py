@@ -7,12 +7,15 @@ import sys
 import rich.console
 import rich.progress
 
-from placement_rpc import bus, exception, rabbit
+from placement_rpc import exception
+from placement_rpc.accounting import snapshot
+from placement_rpc.amqp.broker import Broker
+from placement_rpc.amqp.publisher import Unconfirmed
 from placement_rpc.cmd import output
 from placement_rpc.db.queries import bulk, events
 from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.publishers import RabbitPublisher
-from placement_rpc.objects import snapshot
+from placement_rpc.rpc import routing
 
 _PAGE = 1000
 
@@ -105,14 +108,14 @@ def _before(tx, options):
 
 def _replay_provider(database, options, conf):
     """:returns: int, how many events were published again"""
-    broker = rabbit.Broker.of(conf)
+    broker = Broker.of(conf)
     if broker is None:
         raise exception.InvalidInput(
             what="transport_url", reason="a provider's events are published again on RabbitMQ "
                                          "alone")
     with database.reader() as tx:
         position, last = _before(tx, options), events.status(tx)["published_position"]
-    publisher = RabbitPublisher(conf, broker, bus.EXCHANGE)
+    publisher = RabbitPublisher(conf, broker, routing.EXCHANGE)
     count, wanted = 0, options.provider.lower()
     try:
         with _progress() as progress:
@@ -130,7 +133,7 @@ def _replay_provider(database, options, conf):
                     break
                 progress.advance(task, rows[-1].position - position)
                 position = rows[-1].position
-    except rabbit.Unconfirmed as error:
+    except Unconfirmed as error:
         raise exception.ServiceUnavailable(
             reason=f"{count} events were published again, and then no more: {error}") from error
     finally:

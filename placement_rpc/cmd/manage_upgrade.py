@@ -7,7 +7,8 @@ import sys
 
 from placement_rpc.cmd import output
 from placement_rpc.db import migration
-from placement_rpc.upgrade import manifests, status
+from placement_rpc.upgrade import status
+from placement_rpc.versions import releases
 
 _SERVICE = ["binary", "host", "worker", "version", "rpc_version", "release", "pin",
             "oldest_caller", "alive"]
@@ -34,7 +35,7 @@ def _status(database, options, conf):
     migration.check(database)
     found = status.status(database, conf)
     if options.format == "json" or (options.format == "auto" and not sys.stdout.isatty()):
-        json.dump({"release": manifests.CURRENT.name, **dataclasses.asdict(found)}, sys.stdout,
+        json.dump({"release": releases.CURRENT.name, **dataclasses.asdict(found)}, sys.stdout,
                   indent=2)
         print()
         return 0
@@ -46,7 +47,7 @@ def _status(database, options, conf):
 def _facts(found, conf):
     nodes, gate = found.compute_nodes, found.gate
     facts = [
-        ("this release", f"{manifests.CURRENT.name} (contract {manifests.CURRENT.contract})"),
+        ("this release", f"{releases.CURRENT.name} (contract {releases.CURRENT.contract})"),
         ("clients' pin", conf.upgrade_levels.placement),
         ("payloads' pin", conf.notifications.payload_pin or "none"),
         ("schema", f"{found.schema['expand']}, needed {found.schema['needed']}"

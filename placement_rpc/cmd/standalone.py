@@ -11,9 +11,10 @@ import oslo_messaging
 from oslo_log import log
 
 import placement_rpc
-from placement_rpc import api, exception, service
+from placement_rpc import api, exception
 from placement_rpc import conf as configuration
 from placement_rpc.cmd import state_file
+from placement_rpc.service.conductor import Conductor, prepare_store
 
 IN_PROCESS = "inprocess://standalone/"
 
@@ -52,8 +53,8 @@ def run(options, conf):
         try:
             url, management_url = _bus_url(options, stack)
             conf.set_override("transport_url", url)
-            service.prepare_store(conf)
-            conductor = service.Conductor(conf, binary="placement-rpc-standalone")
+            prepare_store(conf)
+            conductor = Conductor(conf, binary="placement-rpc-standalone")
             stack.callback(conductor.stop)
             conductor.start()
             server = _http_server(conf, conductor, stack)

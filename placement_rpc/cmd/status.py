@@ -7,10 +7,10 @@ from oslo_log import log
 from oslo_upgradecheck import upgradecheck
 
 from placement_rpc import conf as configuration
-from placement_rpc.cmd import mistakes, state_file
+from placement_rpc.cmd import errors, state_file
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
-from placement_rpc.upgrade import gate, neighbours, obstacles, status
+from placement_rpc.upgrade import contract_check, gate, startup_check, status
 
 PROGRAM = "placement-rpc-status"
 
@@ -58,7 +58,7 @@ class Checks(upgradecheck.UpgradeCommands):
             return _not_yet()
         return _result(upgradecheck.Code.FAILURE, [
             f"{gate.name(row)} is too old to run beside this release"
-            for row in neighbours.too_old(
+            for row in startup_check.too_old(
                 self._database, self._conf.conductor.service_down_time)])
 
     def _gate(self):
@@ -91,7 +91,7 @@ class Checks(upgradecheck.UpgradeCommands):
     def _contraction(self):
         if not self._ready() or migration.is_contracted(self._database):
             return upgradecheck.Result(upgradecheck.Code.SUCCESS)
-        found = obstacles.to_contraction(self._database, self._conf)
+        found = contract_check.to_contraction(self._database, self._conf)
         return upgradecheck.Result(
             upgradecheck.Code.SUCCESS,
             "not possible yet: " + "; ".join(found) if found else
@@ -112,7 +112,7 @@ def _not_yet():
         upgradecheck.Code.WARNING, "it can be told when the schema is up to date")
 
 
-@mistakes.told(PROGRAM, failure=255)
+@errors.one_line_errors(PROGRAM, failure=255)
 def main(args=None):
     conf = configuration.unparsed()
     upgradecheck.register_cli_options(conf, Checks(conf))

@@ -46,7 +46,7 @@ def _time(text):
 def from_stream(broker, stream, options, look_back):
     """Report from the stream.
 
-    :param broker: :class:`placement_rpc.rabbit.Broker`
+    :param broker: :class:`placement_rpc.amqp.broker.Broker`
     :param look_back: float, seconds before the time within which a snapshot can be expected; 0
         for none
     :returns: int, the exit code

@@ -20,7 +20,7 @@ from oslo_db.sqlalchemy import engines
 from sqlalchemy.engine import make_url
 
 from placement_rpc import exception
-from placement_rpc.stages import stage
+from placement_rpc.telemetry.spans import span
 
 LOG = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Database:
         :returns: a context manager giving a :class:`sqlalchemy.Connection`
         :raises StoreUnavailable: when the database can not be reached
         """
-        with stage("database"), self._connect() as connection:
+        with span("database"), self._connect() as connection:
             if self.dialect == "postgresql":
                 # What is committed is seen by the next statement either way, and there is nothing
                 # to commit: a round trip less.
@@ -117,7 +117,7 @@ class Database:
         :returns: a context manager giving a :class:`sqlalchemy.Connection`
         :raises StoreUnavailable: when the database can not be reached
         """
-        with stage("database"), self._connect() as connection:
+        with span("database"), self._connect() as connection:
             if self._sqlite:
                 # oslo.db's listener begins a transaction unless it is told there is one.
                 connection.info["in_transaction"] = True
@@ -130,7 +130,7 @@ class Database:
     def _connect(self):
         """A connection of the pool; the loss of it is the error that says to try again."""
         try:
-            with stage("waiting for a connection"):
+            with span("waiting for a connection"):
                 connection = self.engine.connect()
         except (db_exc.DBError, sa.exc.SQLAlchemyError) as error:
             raise _unavailable(error) from error

@@ -184,7 +184,7 @@ events = sa.Table(
     sa.Column("payload", _Text, nullable=False),
     # Its place in the stream, without gaps; given by the relay, since ids commit out of order.
     sa.Column("position", sa.BigInteger, nullable=True),
-    # JSON, what its transaction did to candidates (objects.journal); empty for nothing, and NULL
+    # JSON, what its transaction did to candidates (objects.outbox); empty for nothing, and NULL
     # where it does not say.
     sa.Column("touched", _Text, nullable=True),
     sa.UniqueConstraint("position"),

@@ -25,7 +25,7 @@ _REQUEST_ID = re.compile(
 _ANY_JSON = frozenset((None, "*/*", "application/json"))
 
 
-class _Gate:
+class _RequestMiddleware:
     """What comes before an address is looked up."""
 
     def __init__(self, identity, metrics):
@@ -208,7 +208,7 @@ def build(facade, identity):
     :returns: a WSGI callable
     """
     # An answer without a body has no content type.
-    app = falcon.App(middleware=[_Gate(identity, facade.metrics)], media_type=None)
+    app = falcon.App(middleware=[_RequestMiddleware(identity, facade.metrics)], media_type=None)
     app.req_options.auto_parse_qs_csv = False
     app.add_error_handler(Exception, errors.on_defect)
     app.add_error_handler(falcon.HTTPError, errors.on_library)

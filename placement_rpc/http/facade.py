@@ -4,7 +4,7 @@
 from placement_rpc import policy
 from placement_rpc.http import app, auth
 from placement_rpc.http.follower import Follower
-from placement_rpc.metrics import CONTENT_TYPE, Metrics
+from placement_rpc.telemetry.metrics import CONTENT_TYPE, Metrics
 
 
 class Facade:
@@ -15,7 +15,8 @@ class Facade:
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param api: :class:`placement_rpc.api.PlacementAPI`
     :param is_remote: bool, whether the service is another process, that checks the policy again
-    :param metrics: :class:`placement_rpc.metrics.Metrics` of the service, where it is this process
+    :param metrics: :class:`placement_rpc.telemetry.metrics.Metrics` of the service, where it is
+        this process
     """
 
     def __init__(self, conf, api, is_remote=False, metrics=None):

@@ -14,7 +14,7 @@ from oslo_service import backend
 backend.init_backend(backend.BackendType.THREADING)
 
 from placement_rpc import conf as configuration  # noqa: E402
-from placement_rpc.http_service import Application  # noqa: E402
+from placement_rpc.service.http import Application  # noqa: E402
 
 
 def _application():

@@ -5,16 +5,16 @@ import dataclasses
 import datetime
 import json
 
-from placement_rpc.notifications import catalog, envelope
+from placement_rpc.notifications import envelope
+from placement_rpc.objects import catalog
+from placement_rpc.objects.codec import without_envelopes
 
-_PREFIX = "placement_object."
 
-
-class Foreign(ValueError):
+class NotAPlacementEvent(ValueError):
     """A message that is no event of this service."""
 
 
-class TooNew(ValueError):
+class UnsupportedPayload(ValueError):
     """An event whose payload is of a later major version than this release knows."""
 
 
@@ -42,32 +42,32 @@ class Event:
         try:
             message = envelope.opened(body)
         except (ValueError, RecursionError) as error:
-            raise Foreign(str(error)) from None
+            raise NotAPlacementEvent(str(error)) from None
         _check_version(message.get("event_type"), message.get("payload"))
-        return cls._of(message["event_type"], plain(message.get("payload")))
+        return cls._of(message["event_type"], without_envelopes(message.get("payload")))
 
     @classmethod
     def of_row(cls, row):
         """:param row: row of the outbox, with a position"""
-        return cls._of(row.event_type, {**plain(json.loads(row.payload)),
+        return cls._of(row.event_type, {**without_envelopes(json.loads(row.payload)),
                                         "position": row.position})
 
     @classmethod
     def _of(cls, event_type, payload):
         if not isinstance(event_type, str):
-            raise Foreign("its type is not a text")
+            raise NotAPlacementEvent("its type is not a text")
         if not isinstance(payload, dict):
-            raise Foreign("its payload is not a mapping")
+            raise NotAPlacementEvent("its payload is not a mapping")
         try:
             event = cls(payload["event_id"], event_type, payload["position"],
                         payload["occurred_at"], payload)
             datetime.datetime.fromisoformat(event.occurred_at)
         except KeyError as error:
-            raise Foreign(f"its payload has no {error}") from None
+            raise NotAPlacementEvent(f"its payload has no {error}") from None
         except (TypeError, ValueError):
-            raise Foreign("its time is none") from None
+            raise NotAPlacementEvent("its time is none") from None
         if type(event.position) is not int or not isinstance(event.event_id, str):
-            raise Foreign("its position is not a number, or its id is not a text")
+            raise NotAPlacementEvent("its position is not a number, or its id is not a text")
         return event
 
     @property
@@ -91,23 +91,9 @@ class Event:
 def _check_version(event_type, payload):
     """:raises TooNew: when the payload's major version is not the one that is known"""
     known = catalog.EVENTS.get(event_type) if isinstance(event_type, str) else None
-    version = payload.get(f"{_PREFIX}version") if isinstance(payload, dict) else None
+    version = payload.get("placement_object.version") if isinstance(payload, dict) else None
     if known is None or version is None:
         return
     if str(version).partition(".")[0] != known.VERSION.partition(".")[0]:
-        raise TooNew(f"the payload of {event_type} is of version {str(version)[:16]}; "
+        raise UnsupportedPayload(f"the payload of {event_type} is of version {str(version)[:16]}; "
                      f"{known.VERSION} is known here")
-
-
-def plain(value):
-    """Versioned objects as they travel, without their envelopes.
-
-    :param value: JSON values
-    """
-    if isinstance(value, dict):
-        if f"{_PREFIX}data" in value:
-            return plain(value[f"{_PREFIX}data"])
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    return value

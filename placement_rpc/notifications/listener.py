@@ -12,9 +12,15 @@ From the stream, at any position or time, without leaving anything behind::
         handle(event)
 """
 
-from placement_rpc.notifications.event import Event, Foreign, TooNew, plain
+from placement_rpc.notifications.event import (
+    Event,
+    NotAPlacementEvent,
+    UnsupportedPayload,
+)
 from placement_rpc.notifications.queue import QueueListener
 from placement_rpc.notifications.sequence import SavedPosition
 from placement_rpc.notifications.stream import StreamReader
+from placement_rpc.objects.codec import without_envelopes as plain
 
-__all__ = ["Event", "Foreign", "QueueListener", "SavedPosition", "StreamReader", "TooNew", "plain"]
+__all__ = ["Event", "NotAPlacementEvent", "QueueListener", "SavedPosition", "StreamReader",
+           "UnsupportedPayload", "plain"]

@@ -26,7 +26,7 @@ def pinned(row, release):
     events that it does not know, and a position must not be missing.
 
     :param row: row of the outbox
-    :param release: :class:`placement_rpc.upgrade.manifests.Release`
+    :param release: :class:`placement_rpc.versions.releases.Release`
     :returns: :class:`PinnedRow`
     """
     payload = base.backported(json.loads(row.payload), release.versions)

@@ -6,12 +6,12 @@ import time
 
 import oslo_messaging
 
-from placement_rpc import rabbit
+from placement_rpc.amqp import publisher, topology
+from placement_rpc.amqp.broker import FAILURES, HEARTBEAT, Broker, drop, wait
+from placement_rpc.amqp.publisher import Unconfirmed
 from placement_rpc.notifications import envelope
-from placement_rpc.rabbit import Unconfirmed
 
 LOG = logging.getLogger(__name__)
-
 __all__ = ["RabbitPublisher", "TransportPublisher", "Unconfirmed", "get_publisher"]
 
 
@@ -21,7 +21,7 @@ class RabbitPublisher:
     The library's notifier swallows failures and waits for each confirm in turn.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
-    :param broker: :class:`placement_rpc.rabbit.Broker`
+    :param broker: :class:`placement_rpc.amqp.broker.Broker`
     :param exchange: str, where the topic lives
     """
 
@@ -49,7 +49,7 @@ class RabbitPublisher:
                 self._channel.send(
                     envelope.sealed(row), self._exchange, self._routing_key, row.event_id)
             self._channel.settle(still=still)
-        except rabbit.FAILURES as error:
+        except FAILURES as error:
             self.close()
             raise Unconfirmed(f"{type(error).__name__}: {error}") from error
         except BaseException:
@@ -60,11 +60,11 @@ class RabbitPublisher:
         """Be ready: connected, with a stream to listen to, while there is nothing to publish."""
         if time.monotonic() < self._beat_at:
             return
-        self._beat_at = time.monotonic() + rabbit.HEARTBEAT / 6
+        self._beat_at = time.monotonic() + HEARTBEAT / 6
         try:
             self._open()
-            rabbit.wait(self._connection, 0.001)
-        except rabbit.FAILURES as error:
+            wait(self._connection, 0.001)
+        except FAILURES as error:
             LOG.info("The broker is away, or closed an idle connection: %s", error)
             self.close()
 
@@ -73,9 +73,9 @@ class RabbitPublisher:
         if self._channel is not None:
             return
         self._connection = self._broker.connect()
-        channel = rabbit.ConfirmedChannel(self._connection)
-        rabbit.declare_exchange(channel.channel, self._exchange, self._rabbit)
-        rabbit.declare(self._connection, self._options.stream, {
+        channel = publisher.ConfirmedChannel(self._connection)
+        topology.declare_exchange(channel.channel, self._exchange, self._rabbit)
+        topology.declare(self._connection, self._options.stream, {
             "x-queue-type": "stream", "x-max-age": self._options.stream_max_age,
             "x-max-length-bytes": self._options.stream_max_bytes})
         channel.channel.queue_bind(
@@ -85,7 +85,7 @@ class RabbitPublisher:
     def close(self):
         """Drop the connection, which may be broken; the next publish opens another."""
         connection, self._connection, self._channel = self._connection, None, None
-        rabbit.drop(connection)
+        drop(connection)
 
 
 class TransportPublisher:
@@ -118,7 +118,7 @@ def get_publisher(conf, transport, exchange):
     :param transport: the oslo.messaging transport that the service works with
     :param exchange: str, where the topic lives
     """
-    broker = rabbit.Broker.of(conf)
+    broker = Broker.of(conf)
     if broker is None:
         return TransportPublisher(conf, transport, exchange)
     return RabbitPublisher(conf, broker, exchange)

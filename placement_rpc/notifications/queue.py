@@ -5,8 +5,9 @@ import logging
 import threading
 import time
 
-from placement_rpc import rabbit
-from placement_rpc.notifications import dead_letters, envelope
+from placement_rpc.amqp import consumer, dead_letters, publisher, topology
+from placement_rpc.amqp.broker import FAILURES, Broker
+from placement_rpc.notifications import envelope
 from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.sequence import Sequence
 
@@ -47,7 +48,7 @@ class QueueListener:
     :param queue: str, the queue's name
     :param handler: callable of an :class:`placement_rpc.notifications.event.Event`
     :param broker: str, as ``rabbit://user:password@host:port/``, or
-        :class:`placement_rpc.rabbit.Broker`; None for the configured one
+        :class:`placement_rpc.amqp.broker.Broker`; None for the configured one
     :param saved: with ``load`` and ``save``, see
         :class:`placement_rpc.notifications.sequence.SavedPosition`; None to begin with whatever
         is in the queue, and not to know what a process died over before a hundred times
@@ -61,7 +62,7 @@ class QueueListener:
         self._options = conf.queues
         self._queue = queue
         self._handler = handler
-        self._broker = rabbit.Broker.of(conf) if broker is None else rabbit.Broker.at(broker)
+        self._broker = Broker.of(conf) if broker is None else Broker.at(broker)
         if self._broker is None:
             raise ValueError("a queue needs RabbitMQ, and transport_url names something else")
         self._saved = saved
@@ -102,7 +103,7 @@ class QueueListener:
                 return
             except _NotSaved as error:
                 raise error.__cause__ from None
-            except (rabbit.Unconfirmed, *rabbit.FAILURES) as error:
+            except (publisher.Unconfirmed, *FAILURES) as error:
                 LOG.warning("Queue %s is away: %s", self._queue, error)
                 self._ended.wait(self._pause)
                 self._pause = min(_LONGEST_PAUSE, 2 * self._pause)
@@ -113,8 +114,8 @@ class QueueListener:
 
     def _consume(self, connection, idle):
         self._declare(connection)
-        graves = rabbit.ConfirmedChannel(connection)
-        intake = rabbit.Intake(connection, self._queue)
+        graves = publisher.ConfirmedChannel(connection)
+        intake = consumer.QueueConsumer(connection, self._queue)
         self._quiet_since = time.monotonic()
         while not self._over(idle):
             handled = None
@@ -124,7 +125,7 @@ class QueueListener:
                     handled = message
                     if self._ended.is_set():
                         break
-                    if rabbit.deliveries(message) or time.monotonic() > self._keep_at:
+                    if consumer.deliveries(message) or time.monotonic() > self._keep_at:
                         # Somebody may have died over one of these, or each takes its time.
                         self._keep(intake, handled)
                         handled = None
@@ -152,7 +153,7 @@ class QueueListener:
 
     def _declare(self, connection):
         dead_letters.declare(connection, self._options)
-        rabbit.declare(connection, self._queue, {
+        topology.declare(connection, self._queue, {
             "x-queue-type": "quorum", "x-max-length": self._options.listener_max_length,
             "x-overflow": "drop-head", "x-message-ttl": self._options.listener_max_age * 1000,
             # In order, whoever takes over.
@@ -160,7 +161,7 @@ class QueueListener:
             # The listener counts by itself: what is dropped for age must not be a dead letter.
             "x-delivery-limit": 1_000_000})
         channel = connection.channel()
-        rabbit.declare_exchange(channel, self._exchange, self._conf.oslo_messaging_rabbit)
+        topology.declare_exchange(channel, self._exchange, self._conf.oslo_messaging_rabbit)
         channel.queue_bind(
             self._queue, exchange=self._exchange,
             routing_key=f"{self._conf.notifications.topic}.{envelope.PRIORITY}")
@@ -202,7 +203,7 @@ class QueueListener:
 
     def _attempts(self, message, event):
         """Count attempts, those of processes that died included; gives the number of each."""
-        deliveries = rabbit.deliveries(message)
+        deliveries = consumer.deliveries(message)
         if not self._saved and deliveries >= _MOST_DELIVERIES:
             return
         # An event that an operator had sent again begins anew.
@@ -217,7 +218,7 @@ class QueueListener:
 
     def _bury(self, graves, message, what, reason):
         LOG.error("Queue %s: %s goes to the dead letters: %s", self._queue, what, reason)
-        dead_letters.bury(graves, self._options, message, self._queue, reason)
+        dead_letters.dead_letter(graves, self._options, message, self._queue, reason)
 
     def _pass_over(self, event):
         if event.event_type not in self._strangers:

@@ -11,10 +11,10 @@ import threading
 import time
 
 from placement_rpc import exception
+from placement_rpc.amqp.publisher import Unconfirmed
 from placement_rpc.db.queries import events
 from placement_rpc.notifications.payload_pin import pinned
-from placement_rpc.notifications.publishers import Unconfirmed
-from placement_rpc.upgrade import pins
+from placement_rpc.versions import pins
 
 LOG = logging.getLogger(__name__)
 

@@ -9,7 +9,9 @@ import time
 
 from amqp import exceptions as amqp_exceptions
 
-from placement_rpc import exception, rabbit
+from placement_rpc import exception
+from placement_rpc.amqp import topology
+from placement_rpc.amqp.broker import FAILURES, Broker, raw_channel, wait
 from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.sequence import Sequence
 
@@ -32,7 +34,7 @@ class StreamReader:
     service, or one that is too new for this release, is passed over, with a line in the log.
 
     :param broker: str, as ``rabbit://user:password@host:port/``, or
-        :class:`placement_rpc.rabbit.Broker`
+        :class:`placement_rpc.amqp.broker.Broker`
     :param stream: str, the stream's name
     :param start: int, the position to begin with; a datetime to begin at; ``"next"`` for what
         comes from now on
@@ -40,7 +42,7 @@ class StreamReader:
     """
 
     def __init__(self, broker, stream, start="next", on_gap=None):
-        self._broker = rabbit.Broker.at(broker)
+        self._broker = Broker.at(broker)
         self._stream = stream
         self._start = start
         # What is missing before the first event is a gap, too.
@@ -77,7 +79,7 @@ class StreamReader:
                             pause = _FIRST_PAUSE
             except amqp_exceptions.NotFound:
                 raise _no_stream(self._stream) from None
-            except rabbit.FAILURES as error:
+            except FAILURES as error:
                 LOG.warning("The stream is away: %s", error)
                 time.sleep(pause)
                 pause = min(_LONGEST_PAUSE, 2 * pause)
@@ -101,9 +103,9 @@ class StreamReader:
             with self._consuming("last") as connection:
                 began = time.monotonic()
                 while not self._messages:
-                    rabbit.wait(connection, 0.1)
+                    wait(connection, 0.1)
                     quiet = time.monotonic() - began
-                    if quiet > _EMPTY and not rabbit.depth(connection, self._stream):
+                    if quiet > _EMPTY and not topology.depth(connection, self._stream):
                         return None
                     if quiet > _PATIENCE:
                         raise exception.ServiceUnavailable(
@@ -111,14 +113,14 @@ class StreamReader:
                 return self._messages[0].headers["x-stream-offset"]
         except amqp_exceptions.NotFound:
             raise _no_stream(self._stream) from None
-        except rabbit.FAILURES as error:
+        except FAILURES as error:
             raise exception.ServiceUnavailable(reason=f"{type(error).__name__}") from error
 
     @contextlib.contextmanager
     def _consuming(self, offset):
         self._messages.clear()
         with self._broker.connected() as connection:
-            channel = rabbit.raw_channel(connection)
+            channel = raw_channel(connection)
             channel.basic_qos(0, _PREFETCH, False)
             channel.basic_consume(
                 self._stream, callback=self._messages.append,
@@ -138,7 +140,7 @@ class StreamReader:
 
     def _received(self, connection):
         """Wait a moment for messages; gives out the events among them."""
-        rabbit.wait(connection, 1)
+        wait(connection, 1)
         while self._messages:
             message = self._messages.popleft()
             event = self._event(message)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The versioned objects of the contract, and the rules about them."""
+"""The versioned objects of the contract."""
 
 import importlib
 
-_MODULES = ("aggregate", "allocation", "claim", "compute_node", "consumer",
-            "event_page", "explanation", "inventory",
-            "node_disagreements", "node_sync", "outcome", "payloads", "request",
-            "resource_class", "resource_provider", "service", "usage")
+_MODULES = ("aggregate", "allocation", "claim", "consumer", "event_page", "explanation",
+            "inventory", "nova.compute_node", "payloads", "request", "request_result",
+            "resource_class", "resource_provider", "service", "sync_result", "usage")
 
 
 def register_all():

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What consumers hold of providers, read."""
 
-from placement_rpc.db.queries import allocations as queries
 from placement_rpc.objects import base, fields
-from placement_rpc.objects.consumer import Consumer
-from placement_rpc.objects.resource_provider import known
 
 
 @base.PlacementObjectRegistry.register
@@ -21,11 +18,6 @@ class Allocation(base.PlacementObject):
         "resource_class": fields.field(fields.ClassName()),
         "used": fields.field(fields.WholeNumber(minimum=1)),
     }
-
-    @classmethod
-    def of_row(cls, row):
-        """:param row: row of the allocation queries"""
-        return cls(**{name: getattr(row, name) for name in cls.fields})
 
 
 @base.PlacementObjectRegistry.register
@@ -47,25 +39,6 @@ class AllocationList(base.PlacementObjectList):
     }
 
     added = {"consumer": "1.1"}
-
-    @classmethod
-    def of_consumer(cls, context, consumer_uuid):
-        """A consumer that is not known holds nothing, which is no error (generic-resource-pools,
-        GET /allocations/{consumer_uuid})."""
-        with context.database.reader() as tx:
-            rows = queries.of_consumer(tx, consumer_uuid)
-        consumer = Consumer.of_row(rows[0]) if rows else None
-        return cls(objects=[Allocation.of_row(row) for row in rows], consumer=consumer,
-                   generation=None)
-
-    @classmethod
-    def of_provider(cls, context, provider_uuid):
-        """:raises ProviderNotFound: where there is no such provider"""
-        with context.database.reader() as tx:
-            provider = known(tx, provider_uuid)
-            rows = queries.of_provider(tx, provider.uuid)
-        return cls(objects=[Allocation.of_row(row) for row in rows], consumer=None,
-                   generation=provider.generation)
 
     def by_provider(self):
         """:returns: dict of provider uuid to dict of class to amount"""

@@ -10,7 +10,7 @@ from oslo_versionedobjects import base, fields
 from oslo_versionedobjects import exception as ovo_exc
 
 from placement_rpc import exception
-from placement_rpc.objects import lean
+from placement_rpc.objects import codec
 
 
 class Registry(base.VersionedObjectRegistry):
@@ -241,10 +241,10 @@ class PlacementObject(Travelling):
             if name not in cls.fields:
                 raise exception.InvalidInput(
                     what=cls.obj_name(), reason=f"it has no field {str(name)[:64]!r}")
-        return lean.from_primitive(cls, context, primitive)
+        return codec.from_primitive(cls, context, primitive)
 
     def _as_it_is(self):
-        return lean.to_primitive(self)
+        return codec.to_primitive(self)
 
 
 class PlacementObjectList(base.ObjectListBase, PlacementObject):

@@ -6,9 +6,7 @@ upstream bugs 1707669 and CVE-2017-17051 are what happens otherwise).
 """
 
 from placement_rpc import exception
-from placement_rpc.objects import allocation_events, base, fields
-from placement_rpc.objects.ledger import Holding
-from placement_rpc.objects.settlement import Settlement
+from placement_rpc.objects import base, fields
 
 _GENERATION = 2 ** 63 - 1
 
@@ -90,7 +88,7 @@ class ClaimResult(base.PlacementObject):
 
     @classmethod
     def of_settled(cls, settled):
-        """:param settled: :class:`placement_rpc.objects.settlement.Settled`, accepted"""
+        """:param settled: :class:`placement_rpc.accounting.batch.Outcome`, accepted"""
         done = settled.result
         return cls(consumer_uuid=done.consumer_uuid, generations=done.generations,
                    consumer_generation=done.consumer_generation, replayed=settled.replayed)
@@ -99,98 +97,6 @@ class ClaimResult(base.PlacementObject):
         """:returns: the PlacementException of a refused claim of a batch; None otherwise"""
         error = self.value("error")
         return exception.from_code(error["code"], error["kwargs"]) if error else None
-
-
-class ClaimSettlement(Settlement):
-    """A claim on its way into a batch.
-
-    :param claim: :class:`Claim`, checked
-    """
-
-    def __init__(self, request, claim, deadline=None, allocations=None):
-        super().__init__(request, deadline)
-        self.claim = claim
-        self.consumers = (claim.consumer_uuid,)
-        self.allocations = allocations or claim.allocations
-
-    def holdings(self, ledger):
-        claim = self.claim
-        return [Holding(claim.consumer_uuid, self.allocations, claim.project_id, claim.user_id,
-                        claim.value("consumer_generation"))]
-
-    def result(self, ledger, generations):
-        return _result(ledger, self.claim.consumer_uuid, generations)
-
-    def refused(self, error):
-        return allocation_events.refused(self.claim, self.allocations, error)
-
-
-class CandidateSettlement(ClaimSettlement):
-    """A claim on one candidate of several: a refusal only means that the next one is tried."""
-
-    final = False
-
-
-class ReleaseSettlement(Settlement):
-    """Everything that a consumer holds, given back.
-
-    :param consumer_uuid: str
-    :param generation: int the consumer must be at; None for any
-    """
-
-    def __init__(self, request, consumer_uuid, generation=None, deadline=None):
-        super().__init__(request, deadline)
-        self.consumers = (consumer_uuid,)
-        self.generation = generation
-
-    def holdings(self, ledger):
-        uuid, = self.consumers
-        if not ledger.consumers[uuid].held:
-            raise exception.ConsumerNotFound(consumer=uuid)
-        return [Holding(uuid, {}, generation=self.generation)]
-
-    def result(self, ledger, generations):
-        return _result(ledger, self.consumers[0], generations)
-
-
-class MoveSettlement(Settlement):
-    """Everything that one consumer holds, given to another that holds nothing.
-
-    The target's project and user are the source's.
-
-    :param source: str, uuid of the consumer that gives
-    :param target: str, uuid of the consumer that gets
-    :param generation: int the source must be at; None for any
-    """
-
-    def __init__(self, request, source, target, generation=None, deadline=None):
-        super().__init__(request, deadline)
-        self.consumers = (source, target)
-        self.generation = generation
-
-    def holdings(self, ledger):
-        source, target = (ledger.consumers[uuid] for uuid in self.consumers)
-        if source is target:
-            raise exception.ConsumerConflict(
-                consumer=source.uuid, reason="it can not be moved to itself")
-        if not source.held:
-            raise exception.ConsumerNotFound(consumer=source.uuid)
-        if target.held:
-            raise exception.ConsumerConflict(
-                consumer=target.uuid, reason="it holds allocations already")
-        return [
-            Holding(source.uuid, {}, generation=self.generation),
-            Holding(target.uuid, ledger.allocations_of(source), source.project_id,
-                    source.user_id, carried=True)]
-
-    def result(self, ledger, generations):
-        return _result(ledger, self.consumers[1], generations)
-
-
-def _result(ledger, consumer_uuid, generations):
-    return ClaimResult(
-        consumer_uuid=consumer_uuid, generations=generations,
-        consumer_generation=ledger.consumers[consumer_uuid].generation, replayed=False)
 
 
 @base.PlacementObjectRegistry.register

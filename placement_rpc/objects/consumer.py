@@ -21,9 +21,3 @@ class Consumer(base.PlacementObject):
         "project_id": fields.field(fields.Text(255)),
         "user_id": fields.field(fields.Text(255)),
     }
-
-    @classmethod
-    def of_row(cls, row):
-        """:param row: row of the allocation queries"""
-        return cls(uuid=row.consumer_uuid, generation=row.consumer_generation,
-                   project_id=row.project_id, user_id=row.user_id)

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The processes of the service, as their heartbeats tell."""
 
-import datetime
 
-from placement_rpc.db.queries import bulk
-from placement_rpc.db.queries import services as queries
 from placement_rpc.objects import base, fields
 
 
@@ -44,16 +41,3 @@ class ServiceList(base.PlacementObjectList):
     VERSION = "1.0"
 
     fields = {"objects": fields.ListOfObjectsField("Service")}
-
-    @classmethod
-    def get(cls, context, down_time):
-        """:param down_time: int, seconds without a heartbeat after which one counts as down"""
-        with context.database.reader() as tx:
-            rows = queries.everyone(tx)
-        oldest = bulk.now() - datetime.timedelta(seconds=down_time)
-        return cls(objects=[
-            Service(binary=row.binary, host=row.host, worker=row.worker, version=row.version,
-                    rpc_version=row.rpc_version, started_at=row.started_at.isoformat(),
-                    last_seen_at=row.last_seen_at.isoformat(), alive=row.last_seen_at >= oldest,
-                    pin=row.pin, oldest_caller=row.oldest_caller)
-            for row in rows])

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much of a provider's inventories is used."""
 
-from placement_rpc.db.queries import inventories
 from placement_rpc.objects import base, fields
-from placement_rpc.objects.resource_provider import known
 
 
 @base.PlacementObjectRegistry.register
@@ -32,13 +30,3 @@ class UsageList(base.PlacementObjectList):
         "provider_uuid": fields.field(fields.Uuid()),
         "generation": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1)),
     }
-
-    @classmethod
-    def get(cls, context, provider_uuid):
-        """:raises ProviderNotFound: where there is no such provider"""
-        with context.database.reader() as tx:
-            row = known(tx, provider_uuid)
-            usages = [
-                Usage(resource_class=each.resource_class, used=each.used, capacity=each.capacity)
-                for each in inventories.of_provider(tx, row.id)]
-        return cls(provider_uuid=row.uuid, generation=row.generation, objects=usages)

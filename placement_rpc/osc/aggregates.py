@@ -3,13 +3,13 @@
 
 from osc_lib.command import command
 
-from placement_rpc.osc import arguments, kinds, membership, providers
+from placement_rpc.osc import arguments, membership, providers, resource_types
 
 
 class AddAggregate(command.ShowOne):
     """Associate a resource provider with aggregates, beside those that it has"""
 
-    kind = kinds.PROVIDER
+    kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -27,13 +27,13 @@ class AddAggregate(command.ShowOne):
 class AddPoolAggregate(AddAggregate):
     """Associate a resource pool with aggregates, beside those that it has"""
 
-    kind = kinds.POOL
+    kind = resource_types.POOL
 
 
 class DeleteAggregate(command.Command):
     """Take a resource provider out of an aggregate"""
 
-    kind = kinds.PROVIDER
+    kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -49,4 +49,4 @@ class DeleteAggregate(command.Command):
 class DeletePoolAggregate(DeleteAggregate):
     """Take a resource pool out of an aggregate"""
 
-    kind = kinds.POOL
+    kind = resource_types.POOL

@@ -4,7 +4,7 @@
 from cliff import columns
 from osc_lib.command import command
 
-from placement_rpc.osc import arguments, cells, changes
+from placement_rpc.osc import arguments, formatting, retry
 from placement_rpc.osc.client import path_of
 
 
@@ -15,7 +15,7 @@ class Amounts(columns.FormattableColumn):
         return ",".join(f"{name}={amount}" for name, amount in sorted(self._value.items()))
 
     def machine_readable(self):
-        return cells.Mapping(self._value)
+        return formatting.Mapping(self._value)
 
 
 def _path(consumer):
@@ -77,5 +77,5 @@ class DeleteAllocations(command.Command):
 
     def take_action(self, options):
         client = self.app.client_manager.placement_rpc
-        changes.delete_each(
+        retry.delete_each(
             options.consumer, lambda consumer: client.send("DELETE", _path(consumer)))

@@ -7,7 +7,7 @@ import rich.console
 import rich.text
 from cliff import columns
 
-from placement_rpc.osc import cells
+from placement_rpc.osc import formatting
 
 _COLOURS = {"create": "green", "associate": "green", "update": "yellow", "delete": "red",
             "disassociate": "red", "refused": "magenta", "capacity_exceeded": "magenta"}
@@ -102,7 +102,7 @@ class Payload(columns.FormattableColumn):
         return summary(self._event_type, self._value)
 
     def machine_readable(self):
-        return cells.Mapping(self._value)
+        return formatting.Mapping(self._value)
 
 
 class Lines:

@@ -3,7 +3,7 @@
 
 from osc_lib.command import command
 
-from placement_rpc.osc import arguments, cells, client, kinds
+from placement_rpc.osc import arguments, client, formatting, resource_types
 
 _PAGE = 100
 _OF_REASON = ("rule", "resource_class", "requested", "allowed", "by")
@@ -39,7 +39,7 @@ class ExplainRequest(command.Lister):
         if options.long:
             columns += _OF_LONG
         found = _providers(self.app.client_manager.placement_rpc, request, options.limit)
-        return columns, cells.without_none(options, [
+        return columns, formatting.without_none(options, [
             [line.get(column) for column in columns] for each in found for line in _lines(each)])
 
 
@@ -51,7 +51,7 @@ def _providers(service, request, limit):
         size = _PAGE if left is None else min(left, _PAGE)
         page = {**request, "limit": size, **({"marker": marker} if marker else {})}
         document = client.document_of(
-            service.send("POST", kinds.PROVIDER.path() + "?explain", page))
+            service.send("POST", resource_types.PROVIDER.path() + "?explain", page))
         found = document["resource_providers"]
         yield from found
         if len(found) < size:

@@ -6,8 +6,8 @@ import decimal
 from osc_lib import exceptions
 from osc_lib.command import command
 
-from placement_rpc.osc import cells, changes, kinds
 from placement_rpc.osc import client as placement_client
+from placement_rpc.osc import formatting, resource_types, retry
 
 _VALUES = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 _NOT_FOUND = 404
@@ -16,7 +16,7 @@ _NOT_FOUND = 404
 class ListInventories(command.Lister):
     """List the inventories of a resource provider"""
 
-    kind = kinds.PROVIDER
+    kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -34,7 +34,7 @@ class ListInventories(command.Lister):
 class ListPoolInventories(ListInventories):
     """List the inventories of a resource pool"""
 
-    kind = kinds.POOL
+    kind = resource_types.POOL
 
 
 class SetInventory(command.ShowOne):
@@ -43,7 +43,7 @@ class SetInventory(command.ShowOne):
     What is not given stays as it is, and is the service's default in a new inventory.
     """
 
-    kind = kinds.PROVIDER
+    kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -65,7 +65,7 @@ class SetInventory(command.ShowOne):
         given = {name: getattr(options, name) for name in _VALUES
                  if getattr(options, name) is not None}
         path = self.kind.path(options.uuid, "inventories", options.resource_class)
-        changes.change(
+        retry.change(
             lambda: _present(client, path),
             lambda found: self._write(client, options, path, given, *found))
         document, _ = client.read(path)
@@ -103,13 +103,13 @@ class SetPoolInventory(SetInventory):
     What is not given stays as it is, and is the service's default in a new inventory.
     """
 
-    kind = kinds.POOL
+    kind = resource_types.POOL
 
 
 class DeleteInventory(command.Command):
     """Delete the inventory of a resource class; none that has allocations"""
 
-    kind = kinds.PROVIDER
+    kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -125,7 +125,7 @@ class DeleteInventory(command.Command):
 class DeletePoolInventory(DeleteInventory):
     """Delete the inventory of a resource class; none that has allocations"""
 
-    kind = kinds.POOL
+    kind = resource_types.POOL
 
 
 class ListUsages(command.Lister):
@@ -138,14 +138,15 @@ class ListUsages(command.Lister):
 
     def take_action(self, options):
         client = self.app.client_manager.placement_rpc
-        usages, _ = client.read(kinds.PROVIDER.path(options.uuid, "usages"))
-        inventories, _ = client.read(kinds.PROVIDER.path(options.uuid, "inventories"))
+        usages, _ = client.read(resource_types.PROVIDER.path(options.uuid, "usages"))
+        inventories, _ = client.read(resource_types.PROVIDER.path(options.uuid, "inventories"))
         rows = []
         for name, used in sorted(usages["usages"].items()):
             capacity = _capacity(inventories["inventories"].get(name))
             share = round(100 * used / capacity, 1) if capacity else None
             rows.append((name, used, capacity, share))
-        return ("resource_class", "used", "capacity", "percent"), cells.without_none(options, rows)
+        return ("resource_class", "used", "capacity", "percent"), formatting.without_none(
+            options, rows)
 
 
 def _capacity(inventory):

@@ -7,14 +7,14 @@ The address takes the whole list (specification generic-resource-pools, ``PUT
 
 from osc_lib import exceptions
 
-from placement_rpc.osc import changes
+from placement_rpc.osc import retry
 
 
 def associate(client, kind, uuid, aggregates):
     """Add aggregates to those of a provider.
 
     :param client: :class:`placement_rpc.osc.client.Client`
-    :param kind: :class:`placement_rpc.osc.kinds.Kind`
+    :param kind: :class:`placement_rpc.osc.resource_types.Kind`
     :param uuid: str, the provider
     :param aggregates: list of str, uuids
     :raises placement_rpc.osc.client.Refused: when the server will not
@@ -54,4 +54,4 @@ def _change(client, kind, uuid, new_from):
         if new != document["aggregates"]:
             client.send("PUT", path, new, etag)
 
-    changes.change(lambda: client.read(path), write)
+    retry.change(lambda: client.read(path), write)

@@ -5,14 +5,14 @@ from osc_lib import exceptions
 from osc_lib.cli import format_columns
 from osc_lib.command import command
 
-from placement_rpc.osc import arguments, changes, kinds, membership
+from placement_rpc.osc import arguments, membership, resource_types, retry
 
 
 def shown(client, kind, uuid):
     """A provider as the commands show one.
 
     :param client: :class:`placement_rpc.osc.client.Client`
-    :param kind: :class:`placement_rpc.osc.kinds.Kind`
+    :param kind: :class:`placement_rpc.osc.resource_types.Kind`
     :param uuid: str
     :returns: (names, values) for cliff, with its aggregates where the microversion has them
     :raises placement_rpc.osc.client.Refused: when there is none
@@ -30,7 +30,7 @@ def shown(client, kind, uuid):
 class ListProviders(command.Lister):
     """List resource providers, all of them or those that have what is asked for"""
 
-    kind = kinds.PROVIDER
+    kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -47,7 +47,7 @@ class ListProviders(command.Lister):
         client = self.app.client_manager.placement_rpc
         query = _filters(client, options)
         # The draft has no filters: a pool is looked for as the provider that it is.
-        kind = kinds.PROVIDER if query else self.kind
+        kind = resource_types.PROVIDER if query else self.kind
         document, _ = client.read(kind.path(), query)
         return self.kind.fields, [
             [each[name] for name in self.kind.fields] for each in document[kind.collection]]
@@ -56,7 +56,7 @@ class ListProviders(command.Lister):
 class ListPools(ListProviders):
     """List resource pools, all of them or those that have what is asked for"""
 
-    kind = kinds.POOL
+    kind = resource_types.POOL
 
 
 def _filters(client, options):
@@ -81,7 +81,7 @@ def _filters(client, options):
 class ShowProvider(command.ShowOne):
     """Show a resource provider and its aggregates"""
 
-    kind = kinds.PROVIDER
+    kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -95,13 +95,13 @@ class ShowProvider(command.ShowOne):
 class ShowPool(ShowProvider):
     """Show a resource pool and its aggregates"""
 
-    kind = kinds.POOL
+    kind = resource_types.POOL
 
 
 class CreateProvider(command.ShowOne):
     """Create a resource provider, and associate it with aggregates"""
 
-    kind = kinds.PROVIDER
+    kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -138,13 +138,13 @@ class CreateProvider(command.ShowOne):
 class CreatePool(CreateProvider):
     """Create a resource pool, and associate it with aggregates"""
 
-    kind = kinds.POOL
+    kind = resource_types.POOL
 
 
 class UpdateProvider(command.ShowOne):
     """Give a resource provider another name"""
 
-    kind = kinds.PROVIDER
+    kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -155,7 +155,7 @@ class UpdateProvider(command.ShowOne):
     def take_action(self, options):
         client = self.app.client_manager.placement_rpc
         path = self.kind.path(options.uuid)
-        changes.change(
+        retry.change(
             lambda: client.read(path),
             lambda found: client.send("PUT", path, {"name": options.name}, etag=found[1]))
         return shown(client, self.kind, options.uuid)
@@ -164,13 +164,13 @@ class UpdateProvider(command.ShowOne):
 class UpdatePool(UpdateProvider):
     """Give a resource pool another name"""
 
-    kind = kinds.POOL
+    kind = resource_types.POOL
 
 
 class DeleteProviders(command.Command):
     """Delete resource providers with their inventories; none that has allocations"""
 
-    kind = kinds.PROVIDER
+    kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -179,11 +179,11 @@ class DeleteProviders(command.Command):
 
     def take_action(self, options):
         client = self.app.client_manager.placement_rpc
-        changes.delete_each(
+        retry.delete_each(
             options.uuid, lambda uuid: client.send("DELETE", self.kind.path(uuid)))
 
 
 class DeletePools(DeleteProviders):
     """Delete resource pools with their inventories; none that has allocations"""
 
-    kind = kinds.POOL
+    kind = resource_types.POOL

@@ -5,7 +5,7 @@
 
 from osc_lib.command import command
 
-from placement_rpc.osc import changes
+from placement_rpc.osc import retry
 from placement_rpc.osc.client import path_of
 
 _FIELDS = ("name", "custom")
@@ -89,4 +89,4 @@ class DeleteClasses(_OfClasses, command.Command):
 
     def take_action(self, options):
         client = self.client
-        changes.delete_each(options.name, lambda name: client.send("DELETE", _path(name)))
+        retry.delete_each(options.name, lambda name: client.send("DELETE", _path(name)))

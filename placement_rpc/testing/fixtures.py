@@ -5,9 +5,10 @@ import uuid
 
 import fixtures
 
-from placement_rpc import api, exception, manager, service
+from placement_rpc import api, exception, manager
 from placement_rpc import conf as configuration
 from placement_rpc.db import api as db
+from placement_rpc.service import conductor
 
 
 class Store(fixtures.Fixture):
@@ -30,7 +31,7 @@ class Store(fixtures.Fixture):
             url = f"sqlite:///{self.useFixture(fixtures.TempDir()).join('placement.sqlite')}"
         self.conf = configuration.new_config(
             config_files=[], database__connection=url, **self._overrides)
-        service.prepare_store(self.conf)
+        conductor.prepare_store(self.conf)
         self.database = db.Database(self.conf)
         self.addCleanup(self.database.close)
 
@@ -71,7 +72,7 @@ class RunningService(fixtures.Fixture):
             local.candidates.prepare()
             self.api = api.PlacementAPI("local", self.conf, manager=local)
         else:
-            self.conductor = service.Conductor(self.conf, topic=self.topic)
+            self.conductor = conductor.Conductor(self.conf, topic=self.topic)
             self.addCleanup(self.conductor.stop)
             self.conductor.start()
             self.api = api.PlacementAPI(conf=self.conf, topic=self.topic)

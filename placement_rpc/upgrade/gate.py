@@ -8,8 +8,8 @@ import datetime
 
 from placement_rpc.db import migration
 from placement_rpc.db.queries import bulk, services
-from placement_rpc.objects.node_migration import Settings
-from placement_rpc.upgrade import manifests
+from placement_rpc.nova.migration import Settings
+from placement_rpc.versions import releases
 
 #: The first version of this software that migrates compute nodes.
 NEEDED = "0.2.0"
@@ -32,7 +32,7 @@ class InventoryGate:
 
     @property
     def settings(self):
-        """:class:`placement_rpc.objects.node_migration.Settings`, as of now"""
+        """:class:`placement_rpc.nova.migration.Settings`, as of now"""
         return Settings(self._options, self.is_open())
 
     def is_open(self):
@@ -62,9 +62,9 @@ def alive(tx, down_time):
 
 def knows(row):
     """:param row: of a service; :returns: bool, whether it knows of the migration"""
-    if manifests.of_contract(row.rpc_version) is None or not manifests.is_version(row.version):
+    if releases.of_contract(row.rpc_version) is None or not releases.is_version(row.version):
         return False
-    return manifests.number(row.version) >= manifests.number(NEEDED)
+    return releases.number(row.version) >= releases.number(NEEDED)
 
 
 def name(row):

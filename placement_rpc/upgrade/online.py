@@ -9,10 +9,10 @@ import dataclasses
 from oslo_db import exception as db_exc
 
 from placement_rpc import exception
+from placement_rpc.accounting.outbox import written
 from placement_rpc.db.queries import compute_nodes as queries
-from placement_rpc.objects import node_migration
-from placement_rpc.objects.compute_node import ComputeNode
-from placement_rpc.objects.journal import written
+from placement_rpc.nova import migration
+from placement_rpc.objects.nova.compute_node import ComputeNode
 
 BATCH = 50
 
@@ -32,7 +32,7 @@ def compute_node_inventories(database, settings, limit=None, told=lambda progres
 
     One that can not be migrated is passed over, and tried again in the next run.
 
-    :param settings: :class:`placement_rpc.objects.node_migration.Settings`
+    :param settings: :class:`placement_rpc.nova.migration.Settings`
     :param limit: int, how many rows to migrate at the most; None for all. One that can not be
         does not count, so that it is not in the way of others
     :param told: callable, given the :class:`Progress` after each batch
@@ -79,8 +79,8 @@ def _one_by_one(database, options, rows):
 
 
 def _write(database, options, ids):
-    return written(database, lambda tx, journal: node_migration.migrate(
-        tx, journal, ids, options, ComputeNode.of_columns))
+    return written(database, lambda tx, outbox: migration.migrate(
+        tx, outbox, ids, options, ComputeNode.of_columns))
 
 
 #: Every migration, by the name that operators see.

@@ -7,7 +7,8 @@ import json
 
 from placement_rpc.db import migration
 from placement_rpc.db.queries import bulk, compute_nodes, events, services
-from placement_rpc.upgrade import gate, manifests
+from placement_rpc.upgrade import gate
+from placement_rpc.versions import releases
 
 _MOST_EVENTS = 20_000
 
@@ -62,7 +63,7 @@ def status(database, conf):
 
 
 def _service(row, alive):
-    release = manifests.of_contract(row.rpc_version)
+    release = releases.of_contract(row.rpc_version)
     return {
         "binary": row.binary, "host": row.host, "worker": row.worker, "version": row.version,
         "rpc_version": row.rpc_version, "release": release.name if release else None,
@@ -80,15 +81,15 @@ def _versions(payloads):
 
 def _bumps(alive):
     def release(row):
-        return manifests.of_contract(row.rpc_version)
+        return releases.of_contract(row.rpc_version)
 
-    return {each.name: holders for each in manifests.RELEASES
+    return {each.name: holders for each in releases.RELEASES
             if (holders := [f"{gate.name(row)}, at {row.rpc_version}" for row in alive
                             if release(row) is None or release(row).number < each.number])}
 
 
 def _left_behind(alive):
-    return {each.name: callers for each in manifests.RELEASES[:-1]
+    return {each.name: callers for each in releases.RELEASES[:-1]
             if (callers := [gate.name(row) for row in alive if row.oldest_caller == each.name])}
 
 
@@ -98,5 +99,5 @@ def outdated(waiting_payloads):
     :returns: dict of those that this release has a newer version of
     """
     return {key: number for key, number in waiting_payloads.items()
-            if manifests.CURRENT.payloads.get(key.split(" ")[0], key.split(" ")[1])
+            if releases.CURRENT.payloads.get(key.split(" ")[0], key.split(" ")[1])
             != key.split(" ")[1]}

@@ -6,18 +6,18 @@ import signal
 import sys
 
 from placement_rpc import conf as configuration
-from placement_rpc import service
+from placement_rpc.accounting.outbox import Outbox
 from placement_rpc.notifications.relay import Relay
-from placement_rpc.objects.journal import Journal
+from placement_rpc.service.conductor import Conductor
 
 TOPIC = "placement-without-outbox"
 
 
 def main(transport_url, database, worker):
-    Journal._add = lambda self, event_type, payload: None
-    Journal.rows = lambda self, tx, *others, used=None: []
+    Outbox._add = lambda self, event_type, payload: None
+    Outbox.rows = lambda self, tx, *others, used=None: []
     Relay.start = lambda self: None
-    conductor = service.Conductor(
+    conductor = Conductor(
         configuration.new_config(
             config_files=[], transport_url=transport_url, database__connection=database,
             notifications__snapshot_period=0),

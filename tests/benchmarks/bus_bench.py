@@ -9,7 +9,7 @@ import uuid
 
 from placement_rpc.db.queries import events
 from placement_rpc.notifications import listener
-from placement_rpc.objects.node_migration import Settings
+from placement_rpc.nova.migration import Settings
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.upgrade import online
 from tests.benchmarks import fleet

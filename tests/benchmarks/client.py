@@ -12,12 +12,13 @@ import time
 
 import oslo_messaging
 
-from placement_rpc import api, bus, exception
+from placement_rpc import api, exception
 from placement_rpc import conf as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.objects import base as objects_base
-from placement_rpc.objects.compute_node import ComputeNode
+from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.request import ResourceRequest
+from placement_rpc.rpc import routing
 from tests import base
 from tests.benchmarks import bare_conductor, fleet
 
@@ -36,7 +37,7 @@ class Client:
         self.without_outbox = api.PlacementAPI(conf=self.conf, topic=bare_conductor.TOPIC)
         transport = oslo_messaging.get_rpc_transport(self.conf)
         self.bare = oslo_messaging.get_rpc_client(transport, oslo_messaging.Target(
-            exchange=bus.EXCHANGE, topic="echo", version="1.0")).prepare(timeout=30)
+            exchange=routing.EXCHANGE, topic="echo", version="1.0")).prepare(timeout=30)
         self.serializer = objects_base.Serializer()
         self.nodes, self.pattern = {}, fleet.node_columns(0)
 

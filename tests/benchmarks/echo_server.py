@@ -7,10 +7,10 @@ import uuid
 
 import oslo_messaging
 
-from placement_rpc import bus
 from placement_rpc import conf as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
+from placement_rpc.rpc import routing, serializer
 
 
 class Echo:
@@ -27,7 +27,7 @@ class Echo:
     def echo_found(self, context, wanted, count):
         """As many bytes as an answer of so many candidates has."""
         if count not in self._found:
-            self._found[count] = bus.Serializer().serialize_entity(
+            self._found[count] = serializer.Serializer().serialize_entity(
                 RequestContext(), ResourceProviderList(objects=[ResourceProvider(
                     uuid=str(uuid.uuid4()), name=f"node {number}", generation=5,
                     free={"VCPU": 99_998, "MEMORY_MB": 99_998_000, "DISK_GB": 999_990})
@@ -40,7 +40,7 @@ def main(transport_url, name):
     conf = configuration.new_config(config_files=[], transport_url=transport_url)
     server = oslo_messaging.get_rpc_server(
         oslo_messaging.get_rpc_transport(conf),
-        oslo_messaging.Target(exchange=bus.EXCHANGE, topic="echo", server=name), [Echo()],
+        oslo_messaging.Target(exchange=routing.EXCHANGE, topic="echo", server=name), [Echo()],
         executor="threading")
     server.start()
     signal.sigwait([signal.SIGTERM])

@@ -5,9 +5,10 @@ import sqlalchemy as sa
 
 from placement_rpc.db import models
 from placement_rpc.db.queries import bulk
-from placement_rpc.objects import class_names, node_import
-from placement_rpc.objects import node_columns as columns
-from placement_rpc.objects.compute_node import ComputeNode
+from placement_rpc.nova import importer
+from placement_rpc.nova import store as columns
+from placement_rpc.objects import class_names
+from placement_rpc.objects.nova.compute_node import ComputeNode
 from tests import base
 from tests.compute_nodes import nodes
 
@@ -50,7 +51,7 @@ def bring_in(database, size):
     """So many compute nodes in their columns, each one of nova's under another name."""
     patterns = [node_columns(number) for number in range(120)]
     for start in range(0, size, 500):
-        node_import.bring_in(database, [(f"{number}", {
+        importer.bring_in(database, [(f"{number}", {
             **patterns[number % 120], "uuid": base.new_uuid(), "host": f"host {number}",
             "hypervisor_hostname": f"cmp{number}.example.org"})
             for number in range(start, min(size, start + 500))], set())

@@ -11,7 +11,7 @@ import fixtures
 import psutil
 
 from placement_rpc import conf as configuration
-from placement_rpc import service
+from placement_rpc.service import conductor
 from tests.benchmarks import http_client
 from tests.conformance import web
 
@@ -38,7 +38,7 @@ class OurFacade(fixtures.Fixture):
         path = directory / "placement-rpc.conf"
         path.write_text(f"[database]\nconnection = {url}\n"
                         "[api]\nauth_strategy = noauth2\ntransport = local\n")
-        service.prepare_store(configuration.new_config(config_files=[str(path)]))
+        conductor.prepare_store(configuration.new_config(config_files=[str(path)]))
         server = self.useFixture(web.Gunicorn(
             "placement_rpc.http.wsgi:application", {"PLACEMENT_RPC_CONF": str(path)},
             **self._serving))

@@ -6,9 +6,9 @@ import time
 
 import sqlalchemy as sa
 
+from placement_rpc.candidates.feed import FollowedIndex
 from placement_rpc.db import models
 from placement_rpc.db.queries import bulk
-from placement_rpc.objects.candidate_feed import FollowedIndex
 from placement_rpc.objects.class_names import STANDARD_IDS
 from tests.benchmarks import fleet, http_services, upstream_store
 from tests.benchmarks.bench import median, percentile, spread

@@ -6,9 +6,10 @@ import time
 
 import oslo_messaging
 
-from placement_rpc import api, bus, exception, manager
+from placement_rpc import api, exception, manager
 from placement_rpc import conf as configuration
 from placement_rpc.context import RequestContext
+from placement_rpc.rpc import server
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 
@@ -46,9 +47,9 @@ class ServerTest(base.TestCase):
             config_files=[], transport_url=f"inprocess://{base.new_uuid()}/",
             conductor__threads=3)
         self.endpoint = _Endpoint()
-        self.transport = bus.get_transport(self.conf)
-        self.server = bus.get_server(self.conf, self.transport, self.endpoint, "server")
-        self.client = bus.get_client(self.transport)
+        self.transport = server.get_transport(self.conf)
+        self.server = server.get_server(self.conf, self.transport, self.endpoint, "server")
+        self.client = server.get_client(self.transport)
 
     def serve(self):
         self.server.begin()

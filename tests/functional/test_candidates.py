@@ -9,12 +9,12 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from placement_rpc import exception
+from placement_rpc.candidates.search import IndexedCandidates
+from placement_rpc.candidates.stored import StoredCandidates
 from placement_rpc.db import models
 from placement_rpc.db.queries import events
-from placement_rpc.objects.candidates import IndexedCandidates
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ORDERS, ResourceRequest
-from placement_rpc.objects.stored_candidates import StoredCandidates
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from placement_rpc import exception
 from placement_rpc.context import RequestContext
-from placement_rpc.objects.compute_node import ComputeNode, ComputeNodeList
-from placement_rpc.objects.plain import plain
+from placement_rpc.objects.codec import plain
+from placement_rpc.objects.nova.compute_node import ComputeNode, ComputeNodeList
 from tests import base
 from tests.compute_nodes import nodes
 from tests.functional.test_compute_nodes import NodeTest, node

@@ -10,13 +10,13 @@ import sqlalchemy as sa
 
 import placement_rpc
 from placement_rpc import exception
+from placement_rpc.accounting.outbox import Outbox
 from placement_rpc.context import RequestContext
 from placement_rpc.db import models
 from placement_rpc.db.queries import bulk, services
-from placement_rpc.objects import node_import, node_migration
-from placement_rpc.objects.compute_node import ComputeNode, ComputeNodeList
-from placement_rpc.objects.journal import Journal
+from placement_rpc.nova import importer, migration
 from placement_rpc.objects.nova.base import NovaObject
+from placement_rpc.objects.nova.compute_node import ComputeNode, ComputeNodeList
 from placement_rpc.upgrade import gate, online
 from tests import base
 from tests.compute_nodes import independently, nodes
@@ -35,7 +35,7 @@ class NodeTest(base.ContractTest):
         self.database = self.service.database
 
     def bring_in(self, *lines):
-        done = node_import.bring_in(self.database, [
+        done = importer.bring_in(self.database, [
             (f"line {number}", line) for number, line in enumerate(lines)], set())
         self.assertEqual([], done.refused)
 
@@ -319,10 +319,10 @@ class CrashTest(NodeTest):
         options = self.service.conf.compute_nodes
 
         def change(tx):
-            dying, journal = _Dying(tx, number), Journal()
-            done, refused = node_migration.migrate(
-                dying, journal, [1, 2], options, ComputeNode.of_columns)
-            journal.write(dying)
+            dying, outbox = _Dying(tx, number), Outbox()
+            done, refused = migration.migrate(
+                dying, outbox, [1, 2], options, ComputeNode.of_columns)
+            outbox.write(dying)
             self.assertEqual((2, {}), (done, refused))
 
         try:

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from placement_rpc import exception
 from placement_rpc.db import models
-from placement_rpc.notifications import catalog
+from placement_rpc.objects import catalog
 from placement_rpc.objects.request import ResourceRequest
 from tests import base
 

@@ -8,7 +8,7 @@ import time
 
 import requests
 
-from placement_rpc import rabbit
+from placement_rpc.amqp import publisher
 from placement_rpc.db.queries import bulk, events
 from placement_rpc.testing.facade import Facade
 from tests import base
@@ -174,7 +174,7 @@ class EventsTest(base.TestCase):
         relay = self.service.running.conductor.relay
 
         def unconfirmed(*_arguments):
-            raise rabbit.Unconfirmed("away")
+            raise publisher.Unconfirmed("away")
 
         self.make("a")
         publish, relay._publisher.publish = relay._publisher.publish, unconfirmed

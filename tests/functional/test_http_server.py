@@ -6,7 +6,7 @@ import json
 import socket
 
 from placement_rpc import conf as configuration
-from placement_rpc.http_service import Application
+from placement_rpc.service.http import Application
 from placement_rpc.testing.facade import Facade
 from tests import base, http
 

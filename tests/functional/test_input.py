@@ -3,11 +3,12 @@
 
 import sqlalchemy as sa
 
-from placement_rpc import bus, exception, manager
+from placement_rpc import exception, manager
 from placement_rpc.context import RequestContext
 from placement_rpc.db import models
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.request import ResourceRequest
+from placement_rpc.rpc.dispatcher import Dispatcher
 from tests import base
 
 
@@ -169,7 +170,7 @@ class RawTest(base.ContractTest):
         deep = []
         for _ in range(100_000):
             deep = [deep]
-        dispatcher = bus.Dispatcher(manager.Manager(self.service.conf, self.service.database))
+        dispatcher = Dispatcher(manager.Manager(self.service.conf, self.service.database))
         for method, arguments in (("get_provider", {"provider_uuid": deep}),
                                   ("claim_allocations", {"claim": deep, "request_id": "one"})):
             self.assertRaises(exception.InvalidInput, dispatcher.invoke, method, {}, arguments)
@@ -178,7 +179,7 @@ class RawTest(base.ContractTest):
             deep = deep.pop()
 
     def test_contexts_and_arguments_that_are_none(self):
-        dispatcher = bus.Dispatcher(manager.Manager(self.service.conf, self.service.database))
+        dispatcher = Dispatcher(manager.Manager(self.service.conf, self.service.database))
         for context in (None, 5, [], {"deadline": "soon"}, {"deadline": []}):
             self.assertRaises(exception.InvalidInput, dispatcher.invoke, "ping", context, {})
         for arguments in (None, 5, []):

@@ -23,7 +23,8 @@ class InventoryTest(base.ContractTest):
         uuid = self.provider("/mnt/nfs/row1racks0610/", DISK_GB={
             "total": 100000, "reserved": 1000, "min_unit": 50, "max_unit": 10000,
             "step_size": 10, "allocation_ratio": 1.0})
-        self.assertEqual(99000, self.inventories(uuid)["DISK_GB"].capacity)
+        self.assertEqual(
+            [99000], [each.capacity for each in self.api.get_usages(None, uuid).objects])
         for amount, error in ((40, exception.ConstraintsViolated),
                               (10010, exception.ConstraintsViolated),
                               (55, exception.ConstraintsViolated)):

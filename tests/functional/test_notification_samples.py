@@ -15,9 +15,9 @@ import fixtures
 import oslo_messaging
 
 from placement_rpc import exception
-from placement_rpc.notifications import catalog
-from placement_rpc.objects import snapshot
-from placement_rpc.objects.compute_node import ComputeNode
+from placement_rpc.accounting import snapshot
+from placement_rpc.objects import catalog
+from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 

@@ -10,7 +10,7 @@ import sys
 
 from keystoneauth1 import adapter, noauth, session
 
-from placement_rpc.osc import client, kinds, membership
+from placement_rpc.osc import client, membership, resource_types
 from placement_rpc.testing.facade import Facade
 from tests import base
 from tests.unit.test_osc_program import Openstack, Terminal
@@ -182,7 +182,7 @@ class AccessTest(FacadeTest):
 class ConcurrencyTest(FacadeTest):
 
     def test_no_association_is_lost(self):
-        for kind in (kinds.PROVIDER, kinds.POOL):
+        for kind in (resource_types.PROVIDER, resource_types.POOL):
             uuid = self.run_json("resource-provider", "create", kind.name)["uuid"]
             aggregates = [base.new_uuid() for _ in range(6)]
             service = client.Client(adapter.Adapter(

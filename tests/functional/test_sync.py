@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from placement_rpc import exception
 from placement_rpc.db import migration, models
-from placement_rpc.objects.compute_node import ComputeNode
+from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.nova.pci_device_pool import PciDevicePoolList
 from tests import base
 from tests.functional.test_compute_nodes import NodeTest, node

@@ -10,12 +10,13 @@ import fixtures
 import sqlalchemy as sa
 
 from placement_rpc import manager
+from placement_rpc.accounting.outbox import written
 from placement_rpc.cmd import manage, status
 from placement_rpc.context import RequestContext
 from placement_rpc.db import migration, models
 from placement_rpc.db.queries import services
-from placement_rpc.objects.compute_node import ComputeNode, ComputeNodeList
-from placement_rpc.objects.journal import written
+from placement_rpc.nova.compute_node import ComputeNodeStore
+from placement_rpc.objects.nova.compute_node import ComputeNode, ComputeNodeList
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 from tests.compute_nodes import independently, nodes
@@ -114,7 +115,8 @@ class WayTest(ProgramTest):
     def after_the_contraction(self):
         """Everything goes on: nodes are read, saved, created, imported and destroyed."""
         context = RequestContext(database=self.store.database)
-        context.nodes = manager.Manager(self.store.conf, self.store.database).gate.settings
+        context.nodes = ComputeNodeStore(
+            manager.Manager(self.store.conf, self.store.database).gate.settings)
         found = {each.hypervisor_hostname: each for each in ComputeNodeList.get_all(context)}
         self.assertEqual(120, len(found))
         sent = nodes()[3]
@@ -175,7 +177,8 @@ class ImportTest(ProgramTest):
                          (code, json.loads(out)), err)
         self.assertEqual(0, self.manage("db", "online_data_migrations")[0])
         context = RequestContext(database=self.store.database)
-        context.nodes = manager.Manager(self.store.conf, self.store.database).gate.settings
+        context.nodes = ComputeNodeStore(
+            manager.Manager(self.store.conf, self.store.database).gate.settings)
         first, _ = ComputeNodeList.get_all(context)
         self.assertEqual((8, 4.0), (first.vcpus, first.cpu_allocation_ratio))
         with self.store.database.reader() as tx:
@@ -290,8 +293,8 @@ class StatusTest(ProgramTest):
             self.assertIn(words, out)
 
     def test_events_that_wait_at_an_old_version(self):
-        def old(tx, journal):
-            journal._add("allocation.delete", {
+        def old(tx, outbox):
+            outbox._add("allocation.delete", {
                 "placement_object.name": "AllocationPayload",
                 "placement_object.namespace": "placement",
                 "placement_object.version": "1.0", "placement_object.data": {}})

@@ -13,12 +13,15 @@ import amqp
 import kombu
 import psutil
 
-from placement_rpc import bus, call_connection, callers, exception, rabbit, wire
 from placement_rpc import conf as configuration
+from placement_rpc import exception
+from placement_rpc.amqp import broker as amqp_broker
+from placement_rpc.amqp.broker import Broker
 from placement_rpc.context import RequestContext
 from placement_rpc.db import api as db
 from placement_rpc.manager import Manager, exposed
-from placement_rpc.queue_server import QueueServer
+from placement_rpc.rpc import envelope, reply_connection, routing, senders
+from placement_rpc.rpc.batch_server import BatchServer
 from placement_rpc.testing import servers as private
 from tests import base, servers
 from tests.integration import proxy
@@ -47,8 +50,8 @@ class ConversationTest(base.TestCase):
         self.broker = self.make_broker()
         self.topic = f"{_TOPIC}-{base.new_uuid()}"
         self.conf = self.configured()
-        self.server = QueueServer(
-            self.conf, rabbit.Broker.of(self.conf),
+        self.server = BatchServer(
+            self.conf, Broker.of(self.conf),
             _Speaker(self.conf, db.Database(self.conf)), [self.topic], 8)
         self.server.begin()
         self.addCleanup(self.server.wait)
@@ -65,7 +68,7 @@ class ConversationTest(base.TestCase):
 
     def make_caller(self, **options):
         conf = self.configured(**options)
-        caller = callers.RabbitCaller(conf, rabbit.Broker.of(conf), self.topic)
+        caller = senders.RabbitSender(conf, Broker.of(conf), self.topic)
         self.addCleanup(caller.close)
         return caller
 
@@ -133,7 +136,7 @@ class AnswersTest(ConversationTest):
         self.assertEqual("squeeze" * 1000, self.say("squeeze" * 1000, caller=caller))
 
     def test_nobody_listens(self):
-        caller = callers.RabbitCaller(self.conf, rabbit.Broker.of(self.conf), "nowhere")
+        caller = senders.RabbitSender(self.conf, Broker.of(self.conf), "nowhere")
         self.addCleanup(caller.close)
         began = time.monotonic()
         error = self.assertRaises(exception.ServiceUnavailable, self.say, "hello", caller=caller)
@@ -163,10 +166,11 @@ class AnswersTest(ConversationTest):
 
     def test_a_failure_that_is_none_says_nothing_of_the_outcome(self):
         for failure in ("[]", "not json", '{"tb": 5}', '{"message": 5}', "5", '"x"'):
-            error = self.assertRaises(ValueError, wire.failed, wire.Answer("id", None, failure),
-                                      bus.ALLOWED_REMOTE_MODULES)
+            error = self.assertRaises(
+                ValueError, envelope.remote_error, envelope.Answer("id", None, failure),
+                                      envelope.ALLOWED_REMOTE_MODULES)
             self.assertIn("no error", str(error))
-            self.assertIsInstance(self.caller._failed(wire.Answer("id", None, failure)),
+            self.assertIsInstance(self.caller._failed(envelope.Answer("id", None, failure)),
                                   exception.ServiceUnavailable)
 
     def test_a_message_that_no_library_reads_is_dropped(self):
@@ -174,7 +178,7 @@ class AnswersTest(ConversationTest):
             channel = connection.channel()
             for properties in ({"content_type": b"\xff\xfe"},
                                {"application_headers": {"x-delivery-count": "a"}}):
-                channel.basic_publish(amqp.Message(b"{}", **properties), exchange=bus.EXCHANGE,
+                channel.basic_publish(amqp.Message(b"{}", **properties), exchange=routing.EXCHANGE,
                                       routing_key=self.topic)
         self.assertEqual("next", self.until_answered("next"))
         time.sleep(2)
@@ -211,18 +215,17 @@ class AnswersTest(ConversationTest):
         self.say("first")
         before = process.num_fds(), threading.active_count()
         for _ in range(5):
-            caller = callers.RabbitCaller(self.conf, rabbit.Broker.of(self.conf), self.topic)
+            caller = senders.RabbitSender(self.conf, Broker.of(self.conf), self.topic)
             self.say("hello", caller=caller)
             caller.close()
             caller.close()
             self.assertRaises(exception.InvalidInput, self.say, "x", 1, caller=caller)
-        unused = callers.RabbitCaller(self.conf, rabbit.Broker.of(self.conf), self.topic)
+        unused = senders.RabbitSender(self.conf, Broker.of(self.conf), self.topic)
         unused.close()
         self.assertEqual(before, (process.num_fds(), threading.active_count()))
 
     def test_idle_it_stays_connected(self):
-        heartbeat, rabbit.HEARTBEAT = rabbit.HEARTBEAT, 2
-        self.addCleanup(setattr, rabbit, "HEARTBEAT", heartbeat)
+        self.patch(amqp_broker, "HEARTBEAT", 2)
         caller = self.make_caller()
         self.say("first", caller=caller)
         channel = caller._connection._channel
@@ -299,7 +302,7 @@ class TroubleTest(ConversationTest):
             connection.channel().queue_delete(self.caller._connection.reply_to)
         self.assertEqual("second", self.until_answered("second"))
         with kombu.Connection(url) as connection:
-            connection.channel().exchange_delete(bus.EXCHANGE)
+            connection.channel().exchange_delete(routing.EXCHANGE)
         self.broker.rabbitmqctl("close_all_connections", "test")
         self.assertEqual("third", self.until_answered("third"))
 
@@ -341,8 +344,8 @@ class NetworkTest(ConversationTest):
         self.assertEqual("at last", self.until_answered("at last"))
 
     def test_a_broker_that_stops_within_a_word(self):
-        patience, call_connection._PATIENCE = call_connection._PATIENCE, 1
-        self.addCleanup(setattr, call_connection, "_PATIENCE", patience)
+        patience, reply_connection._PATIENCE = reply_connection._PATIENCE, 1
+        self.addCleanup(setattr, reply_connection, "_PATIENCE", patience)
         caller = self.make_caller()
         self.say("first", caller=caller)
         self.proxy.stall(after=10)

@@ -6,14 +6,14 @@ import threading
 import testscenarios
 
 from placement_rpc import exception
+from placement_rpc.accounting import batch
+from placement_rpc.accounting.claims import ClaimChange
+from placement_rpc.accounting.idempotency import Request
+from placement_rpc.candidates.search import IndexedCandidates
+from placement_rpc.candidates.stored import StoredCandidates
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import events
-from placement_rpc.objects import settlement
-from placement_rpc.objects.candidates import IndexedCandidates
-from placement_rpc.objects.claim import ClaimSettlement
-from placement_rpc.objects.outcome import Request
 from placement_rpc.objects.request import ResourceRequest
-from placement_rpc.objects.stored_candidates import StoredCandidates
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
 from tests.functional import test_candidates
@@ -59,9 +59,9 @@ class LateCommitTest(testscenarios.WithScenarios, base.TestCase):
 
         claim = base.claim({late: {"VCPU": 1}})
         with service.database.writer() as tx:
-            settled, = settlement.settle_once(tx, [ClaimSettlement(
+            settled, = batch.settle_once(tx, [ClaimChange(
                 Request.of("late", "claim_allocations", {"claim": claim}), claim)],
-                settlement._settle_new)
+                batch._settle_new)
             self.assertIsNone(settled.error)
             service.api.claim_allocations(None, base.claim({early: {"VCPU": 1}}))
             self.assertEqual({late}, found())

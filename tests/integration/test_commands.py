@@ -9,11 +9,13 @@ import time
 import amqp
 import kombu
 
-from placement_rpc import command_queue, exception, rabbit
 from placement_rpc import conf as configuration
+from placement_rpc import exception
+from placement_rpc.amqp import dead_letters
+from placement_rpc.amqp.broker import Broker, close
 from placement_rpc.db.queries import events
-from placement_rpc.notifications import dead_letters
 from placement_rpc.notifications.event import Event
+from placement_rpc.rpc import command_queue
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from tests import base, servers
@@ -59,7 +61,7 @@ class CommandTest(base.TestCase):
     def letters(self, number=1, seconds=20):
         """Wait for so many dead letters; returns them."""
         letters = dead_letters.DeadLetters(
-            rabbit.Broker.at(self.broker.url), self.running.conf.queues)
+            Broker.at(self.broker.url), self.running.conf.queues)
         deadline = time.monotonic() + seconds
         while len(found := letters.letters()) < number:
             self.assertLess(time.monotonic(), deadline)
@@ -231,7 +233,7 @@ class CastTest(CommandTest):
         # Once what was wrong is mended, an operator sends it again.
         commit._settle_batch = settle
         letters = dead_letters.DeadLetters(
-            rabbit.Broker.at(self.broker.url), self.running.conf.queues)
+            Broker.at(self.broker.url), self.running.conf.queues)
         done, left = letters.replay(lambda each: True)
         self.assertEqual(([bad], []), ([each.letter_id for each in done], left))
         self.outcome(bad)
@@ -276,7 +278,7 @@ class CastTest(CommandTest):
     def start_commands(self):
         conductor = self.running.conductor
         conductor._commands = type(conductor._commands)(
-            self.running.conf, rabbit.Broker.at(self.broker.url), conductor.manager,
+            self.running.conf, Broker.at(self.broker.url), conductor.manager,
             self.running.topic)
         conductor._commands.start()
 
@@ -342,13 +344,13 @@ class ClusterTest(base.TestCase):
         with socket.create_server(("127.0.0.1", 0)) as hanging:
             address = hanging.getsockname()
             urls = broker.url.replace("rabbit://", f"rabbit://x:x@127.0.0.1:{address[1]},")
-            reached = rabbit.Broker.of(configuration.new_config(
+            reached = Broker.of(configuration.new_config(
                 config_files=[], transport_url=urls)).connect()
             self.assertTrue(reached.connected)
-            rabbit.close(reached)
+            close(reached)
 
     def test_no_password_is_shown(self):
-        self.assertNotIn("secret", repr(rabbit.Broker.at("rabbit://user:secret@host/")))
+        self.assertNotIn("secret", repr(Broker.at("rabbit://user:secret@host/")))
 
 
 class StoreAwayTest(base.TestCase):

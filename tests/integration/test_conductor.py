@@ -10,10 +10,15 @@ import time
 
 import psutil
 
-from placement_rpc import api, bus, callers, exception, manager, queue_server, rabbit
+from placement_rpc import api, exception, manager
 from placement_rpc import conf as configuration
+from placement_rpc.amqp import broker as amqp_broker
+from placement_rpc.amqp import topology
+from placement_rpc.amqp.broker import Broker
 from placement_rpc.context import RequestContext
 from placement_rpc.db import api as db
+from placement_rpc.rpc import batch_server, senders
+from placement_rpc.rpc.server import get_client, get_transport
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from tests import base, servers
@@ -143,8 +148,8 @@ def _serve_slowly(url):
     """What the killed process runs."""
     conf = configuration.new_config(
         config_files=[], transport_url=url, database__connection="sqlite://")
-    server = queue_server.QueueServer(
-        conf, rabbit.Broker.of(conf), _Slow(conf, db.Database(conf)), ["slow"], 4)
+    server = batch_server.BatchServer(
+        conf, Broker.of(conf), _Slow(conf, db.Database(conf)), ["slow"], 4)
     server.begin()
     return server
 
@@ -156,7 +161,7 @@ class IntakeTest(base.TestCase):
         super().setUp()
         self.broker = servers.rabbitmq()
         self.conf = configuration.new_config(config_files=[], transport_url=self.broker.url)
-        self.caller = callers.RabbitCaller(self.conf, rabbit.Broker.of(self.conf), "slow")
+        self.caller = senders.RabbitSender(self.conf, Broker.of(self.conf), "slow")
         self.addCleanup(self.caller.close)
 
     def start(self):
@@ -243,8 +248,7 @@ class IntakeTest(base.TestCase):
         server = _serve_slowly(self.broker.url)
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)
-        limit, rabbit.DELIVERY_LIMIT = rabbit.DELIVERY_LIMIT, 3
-        self.addCleanup(setattr, rabbit, "DELIVERY_LIMIT", limit)
+        self.patch(topology, "DELIVERY_LIMIT", 3)
         tried, answer = [], server._dispatcher.answer
 
         def die(*_call):
@@ -262,8 +266,7 @@ class IntakeTest(base.TestCase):
 
     def test_a_long_call_outlasts_the_broker_that_wants_signs_of_life(self):
         """Also where the thread that reads is busy for as long."""
-        heartbeat, rabbit.HEARTBEAT = rabbit.HEARTBEAT, 2
-        self.addCleanup(setattr, rabbit, "HEARTBEAT", heartbeat)
+        self.patch(amqp_broker, "HEARTBEAT", 2)
         server = _serve_slowly(self.broker.url)
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)
@@ -281,9 +284,9 @@ class IntakeTest(base.TestCase):
         server = _serve_slowly(self.broker.url)
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)
-        transport = bus.get_transport(self.conf)
+        transport = get_transport(self.conf)
         self.addCleanup(transport.cleanup)
-        client = bus.get_client(transport, topic="slow").prepare(
+        client = get_client(transport, topic="slow").prepare(
             timeout=30, call_monitor_timeout=3)
         self.assertEqual(os.getpid(), client.call(RequestContext(), "hold", seconds=6))
 

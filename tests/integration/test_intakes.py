@@ -11,7 +11,10 @@ import kombu
 import oslo_messaging
 from kombu import compression
 
-from placement_rpc import api, bus, exception, intakes, manager, queue_line
+from placement_rpc import api, exception, manager
+from placement_rpc.amqp.consumer import ConsumerChannel
+from placement_rpc.rpc import routing
+from placement_rpc.rpc.server import get_server, get_transport
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from tests import base, servers
@@ -26,7 +29,7 @@ class ClaimTest(base.TestCase):
         self.running = self.useFixture(placement_fixtures.RunningService(
             transport_url=self.broker.url))
         self.api = self.running.api
-        self.topic = intakes.name(self.running.topic, intakes.CLAIMS)
+        self.topic = routing.name(self.running.topic, routing.CLAIMS)
         self.uuid = self.api.create_provider(None, "provider").uuid
         self.api.set_inventory(None, self.uuid, [base.inventory("VCPU", 100_000)])
 
@@ -44,10 +47,10 @@ class ClaimTest(base.TestCase):
 
     def plain_client(self):
         """A client of the library, which knows nothing of this service's."""
-        transport = bus.get_transport(self.running.conf)
+        transport = get_transport(self.running.conf)
         self.addCleanup(transport.cleanup)
         return oslo_messaging.get_rpc_client(transport, oslo_messaging.Target(
-            exchange=bus.EXCHANGE, topic=self.topic, version="1.2"))
+            exchange=routing.EXCHANGE, topic=self.topic, version="1.2"))
 
     def wait_for(self, condition):
         deadline = time.monotonic() + 40
@@ -65,7 +68,7 @@ class ClaimServerTest(ClaimTest):
             for body in bodies:
                 channel.basic_publish(amqp.Message(
                     body, content_type="application/json", content_encoding="utf-8",
-                    **properties), exchange=bus.EXCHANGE, routing_key=self.topic)
+                    **properties), exchange=routing.EXCHANGE, routing_key=self.topic)
 
     def test_claims_come_this_way(self):
         seen = []
@@ -155,7 +158,7 @@ class ClaimServerTest(ClaimTest):
 
     def test_committed_and_not_acknowledged_is_answered_as_before(self):
         failed = []
-        acknowledge = queue_line.QueueLine._acknowledge
+        acknowledge = ConsumerChannel._acknowledge
 
         def break_off(line, message, multiple=False):
             if not failed:
@@ -163,8 +166,8 @@ class ClaimServerTest(ClaimTest):
                 raise ConnectionResetError(104, "reset")
             acknowledge(line, message, multiple)
 
-        queue_line.QueueLine._acknowledge = break_off
-        self.addCleanup(setattr, queue_line.QueueLine, "_acknowledge", acknowledge)
+        ConsumerChannel._acknowledge = break_off
+        self.addCleanup(setattr, ConsumerChannel, "_acknowledge", acknowledge)
         self.claim(request_id="once", timeout=40)
         self.wait_for(lambda: failed)
         # It is delivered anew, and known.
@@ -253,9 +256,9 @@ class OlderConductorTest(base.TestCase):
         store = self.useFixture(placement_fixtures.Store(
             transport_url=servers.rabbitmq().url))
         topic = f"placement-{base.new_uuid()}"
-        transport = bus.get_transport(store.conf)
+        transport = get_transport(store.conf)
         self.addCleanup(transport.cleanup)
-        server = bus.get_server(
+        server = get_server(
             store.conf, transport, manager.Manager(store.conf, store.database), "only", topic)
         server.begin()
         self.addCleanup(server.wait)

@@ -10,11 +10,11 @@ import testscenarios
 from hypothesis import strategies
 
 from placement_rpc import exception
+from placement_rpc.accounting import inventory_batch
+from placement_rpc.accounting.idempotency import Request
+from placement_rpc.accounting.inventory_batch import InventoryReplacement
 from placement_rpc.db import models
 from placement_rpc.db.queries import claims, inventories
-from placement_rpc.objects import inventory_settlement
-from placement_rpc.objects.inventory_settlement import InventoriesSettlement
-from placement_rpc.objects.outcome import Request
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
@@ -31,7 +31,7 @@ _reports = strategies.lists(strategies.tuples(
 
 def _asked(number, uuid, totals, generation=None, deadline=None):
     inventories = [base.inventory(name, total) for name, total in totals.items()]
-    return InventoriesSettlement(Request.of(f"report-{number}", "set_inventory", {
+    return InventoryReplacement(Request.of(f"report-{number}", "set_inventory", {
         "uuid": uuid, "totals": totals, "at": generation}), uuid, inventories, generation,
         deadline)
 
@@ -51,7 +51,7 @@ class _Service(placement_fixtures.RunningService):
     def settle(self, *asked):
         return [(None if each.result is None else self.plain(each.result),
                  each.error and each.error.code, each.replayed)
-                for each in inventory_settlement.settle(self.database, asked)]
+                for each in inventory_batch.settle(self.database, asked)]
 
     @staticmethod
     def plain(result):

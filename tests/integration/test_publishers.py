@@ -9,6 +9,7 @@ import fixtures
 import kombu
 
 from placement_rpc import conf as configuration
+from placement_rpc.amqp.publisher import Unconfirmed
 from placement_rpc.db.queries import bulk
 from placement_rpc.notifications import publishers
 from placement_rpc.testing import servers as private
@@ -48,7 +49,7 @@ class PublisherTest(base.TestCase):
         self.publish()
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             connection.channel().queue_delete("placement_events")
-        self.assertRaises(publishers.Unconfirmed, self.publish)
+        self.assertRaises(Unconfirmed, self.publish)
         self.publish()
         self.assert_left(1)
 
@@ -56,7 +57,7 @@ class PublisherTest(base.TestCase):
         self.publish()
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             connection.channel().exchange_delete("placement")
-        self.assertRaises(publishers.Unconfirmed, self.publish)
+        self.assertRaises(Unconfirmed, self.publish)
         self.publish()
         self.assert_left(2)
 
@@ -73,14 +74,14 @@ class PublisherTest(base.TestCase):
         self.publish()
         self.broker.stop()
         for _ in range(2):
-            self.assertRaises(publishers.Unconfirmed, self.publish)
+            self.assertRaises(Unconfirmed, self.publish)
         self.broker.start()
         # The stream takes a moment longer than the broker.
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             try:
                 return self.publish()
-            except publishers.Unconfirmed:
+            except Unconfirmed:
                 time.sleep(0.2)
         return self.publish()
 

@@ -13,9 +13,9 @@ import amqp
 import fixtures
 import kombu
 
-from placement_rpc import rabbit
+from placement_rpc.amqp import broker, dead_letters
 from placement_rpc.db.queries import events
-from placement_rpc.notifications import dead_letters, listener
+from placement_rpc.notifications import listener
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from tests import base, servers
@@ -70,7 +70,7 @@ class QueueTest(base.TestCase):
 
     def letters(self):
         return dead_letters.DeadLetters(
-            rabbit.Broker.at(self.broker.url), self.conf.queues)
+            broker.Broker.at(self.broker.url), self.conf.queues)
 
     def publish(self, body):
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:

@@ -13,10 +13,10 @@ import oslo_messaging
 import sqlalchemy as sa
 import testscenarios
 
-from placement_rpc import service
 from placement_rpc.db import models
 from placement_rpc.db.queries import events
 from placement_rpc.notifications import envelope, relay
+from placement_rpc.service import conductor
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from tests import base, servers
@@ -158,7 +158,7 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
         self.change_things(4)
         self.wait_published()
         first = self.running.conductor
-        second = service.Conductor(self.running.conf, worker=1, topic=base.new_uuid())
+        second = conductor.Conductor(self.running.conf, worker=1, topic=base.new_uuid())
         self.addCleanup(second.stop)
         second.start()
         time.sleep(1)

@@ -8,11 +8,11 @@ import time
 import sqlalchemy as sa
 import testscenarios
 
+from placement_rpc.accounting import snapshot
 from placement_rpc.cmd import usage_report
 from placement_rpc.db import models
 from placement_rpc.db.queries import events, snapshots
 from placement_rpc.notifications.usage import UsageAccount
-from placement_rpc.objects import snapshot
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
 

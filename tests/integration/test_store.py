@@ -10,11 +10,11 @@ import testscenarios
 
 from placement_rpc import conf as configuration
 from placement_rpc import exception
+from placement_rpc.candidates.query import CandidateQuery
 from placement_rpc.db import api as db
 from placement_rpc.db import migration, models
 from placement_rpc.db.queries import bulk, candidates
 from placement_rpc.objects import class_names
-from placement_rpc.objects.candidate_index import Amounts
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
 from tests.benchmarks import fleet
@@ -77,7 +77,7 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
 
     def test_finding_candidates_walks_indexes(self):
         fleet.grow(self.database, 2000)
-        plan = self.explain(candidates.statement(Amounts({0: 2, 1: 1024}), limit=10))
+        plan = self.explain(candidates.statement(CandidateQuery({0: 2, 1: 1024}), limit=10))
         self.assertNotRegex(plan, self.full_scan(models.inventories))
 
     def test_every_hot_statement_goes_by_an_index(self):

@@ -7,7 +7,7 @@ import hypothesis
 import numpy as np
 from hypothesis import strategies as st
 
-from placement_rpc.objects import candidate_choice
+from placement_rpc.candidates import ordering
 from placement_rpc.objects.request import ORDERS
 from tests import base
 
@@ -15,7 +15,7 @@ from tests import base
 class ChoiceTest(base.TestCase):
 
     def choose(self, left, order, limit=None):
-        return candidate_choice.choose(
+        return ordering.choose(
             len(left), order, limit, lambda: np.array(left, float),
             np.random.default_rng()).tolist()
 
@@ -27,8 +27,8 @@ class ChoiceTest(base.TestCase):
         chosen = self.choose(left, order, limit)
         self.assertEqual(min(len(left), limit or len(left)), len(chosen))
         self.assertEqual(len(chosen), len(set(chosen)))
-        if order != candidate_choice.RANDOM:
-            best = sorted(left, reverse=order == candidate_choice.SPREAD)
+        if order != ordering.RANDOM:
+            best = sorted(left, reverse=order == ordering.SPREAD)
             self.assertEqual(best[:len(chosen)], [left[place] for place in chosen])
 
     def test_who_is_equal_comes_in_any_order(self):
@@ -40,7 +40,7 @@ class ChoiceTest(base.TestCase):
             self.assertLess(30, min(first.values()))
 
     def test_the_class_that_is_scarcest_counts(self):
-        left = candidate_choice.room_left([
+        left = ordering.room_left([
             (np.array([8, 8]), np.array([0, 4]), 2),
             (np.array([100, 100]), np.array([90, 0]), 5)])
         self.assertEqual([0.05, 0.25], [round(each, 6) for each in left.tolist()])

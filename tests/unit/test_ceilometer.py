@@ -15,7 +15,7 @@ import re
 import yaml
 from jsonpath_rw_ext import parser
 
-from placement_rpc.notifications import catalog
+from placement_rpc.objects import catalog
 from tests import base
 
 _ROOT = pathlib.Path(__file__).parents[2]

@@ -9,10 +9,11 @@ from amqp import exceptions as amqp_exceptions
 from kombu import exceptions as kombu_exceptions
 from oslo_context import context as oslo_context
 
-from placement_rpc import api, callers, exception
-from placement_rpc.call_threads import CallThreads
+from placement_rpc import api, exception
 from placement_rpc.context import RequestContext
-from placement_rpc.upgrade import manifests
+from placement_rpc.rpc import senders
+from placement_rpc.rpc.daemon_pool import DaemonPool
+from placement_rpc.versions import releases
 from tests import base
 
 
@@ -40,7 +41,7 @@ def _client(*outcomes):
 class _Manager:
     """Stands where a manager is needed and never called."""
 
-    release = manifests.CURRENT
+    release = releases.CURRENT
 
 
 class RetryTest(base.TestCase):
@@ -113,9 +114,9 @@ class RemoteCallerTest(base.TestCase):
                 oslo_messaging.MessagingTimeout(), oslo_messaging.MessageDeliveryFailure(),
                 kombu_exceptions.OperationalError("[Errno 111] Connection refused"),
                 amqp_exceptions.ConnectionForced("shutdown"), ConnectionResetError(104, "reset")):
-            caller = callers.RemoteCaller.__new__(callers.RemoteCaller)
+            caller = senders.LibrarySender.__new__(senders.LibrarySender)
             caller._topic = "placement"
-            caller._client, caller._threads = _BrokenClient(error), CallThreads(1)
+            caller._client, caller._threads = _BrokenClient(error), DaemonPool(1)
             self.addCleanup(caller._threads.close)
             raised = self.assertRaises(
                 exception.ServiceUnavailable, caller.call, RequestContext(), "ping", {}, 5)
@@ -141,7 +142,7 @@ class CallThreadsTest(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.threads = CallThreads(2)
+        self.threads = DaemonPool(2)
         self.addCleanup(self.threads.close)
         self.blocked = threading.Event()
         self.addCleanup(self.blocked.set)

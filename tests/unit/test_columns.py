@@ -5,7 +5,7 @@ import hypothesis
 import numpy as np
 from hypothesis import strategies as st
 
-from placement_rpc.objects.columns import Columns
+from placement_rpc.candidates.sorted_table import SortedTable
 from tests import base
 
 _KEYS = st.sets(st.integers(1, 60), max_size=12)
@@ -17,7 +17,7 @@ class ColumnsTest(base.TestCase):
     @hypothesis.settings(deadline=None)
     @hypothesis.given(_STEPS)
     def test_as_a_dict(self, steps):
-        columns, model = Columns(number=np.int64, text=object), {}
+        columns, model = SortedTable(number=np.int64, text=object), {}
         for count, (what, keys) in enumerate(steps):
             # In any order: those who call need not sort.
             given = np.array(sorted(keys, key=lambda key: key * 7 % 31), np.int64)
@@ -41,7 +41,7 @@ class ColumnsTest(base.TestCase):
         self.assertEqual(sorted(model), columns.keys[rows[there]].tolist() if model else [])
 
     def test_what_comes_at_the_end_is_put_into_the_room_that_there_is(self):
-        columns = Columns(number=np.int64)
+        columns = SortedTable(number=np.int64)
         columns.put(np.arange(1000), number=np.arange(1000))
         held = columns["number"].base
         columns.put(np.arange(1000, 1100), number=np.arange(1100, 1200))

@@ -6,8 +6,9 @@ import json
 
 from placement_rpc import conf as configuration
 from placement_rpc import exception
-from placement_rpc.objects.compute_node import ComputeNode
-from placement_rpc.objects.node_inventory import inventories_of
+from placement_rpc.accounting import inventories
+from placement_rpc.nova.inventory import inventories_of
+from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.nova.numa import NUMATopology
 from placement_rpc.objects.nova.pci_device_pool import PciDevicePoolList
 from tests import base
@@ -137,7 +138,7 @@ class InventoryTest(base.TestCase):
                 for name, each in found.items()})
             for each in found.values():
                 self.assertEqual((1, 1), (each.min_unit, each.step_size))
-                each.columns()
+                inventories.columns(each)
 
     def node(self, **values):
         return ComputeNode.of_row({

@@ -5,9 +5,10 @@ import collections
 import datetime
 import json
 
-from placement_rpc.notifications import catalog, envelope
-from placement_rpc.objects import allocation_events, journal, ledger, payloads
+from placement_rpc.accounting import events, ledger, outbox
+from placement_rpc.notifications import envelope
 from placement_rpc.objects import base as objects_base
+from placement_rpc.objects import catalog, payloads
 from tests import base
 
 Row = collections.namedtuple("Row", "event_id event_type occurred_at payload position")
@@ -16,7 +17,7 @@ Row = collections.namedtuple("Row", "event_id event_type occurred_at payload pos
 class EnvelopeTest(base.TestCase):
 
     def row(self, **data):
-        book = journal.Journal("one")
+        book = outbox.Outbox("one")
         book.add("resource_class.create", payloads.ResourceClassPayload(
             name="CUSTOM_GOLD", previous_name=None))
         return Row(*book._rows[0][:-1], 7)
@@ -30,7 +31,7 @@ class EnvelopeTest(base.TestCase):
 
     def test_a_name_that_looks_like_a_position_stays_a_name(self):
         name = 'a "position": null b'
-        book = journal.Journal("one")
+        book = outbox.Outbox("one")
         book.add("resource_provider.create", payloads.ResourceProviderPayload(
             provider_uuid=base.new_uuid(), generation=0, previous_generation=None, name=name,
             previous_name=name))
@@ -47,12 +48,12 @@ class EnvelopeTest(base.TestCase):
 class PlainPayloadTest(base.TestCase):
 
     def test_what_the_claim_path_writes_is_what_the_objects_write(self):
-        change = ledger.HoldingChange(
+        change = ledger.ConsumerChange(
             base.new_uuid(), 2, 1, ("blue", "ada"), ("red", "ada"), {(1, 0): 1}, {(2, 2): 5},
             {1: (3, 4), 2: (0, 1)})
         providers = {id_: ledger.ProviderEntry(id_, base.new_uuid(), 0, 0) for id_ in (1, 2)}
-        book = journal.Journal("one")
-        allocation_events.tell(book, change, providers, {0: "VCPU", 2: "DISK_GB"})
+        book = outbox.Outbox("one")
+        events.record(book, change, providers, {0: "VCPU", 2: "DISK_GB"})
         event_id, event_type, at, text, _ = book._rows[0]
         self.assertIsInstance(at, datetime.datetime)
         written = json.loads(text)

@@ -6,7 +6,8 @@ import string
 
 from oslo_messaging._drivers import common
 
-from placement_rpc import bus, exception
+from placement_rpc import exception
+from placement_rpc.rpc import envelope
 from tests import base
 
 
@@ -30,7 +31,7 @@ class ErrorTest(base.TestCase):
         for cls in _tree():
             error = _example(cls)
             text = common.serialize_remote_exception((cls, error, None))
-            received = common.deserialize_remote_exception(text, bus.ALLOWED_REMOTE_MODULES)
+            received = common.deserialize_remote_exception(text, envelope.ALLOWED_REMOTE_MODULES)
             self.assertIsInstance(received, cls)
             self.assertEqual((error.text, error.kwargs), (received.text, received.kwargs))
 

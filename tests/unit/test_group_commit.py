@@ -4,14 +4,14 @@
 import threading
 
 from placement_rpc import exception
-from placement_rpc.objects.group_commit import GroupCommit
-from placement_rpc.objects.outcome import Request
-from placement_rpc.objects.settlement import Settled, Settlement
+from placement_rpc.accounting.batch import AllocationChange, Outcome
+from placement_rpc.accounting.group_commit import GroupCommit
+from placement_rpc.accounting.idempotency import Request
 from tests import base
 
 
 def _settlement(name):
-    return Settlement(Request(str(name), "claim", "fingerprint"))
+    return AllocationChange(Request(str(name), "claim", "fingerprint"))
 
 
 class _Store:
@@ -30,7 +30,7 @@ class _Store:
         self.go.wait(20)
         if self.error and self.error[0] in names:
             raise self.error[1]
-        return [Settled(result=name) for name in names]
+        return [Outcome(result=name) for name in names]
 
 
 class GroupCommitTest(base.TestCase):

@@ -8,14 +8,16 @@ import hypothesis
 from hypothesis import strategies as st
 
 from placement_rpc import exception
-from placement_rpc.objects.inventory import Inventory, capacity_of
-from placement_rpc.objects.ledger import (
+from placement_rpc.accounting.inventories import columns
+from placement_rpc.accounting.ledger import (
     ConsumerEntry,
-    Holding,
+    DesiredAllocations,
     InventoryEntry,
     Ledger,
     ProviderEntry,
 )
+from placement_rpc.candidates.capacity import capacity_of
+from placement_rpc.objects.inventory import Inventory
 from tests import base
 
 PROVIDERS = ("provider a", "provider b")
@@ -84,7 +86,7 @@ class LedgerPropertyTest(base.TestCase):
             generations = {id_: entry.generation for id_, entry in ledger.providers.items()}
             accepted = model.accepts(consumer, wanted)
             try:
-                ledger.apply([Holding(consumer, allocations, "project", "user")])
+                ledger.apply([DesiredAllocations(consumer, allocations, "project", "user")])
                 self.assertTrue(accepted, f"{consumer} got {wanted}")
             except exception.ClaimRefused:
                 self.assertFalse(accepted, f"{consumer} was refused {wanted}")
@@ -122,7 +124,7 @@ class CapacityTest(base.TestCase):
 
     def test_the_example_of_the_specification(self):
         nfs = Inventory(resource_class="DISK_GB", total=100000, reserved=1000)
-        self.assertEqual(99000, nfs.capacity)
+        self.assertEqual(99000, columns(nfs)["capacity"])
 
 
 class LedgerTest(base.TestCase):
@@ -134,7 +136,7 @@ class LedgerTest(base.TestCase):
 
     def hold(self, *holdings):
         return self.ledger.apply([
-            Holding(consumer, allocations, "project", "user", **values)
+            DesiredAllocations(consumer, allocations, "project", "user", **values)
             for consumer, allocations, values in holdings])
 
     def test_all_of_several_or_none(self):

@@ -8,10 +8,10 @@ from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.nova.base import NovaObjectRegistry
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.objects.service import Service
-from placement_rpc.upgrade import contract, manifests, pins
+from placement_rpc.versions import contract, pins, releases
 from tests import base
 
-NEWTON, OCATA, CURRENT = manifests.RELEASES
+NEWTON, OCATA, CURRENT = releases.RELEASES
 
 
 def _registered():
@@ -32,30 +32,30 @@ class ManifestTest(base.TestCase):
         self.assertEqual(found, set(CURRENT.payloads))
 
     def test_no_release_lost_an_object_and_no_version_went_back(self):
-        for older, newer in zip(manifests.RELEASES, manifests.RELEASES[1:], strict=False):
+        for older, newer in zip(releases.RELEASES, releases.RELEASES[1:], strict=False):
             self.assertLess(older.number, newer.number)
             for name, version in older.versions.items():
                 self.assertGreaterEqual(
-                    manifests.number(newer.versions[name]), manifests.number(version))
+                    releases.number(newer.versions[name]), releases.number(version))
 
     def test_every_version_between_is_some_releases(self):
         """What was added to an object came with a version that a release had."""
         for name, cls in _registered().items():
-            known = {each.versions.get(name) for each in manifests.RELEASES}
+            known = {each.versions.get(name) for each in releases.RELEASES}
             if cls.OBJ_PROJECT_NAMESPACE == "placement":
                 self.assertEqual(set(), set(cls.added.values()) - known, name)
             self.assertEqual(set(), set(cls.added) - set(cls.fields))
 
     def test_every_older_version_can_be_made(self):
         """Of objects that are full, with the objects in them."""
-        for release in manifests.RELEASES:
+        for release in releases.RELEASES:
             for name, version in release.versions.items():
                 cls = _registered()[name]
                 full = _full(cls)
                 primitive = full.obj_to_primitive(version_manifest=release.versions)
                 self.assertEqual(version, primitive[cls._obj_primitive_key("version")])
                 late = {field for field, since in cls.added.items()
-                        if manifests.number(since) > manifests.number(version)}
+                        if releases.number(since) > releases.number(version)}
                 self.assertEqual(
                     {field for field in cls.fields if full.obj_attr_is_set(field)} - late,
                     set(primitive[cls._obj_primitive_key("data")]))
@@ -114,7 +114,7 @@ class ContractTest(base.TestCase):
         for version, release in (("1.0", NEWTON), ("1.1", OCATA), ("1.2", CURRENT),
                                  ("1.9", CURRENT), ("0.9", None), ("2.0", None), ("x", None),
                                  ("", None), (None, None), ("1." + "9" * 99, None)):
-            self.assertIs(release, manifests.of_contract(version))
+            self.assertIs(release, releases.of_contract(version))
 
 
 class PinTest(base.TestCase):

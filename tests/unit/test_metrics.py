@@ -4,8 +4,9 @@
 import threading
 import time
 
-from placement_rpc import exception, stages
-from placement_rpc.metrics import Metrics
+from placement_rpc import exception
+from placement_rpc.telemetry import spans
+from placement_rpc.telemetry.metrics import Metrics
 from tests import base
 
 
@@ -42,7 +43,7 @@ class MetricsTest(base.TestCase):
         metrics = Metrics(slow=0.03)
         self.assertNotIn("Slow", self.log.output)
         with (metrics.watched("get_by_request", "a\nforged line"),
-              stages.stage("candidate index"), stages.stage("database")):
+              spans.span("candidate index"), spans.span("database")):
             time.sleep(0.04)
         line, = self.log.output.splitlines()
         self.assertRegex(line, r"get_by_request took \d+\.\d+ s \(.*database \d+\.\d+, .*"
@@ -71,12 +72,12 @@ class StagesTest(base.TestCase):
 
     def test_what_is_within_a_stage_is_not_counted_twice(self):
         began = time.perf_counter()
-        with stages.collected() as spent:
-            with stages.stage("outer"):
+        with spans.collected() as spent:
+            with spans.span("outer"):
                 time.sleep(0.02)
-                with stages.stage("inner"):
+                with spans.span("inner"):
                     time.sleep(0.04)
-            with stages.stage("outer"):
+            with spans.span("outer"):
                 time.sleep(0.01)
         took = time.perf_counter() - began
         self.assertLessEqual(0.04, spent["inner"])
@@ -87,24 +88,24 @@ class StagesTest(base.TestCase):
         found = []
 
         def work():
-            with stages.collected() as spent, stages.stage("other"):
+            with spans.collected() as spent, spans.span("other"):
                 pass
             found.append(spent)
 
-        with stages.collected() as spent:
-            with stages.collected() as inner, stages.stage("inner"):
+        with spans.collected() as spent:
+            with spans.collected() as inner, spans.span("inner"):
                 pass
             thread = threading.Thread(target=work)
             thread.start()
             thread.join()
-            with stages.stage("mine"):
+            with spans.span("mine"):
                 pass
         self.assertEqual((["mine"], ["inner"], ["other"]), (
             list(spent), list(inner), list(found[0])))
 
     def test_outside_of_a_call_nothing_is_collected(self):
-        with stages.stage("alone"):
+        with spans.span("alone"):
             pass
-        with stages.collected() as spent:
+        with spans.collected() as spent:
             pass
         self.assertEqual({}, spent)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fingerprints, by which a request that comes again is told from another of its id."""
 
-from placement_rpc.objects import plain, register_all
+from placement_rpc.accounting import fingerprint
+from placement_rpc.objects import register_all
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ResourceRequest
@@ -30,7 +31,7 @@ class FingerprintTest(base.TestCase):
     def test_they_stay_what_they_are(self):
         inventory = Inventory(resource_class="VCPU", total=8, allocation_ratio=1.5)
         self.assertEqual(_STORED, {
-            method: plain.fingerprint(method, arguments) for method, arguments in (
+            method: fingerprint.fingerprint(method, arguments) for method, arguments in (
                 ("claim_allocations", {"claim": self.claim}),
                 ("claim_batch", {"claims": [self.claim, self.other]}),
                 ("set_inventory", {
@@ -40,14 +41,15 @@ class FingerprintTest(base.TestCase):
                     "claim": self.other}))})
 
     def test_what_was_told_before_is_the_same(self):
-        told = [plain.Told(self.claim), plain.Told(self.other)]
+        told = [fingerprint.CanonicalForm(self.claim), fingerprint.CanonicalForm(self.other)]
         self.assertEqual(_STORED["claim_batch"],
-                         plain.fingerprint("claim_batch", {"claims": told}))
+                         fingerprint.fingerprint("claim_batch", {"claims": told}))
 
     def test_what_says_nothing_is_left_out_and_anything_else_is_not(self):
-        before = plain.fingerprint("claim_allocations", {"claim": self.claim})
+        before = fingerprint.fingerprint("claim_allocations", {"claim": self.claim})
         self.claim.consumer_generation = None
-        self.assertEqual(before, plain.fingerprint("claim_allocations", {"claim": self.claim}))
+        self.assertEqual(before, fingerprint.fingerprint(
+            "claim_allocations", {"claim": self.claim}))
         self.claim.consumer_generation = 0
         self.assertNotEqual(
-            before, plain.fingerprint("claim_allocations", {"claim": self.claim}))
+            before, fingerprint.fingerprint("claim_allocations", {"claim": self.claim}))

@@ -19,16 +19,18 @@ import sys
 import fixtures
 import numpy as np
 
-from placement_rpc import api, bus, exception
+from placement_rpc import api, exception
+from placement_rpc.accounting import snapshot
 from placement_rpc.db.queries import events
 from placement_rpc.manager import Manager
 from placement_rpc.notifications import envelope
 from placement_rpc.notifications.payload_pin import pinned
-from placement_rpc.objects import snapshot
-from placement_rpc.objects.compute_node import ComputeNode
+from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.request import ResourceRequest
+from placement_rpc.rpc import serializer
+from placement_rpc.rpc.dispatcher import Dispatcher, _Expected
 from placement_rpc.testing import fixtures as placement_fixtures
-from placement_rpc.upgrade import contract, manifests
+from placement_rpc.versions import contract, releases
 from tests import base
 from tests.compute_nodes import nodes
 
@@ -75,7 +77,7 @@ def ask(dispatcher, message, ctxt):
             # Of the machine and of this very release.
             answer = dict.fromkeys(answer)
         return {"result": json.loads(json.dumps(answer))}
-    except bus._Expected as expected:
+    except _Expected as expected:
         error = expected.exc_info[1]
         return {"error": {"code": error.code, "kwargs": error.kwargs}}
 
@@ -84,8 +86,8 @@ class _Recorder:
     """Stands for the bus: what is sent through it is written down with its answer."""
 
     def __init__(self, manager):
-        self._dispatcher = bus.Dispatcher(manager)
-        self._serializer = bus.Serializer()
+        self._dispatcher = Dispatcher(manager)
+        self._serializer = serializer.Serializer()
         self.calls = []
 
     def call(self, context, method, arguments, timeout):
@@ -111,7 +113,7 @@ class Story:
     """What a client of a release can say, each once.
 
     :param client: :class:`PlacementAPI`, pinned to the release
-    :param release: :class:`placement_rpc.upgrade.manifests.Release`
+    :param release: :class:`placement_rpc.versions.releases.Release`
     """
 
     def __init__(self, client, release):
@@ -126,7 +128,7 @@ class Story:
 
     def _do(self, method, *arguments, **named):
         """Make a call, if the release has it; a refusal is an answer too."""
-        if manifests.number(contract.METHODS[method]) > self.release.number:
+        if releases.number(contract.METHODS[method]) > self.release.number:
             return
         self._number += 1
         if "request_id" in getattr(api.PlacementAPI, method).__code__.co_varnames and (
@@ -237,7 +239,7 @@ class Story:
 def in_order():
     """A fixture: which of the providers that fit comes first is not left to chance."""
     return fixtures.MonkeyPatch(
-        "placement_rpc.objects.candidate_choice.choose",
+        "placement_rpc.candidates.ordering.choose",
         lambda count, order, limit, left, random: np.arange(count)[:limit])
 
 
@@ -266,8 +268,8 @@ def read(release, name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("release", choices=[each.name for each in manifests.RELEASES])
-    release = manifests.named(parser.parse_args().release)
+    parser.add_argument("release", choices=[each.name for each in releases.RELEASES])
+    release = releases.named(parser.parse_args().release)
     directory = DIRECTORY / release.name
     if directory.exists():
         parser.error(f"{directory} is there already: what is in it was sent")

@@ -6,11 +6,12 @@ import json
 
 import testscenarios
 
-from placement_rpc import bus, manager
+from placement_rpc import manager
 from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.usage import UsageAccount
+from placement_rpc.rpc.dispatcher import Dispatcher
 from placement_rpc.testing import fixtures as placement_fixtures
-from placement_rpc.upgrade import manifests
+from placement_rpc.versions import releases
 from tests import base
 from tests.upgrade import golden
 
@@ -18,12 +19,12 @@ from tests.upgrade import golden
 class GoldenTest(testscenarios.WithScenarios, base.TestCase):
 
     maxDiff = None
-    scenarios = [(each.name, {"release": each}) for each in manifests.RELEASES]
+    scenarios = [(each.name, {"release": each}) for each in releases.RELEASES]
 
     def test_every_message_is_answered_as_it_was(self):
         store = self.useFixture(placement_fixtures.Store())
         self.useFixture(golden.in_order())
-        dispatcher = bus.Dispatcher(manager.Manager(store.conf, store.database))
+        dispatcher = Dispatcher(manager.Manager(store.conf, store.database))
         for number, call in enumerate(golden.read(self.release, "calls")):
             answer = golden.masked(golden.ask(dispatcher, call["message"], call["context"]))
             self.assertEqual(call["answer"], answer, f"{number}: {call['message']['method']}")
@@ -32,14 +33,14 @@ class GoldenTest(testscenarios.WithScenarios, base.TestCase):
         recorded = {call["message"]["method"] for call in golden.read(self.release, "calls")}
         self.assertEqual(
             {method for method, since in golden.contract.METHODS.items()
-             if manifests.number(since) <= self.release.number}, recorded)
+             if releases.number(since) <= self.release.number}, recorded)
 
     def test_no_answer_says_more_than_the_release_reads(self):
         for call in golden.read(self.release, "calls"):
             for name, version in base.objects_in(call["answer"]):
                 self.assertIn(name, self.release.objects)
                 self.assertLessEqual(
-                    manifests.number(version), manifests.number(self.release.objects[name]))
+                    releases.number(version), releases.number(self.release.objects[name]))
 
     def test_every_event_can_be_read(self):
         messages = golden.read(self.release, "events")

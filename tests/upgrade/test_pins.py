@@ -10,14 +10,16 @@ import time
 
 import fixtures
 
-from placement_rpc import api, commands, exception, service
+from placement_rpc import api, exception
 from placement_rpc import conf as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.db import migration
 from placement_rpc.db.queries import events, requests, services
 from placement_rpc.objects.request import ResourceRequest
+from placement_rpc.service import command_consumer
+from placement_rpc.service.conductor import Conductor
 from placement_rpc.testing import fixtures as placement_fixtures
-from placement_rpc.upgrade import manifests, pins
+from placement_rpc.versions import pins, releases
 from tests import base
 
 
@@ -110,7 +112,7 @@ class OldClientTest(MixedTest):
         client = self.client()
         uuid = self.provider(client)
         context = RequestContext(deadline=time.time() + 20)
-        context.release = manifests.RELEASES[0]
+        context.release = releases.RELEASES[0]
         context.receiver = context.release.versions
         done = client._caller.call(context, "claim_allocations", {
             "claim": base.claim({uuid: {"VCPU": 1}}), "request_id": "one"}, 20)
@@ -140,7 +142,7 @@ class OldConductorTest(MixedTest):
         uuid = self.provider(client)
         done = client.claim_allocations(None, base.claim({uuid: {"VCPU": 1}}))
         self.assertEqual({uuid: 2}, done.generations)
-        self.assertIs(manifests.RELEASES[0], client._pin.last)
+        self.assertIs(releases.RELEASES[0], client._pin.last)
         error = self.assertRaises(exception.ServiceTooOld, client.claim_batch, None, [])
         self.assertIn("1.2", error.text)
 
@@ -153,7 +155,7 @@ class OldConductorTest(MixedTest):
             client.claim_allocations, None, base.claim({base.new_uuid(): {"VCPU": 1}}))
         # Also where a message says that it is as old.
         context = RequestContext(deadline=time.time() + 20)
-        context.release = manifests.RELEASES[0]
+        context.release = releases.RELEASES[0]
         self.assertRaises(
             exception.UnsupportedCall, client._caller.call, context, "claim_batch", {}, 20)
         self.assertRaises(
@@ -166,11 +168,11 @@ class OldConductorTest(MixedTest):
         running = self.serve("ocata")
         client = self.client()
         uuid = self.provider(client)
-        client._pin.last, client._pin._until = manifests.CURRENT, time.monotonic() + 1000
+        client._pin.last, client._pin._until = releases.CURRENT, time.monotonic() + 1000
         done = client.claim_allocations(
             None, base.claim({uuid: {"VCPU": 1}}, consumer_generation=0))
         self.assertEqual(1, done.consumer_generation)
-        self.assertIs(manifests.RELEASES[1], client._pin.last)
+        self.assertIs(releases.RELEASES[1], client._pin.last)
         self.assertEqual("ocata", running.conductor.manager.release.name)
 
     def test_what_it_stores_a_process_of_that_release_can_read(self):
@@ -187,7 +189,7 @@ class OldConductorTest(MixedTest):
 
     def test_a_command_that_is_newer_than_its_pin_is_not_lost(self):
         running = self.serve("newton")
-        consumer = commands.CommandConsumer(running.conf, None, running.conductor.manager)
+        consumer = command_consumer.CommandConsumer(running.conf, None, running.conductor.manager)
         _, arguments = consumer._dispatcher.arguments(
             "1.2", "claim_allocations", {}, {
                 "claim": base.claim({base.new_uuid(): {"VCPU": 1}},
@@ -199,7 +201,7 @@ class OldConductorTest(MixedTest):
         self.serve("ocata")
         client = self.client()
         uuid = self.provider(client)
-        client._pin.last, client._pin._until = manifests.CURRENT, time.monotonic() + 1000
+        client._pin.last, client._pin._until = releases.CURRENT, time.monotonic() + 1000
         wanted = base.claim({uuid: {"VCPU": 1}})
         client.claim_allocations(None, wanted, cast=True)
         self.assertEqual({uuid: {"VCPU": 1}},
@@ -277,7 +279,7 @@ class NeighboursTest(base.TestCase):
             tx, identity, {"version": version, "rpc_version": rpc_version}, True))
 
     def start(self):
-        conductor = service.Conductor(self.store.conf)
+        conductor = Conductor(self.store.conf)
         self.addCleanup(conductor.stop)
         conductor.start()
 

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads: each opens a reading transaction and returns versioned objects.
+
+``database`` is a :class:`placement_rpc.db.api.Database` throughout.
+"""
+
+import datetime
+import json
+
+from placement_rpc import exception
+from placement_rpc.accounting import resource_classes
+from placement_rpc.accounting.inventories import inventory_list
+from placement_rpc.accounting.providers import get_or_404
+from placement_rpc.db.queries import aggregates as aggregate_queries
+from placement_rpc.db.queries import allocations as allocation_queries
+from placement_rpc.db.queries import bulk, events, requests
+from placement_rpc.db.queries import inventories as inventory_queries
+from placement_rpc.db.queries import providers as provider_queries
+from placement_rpc.db.queries import resource_classes as class_queries
+from placement_rpc.db.queries import services as service_queries
+from placement_rpc.objects.aggregate import ProviderAggregates
+from placement_rpc.objects.allocation import Allocation, AllocationList
+from placement_rpc.objects.codec import without_envelopes
+from placement_rpc.objects.consumer import Consumer
+from placement_rpc.objects.event_page import EventPage, EventPositions
+from placement_rpc.objects.request_result import RequestResult
+from placement_rpc.objects.resource_class import ResourceClass, ResourceClassList, canonical
+from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
+from placement_rpc.objects.service import Service, ServiceList
+from placement_rpc.objects.usage import Usage, UsageList
+
+
+def provider(database, uuid):
+    """Return a :class:`ResourceProvider`.
+
+    :raises ProviderNotFound: if there is none of that uuid
+    """
+    with database.reader() as tx:
+        return _provider(get_or_404(tx, uuid))
+
+
+def providers(database, marker=None, **filters):
+    """Return a :class:`ResourceProviderList`, in the order of creation.
+
+    :param marker: str, uuid of the provider after which to begin
+    :param filters: name, member_of, limit; see :func:`placement_rpc.db.queries.providers.page`
+    :raises ProviderNotFound: if there is no provider of the marker
+    """
+    with database.reader() as tx:
+        if marker:
+            get_or_404(tx, marker)
+        rows = provider_queries.page(tx, marker=marker, **filters)
+    return ResourceProviderList(objects=[_provider(row) for row in rows])
+
+
+def _provider(row):
+    return ResourceProvider(uuid=row.uuid, name=row.name, generation=row.generation)
+
+
+def inventories(database, provider_uuid):
+    """Return the :class:`InventoryList` of a provider.
+
+    :raises ProviderNotFound: if there is no such provider
+    """
+    with database.reader() as tx:
+        row = get_or_404(tx, provider_uuid)
+        return inventory_list(row.uuid, row.generation, inventory_queries.of_provider(tx, row.id))
+
+
+def usages(database, provider_uuid):
+    """Return the :class:`UsageList` of a provider.
+
+    :raises ProviderNotFound: if there is no such provider
+    """
+    with database.reader() as tx:
+        row = get_or_404(tx, provider_uuid)
+        found = inventory_queries.of_provider(tx, row.id)
+    return UsageList(provider_uuid=row.uuid, generation=row.generation, objects=[
+        Usage(resource_class=each.resource_class, used=each.used, capacity=each.capacity)
+        for each in found])
+
+
+def aggregates(database, provider_uuid):
+    """Return the :class:`ProviderAggregates` of a provider.
+
+    :raises ProviderNotFound: if there is no such provider
+    """
+    with database.reader() as tx:
+        row = get_or_404(tx, provider_uuid)
+        return ProviderAggregates(
+            provider_uuid=row.uuid, generation=row.generation,
+            aggregates=list(aggregate_queries.of_provider(tx, row.id)))
+
+
+def consumer_allocations(database, consumer_uuid):
+    """Return the :class:`AllocationList` of a consumer.
+
+    An unknown consumer has no allocations, which is no error (generic-resource-pools,
+    GET /allocations/{consumer_uuid}).
+    """
+    with database.reader() as tx:
+        rows = allocation_queries.of_consumer(tx, consumer_uuid)
+    consumer = rows and Consumer(
+        uuid=rows[0].consumer_uuid, generation=rows[0].consumer_generation,
+        project_id=rows[0].project_id, user_id=rows[0].user_id)
+    return AllocationList(objects=_allocations(rows), consumer=consumer or None, generation=None)
+
+
+def provider_allocations(database, provider_uuid):
+    """Return the :class:`AllocationList` of a provider.
+
+    :raises ProviderNotFound: if there is no such provider
+    """
+    with database.reader() as tx:
+        row = get_or_404(tx, provider_uuid)
+        rows = allocation_queries.of_provider(tx, row.uuid)
+    return AllocationList(objects=_allocations(rows), consumer=None, generation=row.generation)
+
+
+def _allocations(rows):
+    return [Allocation(**{name: getattr(row, name) for name in Allocation.fields})
+            for row in rows]
+
+
+def resource_class(database, name):
+    """Return a :class:`ResourceClass`.
+
+    :raises ResourceClassNotFound: if there is none of that name
+    """
+    name = canonical(name)
+    with database.reader() as tx:
+        resource_classes.resolve(tx, [name])
+    return ResourceClass(name=name)
+
+
+def resource_class_page(database, marker=None, limit=None):
+    """Return a :class:`ResourceClassList` in alphabetical order.
+
+    :param marker: str, the name after which to begin
+    :param limit: int, the most classes to return
+    """
+    with database.reader() as tx:
+        rows = class_queries.page(tx, canonical(marker) if marker else None, limit)
+    return ResourceClassList(objects=[ResourceClass(name=row.name) for row in rows])
+
+
+def services(database, down_time):
+    """Return the :class:`ServiceList` of all processes that did not end in good order.
+
+    :param down_time: int, seconds without a heartbeat after which a process counts as down
+    """
+    with database.reader() as tx:
+        rows = service_queries.everyone(tx)
+    oldest = bulk.now() - datetime.timedelta(seconds=down_time)
+    return ServiceList(objects=[
+        Service(binary=row.binary, host=row.host, worker=row.worker, version=row.version,
+                rpc_version=row.rpc_version, started_at=row.started_at.isoformat(),
+                last_seen_at=row.last_seen_at.isoformat(), alive=row.last_seen_at >= oldest,
+                pin=row.pin, oldest_caller=row.oldest_caller)
+        for row in rows])
+
+
+def request_result(database, request_id):
+    """Return the :class:`RequestResult` of a settled request.
+
+    :raises RequestNotFound: if nothing is stored under the id
+    """
+    with database.reader() as tx:
+        row = requests.find(tx, [request_id]).get(request_id)
+    if row is None:
+        raise exception.RequestNotFound(request_id=request_id)
+    return RequestResult(request_id=row.request_id, method=row.method,
+                         outcome=json.loads(row.outcome))
+
+
+def event_positions(database):
+    """Return the :class:`EventPositions` as they are now."""
+    with database.reader() as tx:
+        return _positions(tx)
+
+
+def _positions(tx):
+    oldest, last = events.bounds(tx)
+    return EventPositions(last=last, oldest=last + 1 if oldest is None else oldest)
+
+
+def events_after(database, after, limit):
+    """Return an :class:`EventPage` of the events after a position.
+
+    :param after: int; None to begin with the oldest event that is kept
+    :param limit: int, the most events to return
+    :raises EventsPruned: if some of these events are no longer kept
+    :raises InvalidInput: for a position that was not assigned yet
+    """
+    with database.reader() as tx:
+        # The rows first: events that are pruned in between are then missing from both.
+        rows = events.after(tx, after or 0, limit)
+        bounds = _positions(tx)
+    if after is None:
+        after = (rows[0].position if rows else bounds.oldest) - 1
+    elif after > max(bounds.last, rows[-1].position if rows else 0):
+        raise exception.InvalidInput(
+            what="after",
+            reason=f"position {after} was not assigned yet; the last is {bounds.last}")
+    first = rows[0].position if rows else bounds.oldest
+    if after + 1 < first and after < bounds.last:
+        raise exception.EventsPruned(after=after, oldest=first)
+    return EventPage(position=rows[-1].position if rows else after, events=[
+        _event(row, without_envelopes(json.loads(row.payload))) for row in rows])
+
+
+def _event(row, payload):
+    return {"position": row.position, "event_type": row.event_type,
+            "event_id": payload["event_id"], "occurred_at": payload["occurred_at"],
+            "payload": {**payload, "position": row.position}}

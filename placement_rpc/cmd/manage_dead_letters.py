@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc-manage dead-letters``: what could not be handled."""
+
+import datetime
+import json
+import sys
+
+import rich.console
+import rich.progress
+
+from placement_rpc import exception
+from placement_rpc.amqp.broker import Broker
+from placement_rpc.amqp.dead_letters import DeadLetters
+from placement_rpc.cmd import output
+from placement_rpc.notifications import envelope
+
+
+def add_commands(groups):
+    """:param groups: the sub-parsers of the program"""
+    commands = groups.add_parser(
+        "dead-letters", help="casts and events that could not be handled").add_subparsers(
+            dest="command", required=True, metavar="COMMAND")
+    text = "list dead letters, oldest first"
+    command = commands.add_parser("list", help=text, description=text.capitalize())
+    command.add_argument("--queue", help="only those that were in this queue")
+    command.add_argument("--format", choices=("auto", "table", "json"), default="auto")
+    command.set_defaults(run=_list)
+    text = "show a dead letter with what is in it"
+    command = commands.add_parser("show", help=text, description=text.capitalize())
+    command.add_argument("letters", nargs=1, metavar="ID")
+    command.set_defaults(run=_show)
+    for name, text, run in (
+            ("replay", "send dead letters to where they were", _replay),
+            ("discard", "remove dead letters for good", _discard)):
+        command = commands.add_parser(name, help=text, description=text.capitalize())
+        command.add_argument("letters", nargs="*", metavar="ID")
+        command.add_argument("--all", action="store_true", help="all of them")
+        command.add_argument("--queue", help="only those that were in this queue, or, without "
+                                             "IDs, all of them")
+        command.set_defaults(run=run)
+
+
+def _letters(conf):
+    broker = Broker.of(conf)
+    if broker is None:
+        raise exception.InvalidInput(
+            what="transport_url", reason="there are dead letters on RabbitMQ alone")
+    return DeadLetters(broker, conf.queues)
+
+
+def _row(letter):
+    return {"id": letter.letter_id, "queue": letter.queue, "what": _what(letter.body),
+            "died_at": datetime.datetime.fromtimestamp(
+                letter.died_at, datetime.UTC).isoformat() if letter.died_at else None,
+            "reason": letter.reason}
+
+
+def _what(body):
+    """In a word, what a message is; None where it is nothing that this service sends"""
+    try:
+        message = json.loads(body)
+        if isinstance(message, dict) and "method" in message:
+            return str(message["method"])
+        return str(envelope.opened(body)["event_type"])
+    except (ValueError, RecursionError):
+        return None
+
+
+def _list(options, conf):
+    rows = [_row(letter) for letter in _letters(conf).letters()
+            if options.queue in (None, letter.queue)]
+    output.show(rows, ["id", "queue", "what", "died_at", "reason"], options.format)
+    return 0
+
+
+def _show(options, conf):
+    for letter in _letters(conf).letters():
+        if letter.letter_id in options.letters:
+            try:
+                body = json.loads(letter.body)
+            except (ValueError, RecursionError):
+                body = letter.body
+            json.dump({**_row(letter), "body": body}, sys.stdout, indent=2)
+            print()
+            return 0
+    raise exception.InvalidInput(what="dead letter", reason=f"there is no {options.letters[0]}")
+
+
+def _wanted(options):
+    if not (options.letters or options.all or options.queue):
+        raise exception.InvalidInput(
+            what="dead letters", reason="name some, or give --queue or --all")
+    named = set() if options.all else set(options.letters)
+    return lambda letter: options.queue in (None, letter.queue) and (
+        not named or letter.letter_id in named)
+
+
+def _progress(letters):
+    return rich.progress.track(
+        letters, "Dead letters", transient=True, disable=not sys.stderr.isatty(),
+        console=rich.console.Console(stderr=True))
+
+
+def _check_unambiguous(options, letters):
+    """Two listeners may have buried the same event.
+
+    :raises InvalidInput: when an id stands for letters of several queues
+    """
+    queues = {}
+    for letter in letters.letters():
+        queues.setdefault(letter.letter_id, set()).add(letter.queue)
+    for letter_id in options.letters:
+        if len(queues.get(letter_id, ())) > 1 and not options.queue:
+            raise exception.InvalidInput(
+                what="dead letter", reason=f"{letter_id} was in several queues: give --queue, "
+                                           f"one of {', '.join(sorted(queues[letter_id]))}")
+
+
+def _replay(options, conf):
+    wanted, letters = _wanted(options), _letters(conf)
+    _check_unambiguous(options, letters)
+    return _report(options, *letters.replay(wanted, _progress), "sent again")
+
+
+def _discard(options, conf):
+    wanted, letters = _wanted(options), _letters(conf)
+    _check_unambiguous(options, letters)
+    return _report(options, *letters.discard(wanted, _progress), "removed")
+
+
+def _report(options, done, left, word):
+    """:returns: int, the exit code: 1 where something could not be done"""
+    print(f"{len(done)} dead letters were {word}")
+    missing = set(options.letters) - {letter.letter_id for letter in [*done, *left]}
+    for letter in left:
+        print(f"placement-rpc-manage: {letter.letter_id} stays: queue {letter.queue!r} did not "
+              "take it", file=sys.stderr)
+    for letter_id in sorted(missing):
+        print(f"placement-rpc-manage: there is no {letter_id}", file=sys.stderr)
+    return 1 if missing or left else 0

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a compute node's columns are as inventories (compute-node-inventory, work item 4).
+
+Nothing here reads or writes: the same node and the same options give the same inventories.
+"""
+
+import collections
+
+from placement_rpc import exception
+from placement_rpc.objects import class_names, fields
+from placement_rpc.objects.base import BROKEN
+from placement_rpc.objects.inventory import Inventory
+from placement_rpc.objects.nova import numa
+
+# nova's kinds of PCI devices, and the specification's classes.
+_PCI_CLASSES = {"type-PCI": "PCI_GENERIC", "type-PF": "PCI_SRIOV_PF", "type-VF": "PCI_SRIOV_VF"}
+_MB_A_GB = 1024
+#: The classes of which a node's own columns say what it has.
+CLASSES = frozenset(class_names.canonical(name) for name in (
+    "VCPU", "MEMORY_MB", "DISK_GB", *_PCI_CLASSES.values(), "NUMA_SOCKETS", "NUMA_CORES",
+    "NUMA_THREADS", "NUMA_MEMORY"))
+#: Those of them that are devices.
+DEVICES = frozenset(map(class_names.canonical, _PCI_CLASSES.values()))
+
+
+def devices_by_class(kinds):
+    """:param kinds: dict of nova's kind of device (``type-VF``) to a number
+
+    :returns: dict of class to number
+    :raises InvalidInput: for a kind that there is not
+    """
+    if not isinstance(kinds, dict):
+        raise exception.InvalidInput(what="pci_in_use", reason="it is not a mapping")
+    found = {}
+    for kind, number in kinds.items():
+        if kind not in _PCI_CLASSES:
+            raise exception.InvalidInput(
+                what="pci_in_use", reason=f"{str(kind)[:64]!r} is no kind of device")
+        found[class_names.canonical(_PCI_CLASSES[kind])] = fields.WholeNumber().coerce(
+            None, f"pci_in_use[{kind}]", number)
+    return found
+
+
+def in_use(value):
+    """What a caller says of devices in use, checked.
+
+    :param value: dict of class to a whole number; None where it says nothing
+    :returns: dict of class, by today's name, to number
+    :raises InvalidInput:
+    """
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise exception.InvalidInput(what="devices_in_use", reason="they are not a mapping")
+    found = {}
+    for name, number in value.items():
+        kind = fields.ClassName().coerce(None, "devices_in_use", name)
+        if kind not in DEVICES:
+            raise exception.InvalidInput(
+                what="devices_in_use", reason=f"{kind} is no class of devices")
+        found[kind] = fields.WholeNumber().coerce(None, f"devices_in_use[{kind}]", number)
+    return found
+
+
+def inventories_of(node, options, shares_disk=False, devices_in_use=None):
+    """The inventories of a node; none for what it has nothing of.
+
+    :param node: :class:`placement_rpc.objects.nova.compute_node.ComputeNode`
+    :param options: ``conf.compute_nodes``
+    :param shares_disk: bool, whether its disk is another provider's (4b)
+    :param devices_in_use: dict of class to how many devices are claimed or allocated, which a
+        node's pools do not count; None for none
+    :returns: list of :class:`placement_rpc.objects.inventory.Inventory`, in the order of classes
+    :raises InvalidInput: that names the node
+    """
+    try:
+        found = [
+            _of_column(node, "vcpus", "VCPU", _ratio(node, "cpu", options),
+                       options.reserved_cpus),
+            _of_column(node, "memory_mb", "MEMORY_MB", _ratio(node, "ram", options),
+                       options.reserved_memory_mb),
+            *([] if shares_disk else [_disk(node, options)]),
+            *_devices(node, options, devices_in_use or {}), *_numa(node)]
+    except exception.PlacementException as error:
+        raise exception.InvalidInput(
+            what=f"compute node {node.label}", reason=error.text) from None
+    except BROKEN as error:
+        raise exception.InvalidInput(
+            what=f"compute node {node.label}",
+            reason=(str(error) or type(error).__name__)[:200]) from None
+    return sorted(filter(None, found), key=lambda each: each.resource_class)
+
+
+def _of_column(node, column, resource_class, ratio, reserved):
+    """:returns: :class:`Inventory`; None where the node has nothing of it"""
+    total = node.value(column)
+    if total is None or total < 0:
+        raise exception.InvalidInput(
+            what=column, reason="it is missing" if total is None else f"{total} is negative")
+    return _inventory(resource_class, total, reserved=reserved, allocation_ratio=ratio)
+
+
+def _inventory(resource_class, total, reserved=0, max_unit=None, allocation_ratio=1.0):
+    if not total:
+        return None
+    most = total if max_unit is None else max(1, min(total, max_unit))
+    return Inventory(
+        resource_class=class_names.canonical(resource_class), total=total,
+        reserved=min(reserved, total), min_unit=1, max_unit=most, step_size=1,
+        allocation_ratio=allocation_ratio)
+
+
+def _ratio(node, kind, options):
+    return node.value(f"{kind}_allocation_ratio") or getattr(options, f"{kind}_allocation_ratio")
+
+
+def _disk(node, options):
+    inventory = _of_column(node, "local_gb", "DISK_GB", _ratio(node, "disk", options),
+                           -(-options.reserved_disk_mb // _MB_A_GB))
+    least = node.value("disk_available_least")
+    if inventory is not None and least is not None and options.disk_available_least_is_max_unit:
+        # Less than nothing, where servers were promised more than there is.
+        inventory.max_unit = max(1, min(inventory.total, least))
+    return inventory
+
+
+def _devices(node, options, in_use):
+    """A row for each class of PCI devices (4c)."""
+    pools = node.value("pci_device_pools")
+    counts = collections.Counter({class_names.canonical(name): number
+                                  for name, number in in_use.items()})
+    pools = pools.objects if pools else []
+    # A function of an adapter and the adapter itself: one or the other can be used.
+    split = {_place(pool) for pool in pools if pool.tags.get("dev_type") == "type-VF"}
+    for pool in pools:
+        kind = pool.tags.get("dev_type", "type-PCI")
+        if kind not in _PCI_CLASSES:
+            raise exception.InvalidInput(
+                what="pci_stats", reason=f"{kind!r} is no kind of device")
+        if pool.count < 0:
+            raise exception.InvalidInput(what="pci_stats", reason=f"{pool.count} is negative")
+        if not (kind == "type-PF" and _place(pool) in split):
+            counts[class_names.canonical(_PCI_CLASSES[kind])] += pool.count
+    most = {class_names.canonical(name): int(number)
+            for name, number in options.pci_max_units.items()}
+    return [_inventory(name, total, max_unit=most.get(name)) for name, total in counts.items()]
+
+
+def _place(pool):
+    return pool.vendor_id, pool.value("numa_node"), pool.tags.get("physical_network")
+
+
+def _numa(node):
+    """Rows of what the cells have together, and of which one server has no more than of the
+    largest cell (4d)."""
+    cells = numa.amounts(node.value("numa_topology"))
+    amounts = {
+        "NUMA_SOCKETS": [1 for _ in cells], "NUMA_CORES": [cell.cores for cell in cells],
+        "NUMA_THREADS": [cell.threads for cell in cells],
+        "NUMA_MEMORY": [cell.memory for cell in cells]}
+    for name, values in amounts.items():
+        if any(value < 0 for value in values):
+            raise exception.InvalidInput(
+                what="numa_topology", reason=f"{name} of a cell is negative")
+    return [_inventory(name, sum(values), max_unit=max(values))
+            for name, values in amounts.items() if values]

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stored outcome of a request."""
+
+
+from placement_rpc import exception
+from placement_rpc.objects import base, fields
+
+
+def outcome_result(stored):
+    """Give what was stored: return the result, or raise the error.
+
+    :param stored: dict made by :func:`of_result` or :func:`of_error`
+    """
+    if "error" in stored:
+        raise exception.from_code(stored["error"]["code"], stored["error"]["kwargs"])
+    return base.Serializer().deserialize_entity(None, stored["result"])
+
+
+@base.PlacementObjectRegistry.register
+class RequestResult(base.PlacementObject):
+    """The stored outcome of a request."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "request_id": fields.field(fields.Text(64)),
+        "method": fields.field(fields.Text(64)),
+        "outcome": fields.field(fields.Json()),
+    }
+
+    def result(self):
+        """Return the result of the request, or raise the error it was refused with."""
+        return outcome_result(self.outcome)

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server of an intake on RabbitMQ: what was answered is acknowledged, and nothing before.
+
+An ordinary server of the library acknowledges a call, hands it to a thread, and sends the answer
+over a connection of its own. This one answers and then acknowledges: what a process held that
+died is delivered to another, which knows by the request id what of it was committed. Calls that
+can be settled together are: as many as there are become one transaction. It waits for nothing but
+the first message, so a lone call is not delayed; the busier the service, the larger the batches.
+The others are answered by threads.
+
+Answers are not confirmed by the broker: a client that gets none asks again under the same
+request id.
+"""
+
+import concurrent.futures
+import logging
+import threading
+import time
+import uuid
+
+from placement_rpc import exception
+from placement_rpc.amqp import consumer, topology
+from placement_rpc.amqp.broker import CONNECT_TIMEOUT, FAILURES
+from placement_rpc.amqp.consumer import ConsumerChannel
+from placement_rpc.rpc import dispatcher, envelope, routing
+from placement_rpc.telemetry import spans
+
+LOG = logging.getLogger(__name__)
+_PAUSE = 1.0
+# Seconds after which an idle server looks whether it is to end.
+_IDLE = 0.5
+# Seconds between two signs of life.
+_BEAT = 1.0
+# For each thread, where some calls are settled together.
+_BATCH = 4
+# How many calls to this very process are taken at a time.
+_OF_ITS_OWN = 4
+
+
+class BatchServer:
+    """Answers the calls of an intake.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    :param broker: :class:`placement_rpc.amqp.broker.Broker`
+    :param manager: :class:`placement_rpc.manager.Manager`
+    :param queues: list of str, the queues of the intake
+    :param threads: int, how many calls it works on, beside those that are settled together; 0
+        where all calls of the intake are
+    :param together: :class:`placement_rpc.rpc.endpoint.BatchRule`; None where none are
+    """
+
+    def __init__(self, conf, broker, manager, queues, threads, together=None):
+        self._options = conf.oslo_messaging_rabbit
+        self._broker = broker
+        self._manager = manager
+        self._queues = queues
+        self._together = together
+        #: int, how many messages it takes at a time
+        self.places = _places(threads, together, conf)
+        self._busy, self._counting = 0, threading.Lock()
+        self._waiting, self._settling = {}, False
+        self._drain_timeout = conf.conductor.drain_timeout or None
+        self._dispatcher = dispatcher.Dispatcher(manager, manager.release, manager.callers)
+        # One of them settles what is settled together.
+        self._threads = threads and concurrent.futures.ThreadPoolExecutor(
+            threads + bool(together), thread_name_prefix=queues[0])
+        self._monitored = {}
+        self._line = None
+        self._ended, self._done = threading.Event(), threading.Event()
+        self._listens = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=queues[0], daemon=True)
+        self._beats = threading.Thread(target=self._beat, name="heartbeats", daemon=True)
+
+    @property
+    def busy(self):
+        """int, how many calls it works on"""
+        return self._busy
+
+    def begin(self):
+        """Start, and wait until it listens; no longer than a broker that is away lets it."""
+        self._thread.start()
+        self._beats.start()
+        self._listens.wait(CONNECT_TIMEOUT)
+
+    def stop(self):
+        """Take in nothing after what is at hand; the rest goes back to the queue."""
+        self._ended.set()
+
+    def wait(self):
+        """Wait until what is at hand is answered."""
+        if self._thread.is_alive():
+            self._thread.join(self._drain_timeout)
+        if self._thread.is_alive():
+            LOG.warning("Calls at hand are left to another process: the store or the broker "
+                        "did not answer in time")
+        if self._threads:
+            self._threads.shutdown(wait=not self._thread.is_alive())
+
+    # -- the thread that reads ------------------------------------------------------------
+
+    def _run(self):
+        told = False
+        while not self._ended.is_set():
+            try:
+                with self._broker.connected() as connection:
+                    told = False
+                    self._line = ConsumerChannel(connection, self._broker, self._options)
+                    for queue in self._queues:
+                        self._line.declare(queue, routing.EXCHANGE)
+                    self._serve(self._line)
+            except (*FAILURES, topology.Unsuitable) as error:
+                LOG.log(logging.DEBUG if told else logging.WARNING,
+                        "The intake %s waits for the broker: %s", self._queues[0], error)
+                told = True
+            except Exception:
+                LOG.exception("The intake %s failed; it begins anew", self._queues[0])
+            finally:
+                self._line = None
+            self._ended.wait(_PAUSE)
+        self._done.set()
+
+    def _serve(self, line):
+        first, *others = self._queues
+        line.listen(first, self.places)
+        for queue in others:
+            line.listen(queue, _OF_ITS_OWN)
+        self._listens.set()
+        while not self._ended.is_set():
+            messages = line.receive(_IDLE, self.places)
+            if messages:
+                self._take(line, messages)
+        line.listen_no_more()
+        while True:
+            busy = self._busy
+            for message in line.receive(_IDLE / 10 if busy else 0, self.places):
+                line.give_back(message)
+            if not busy:
+                return
+
+    def _take(self, line, messages):
+        batch = []
+        for message in messages:
+            call = _call(message)
+            if call is None:
+                line.acknowledge(message)
+                continue
+            self._count(1)
+            if call.monitored:
+                self._monitored[id(call)] = call
+            if self._together and call.method in self._together.methods:
+                batch.append((message, call))
+            elif self._threads:
+                self._threads.submit(self._work, line, message, call)
+            else:
+                self._work(line, message, call)
+        if batch and self._threads:
+            self._settle_beside(line, batch)
+        elif batch:
+            self._settle(line, batch)
+
+    def _count(self, change):
+        with self._counting:
+            self._busy += change
+
+    # -- what can be settled together -----------------------------------------------------
+
+    def _settle_beside(self, line, batch):
+        """Settle in a thread, while others are taken in; what comes meanwhile is the next
+        batch."""
+        with self._counting:
+            # Of another line after the connection was lost.
+            self._waiting.setdefault(line, []).extend(batch)
+            if self._settling:
+                return
+            self._settling = True
+        self._threads.submit(self._settle_waiting)
+
+    def _settle_waiting(self):
+        while True:
+            with self._counting:
+                if not self._waiting:
+                    self._settling = False
+                    return
+                line, batch = self._waiting.popitem()
+            try:
+                self._settle(line, batch)
+            except FAILURES as error:
+                LOG.info("Answers are lost with the connection: %s", error)
+            except Exception:
+                LOG.exception("A batch can not be answered")
+                line.end()
+
+    def _settle(self, line, batch):
+        try:
+            self._settle_all(line, batch)
+        finally:
+            self._count(-len(batch))
+            self._heard(batch)
+
+    def _heard(self, batch):
+        """Nobody has to be told any more that these are worked on."""
+        for _, call in batch:
+            self._monitored.pop(id(call), None)
+
+    def _settle_all(self, line, batch):
+        began = time.perf_counter()
+        with spans.collected() as spent:
+            answers = list(self._outcomes([call for _, call in batch]))
+        seconds = time.perf_counter() - began
+        for call, _, outcome in answers:
+            self._manager.metrics.answered(
+                call.method, outcome, seconds, spent,
+                call.args.get("request_id") if isinstance(call.args, dict) else None)
+        self._heard(batch)
+        line.answer_all([(call.reply_to, body) for call, body, _ in answers],
+                        [message for message, _ in batch])
+
+    def _outcomes(self, calls):
+        """:returns: generator of call, the answer's body, and ``done`` or the code of an error"""
+        asked = []
+        for call in calls:
+            try:
+                with spans.span("reading"):
+                    asked.append((call, *self._settlement(call)))
+            except Exception as error:
+                yield _refused(call, error)
+        if asked:
+            yield from self._settled(asked)
+
+    def _settlement(self, call):
+        context, arguments = self._dispatcher.arguments(
+            call.version, call.method, call.context, call.args, call.namespace)
+        context.database = self._manager.database
+        return context, self._manager.settlement(context, call.method, arguments)
+
+    def _settled(self, asked):
+        try:
+            outcomes = self._together.commit.settle([each for *_, each in asked])
+        except Exception as error:
+            for call, *_ in asked:
+                yield _refused(call, error)
+            return
+        for (call, context, _), settled in zip(asked, outcomes, strict=True):
+            try:
+                with spans.span("writing"):
+                    result = self._dispatcher.serializer.serialize_entity(
+                        context, self._manager.answer(settled))
+                    yield call, envelope.seal_answer(call, result), "done"
+            except Exception as error:
+                yield _refused(call, error)
+
+    # -- the others -------------------------------------------------------------------------
+
+    def _work(self, line, message, call):
+        try:
+            body = self._answer(call)
+            self._heard([(message, call)])
+            line.answer_all([(call.reply_to, body)], [message])
+        except FAILURES as error:
+            LOG.info("The answer to %s is lost with the connection: %s", call.method, error)
+        except Exception:
+            LOG.exception("The answer to %s can not be given", call.method)
+            line.end()
+        finally:
+            self._heard([(message, call)])
+            self._count(-1)
+
+    def _answer(self, call):
+        """:returns: str, the body of the answer"""
+        try:
+            if not self._threads:
+                raise exception.UnsupportedCall(
+                    reason=f"{str(call.method)[:64]} is not called here")
+            return envelope.seal_answer(call, self._dispatcher.answer(
+                call.version, call.method, call.context, call.args, call.namespace))
+        except Exception as error:
+            return _refused(call, error)[1]
+
+    def _beat(self):
+        """Show the broker, and who wants to hear of it, that long work is being done."""
+        while not self._done.wait(_BEAT):
+            line = self._line
+            if line is None:
+                continue
+            try:
+                line.beat()
+                for call in list(self._monitored.values()):
+                    line.answer(call.reply_to, envelope.seal_answer(call, ending=False))
+            except Exception as error:
+                # Whoever reads finds out that it is over, too.
+                LOG.debug("No sign of life: %r", error)
+
+
+def _places(threads, together, conf):
+    if together is None:
+        return threads
+    if not threads:
+        return conf.conductor.claims_together
+    # Enough for a batch, and not so many that other processes have nothing to do.
+    return _BATCH * threads
+
+
+def _call(message):
+    """:returns: :class:`placement_rpc.rpc.envelope.Call`; None if the message has to be dropped"""
+    if consumer.deliveries(message) >= topology.DELIVERY_LIMIT:
+        LOG.error("A call is dropped: it was delivered %d times, and nobody answered it",
+                  consumer.deliveries(message))
+        return None
+    try:
+        return envelope.open_call(message.body, (message.headers or {}).get("compression"))
+    except ValueError as error:
+        LOG.warning("A message that is no call is dropped: %s", error)
+    return None
+
+
+def _refused(call, error):
+    """:returns: tuple of call, the answer's body and the code, of a call that an error ended"""
+    if not isinstance(error, exception.PlacementException):
+        incident = str(uuid.uuid4())
+        LOG.error("Incident %s: %s failed", incident, call.method, exc_info=error)
+        error = exception.RemoteFailure(method=str(call.method)[:64], incident=incident)
+    error.__cause__ = error.__context__ = None
+    return call, envelope.seal_answer(call, error=error.with_traceback(None)), error.code

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of the service: start, heartbeat, drain, reload."""
+
+import datetime
+import functools
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+
+import cotyledon
+
+from placement_rpc import exception, manager
+from placement_rpc.accounting import snapshot
+from placement_rpc.amqp.broker import Broker
+from placement_rpc.candidates import search
+from placement_rpc.db import api as db
+from placement_rpc.db import migration
+from placement_rpc.db.queries import bulk, events, requests
+from placement_rpc.db.queries import commands as command_attempts
+from placement_rpc.notifications.publishers import get_publisher
+from placement_rpc.notifications.relay import Relay
+from placement_rpc.objects import class_names
+from placement_rpc.rpc import batch_server, routing
+from placement_rpc.rpc.server import get_server, get_transport
+from placement_rpc.service import collectors, command_consumer
+from placement_rpc.service.heartbeat import Heartbeat
+from placement_rpc.upgrade import startup_check
+
+LOG = logging.getLogger(__name__)
+BINARY = "placement-rpc-conductor"
+_PRUNE_EVERY = 60
+
+
+class Conductor:
+    """One process's worth of the service: the RPC server, its store, its heartbeat.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts` made by :mod:`placement_rpc.conf`
+    :param worker: int, its number among the workers of this machine
+    :param binary: str, the program's name in the services table
+    :param topic: str, where it listens
+    """
+
+    def __init__(self, conf, worker=0, binary=BINARY, topic=routing.TOPIC):
+        self.conf = conf
+        self.host = conf.conductor.host or socket.gethostname()
+        self._binary, self._worker = binary, worker
+        self._topic = topic
+        # Of leases: like nobody else.
+        self._holder = f"{self.host}.{uuid.uuid4().hex[:16]}"
+        self._ended = threading.Event()
+        self._housekeeping = threading.Thread(
+            target=self._keep_house, name="housekeeping", daemon=True)
+        self.database = self.manager = None
+        self._transport = self.relay = self._commands = self._heartbeat = None
+        self._servers = []
+        self._end_metrics = lambda: None
+
+    def start(self):
+        """Open the store, check its schema, and begin to answer calls.
+
+        :raises StoreUnavailable: :raises SchemaOutdated: :raises ServiceTooOld:
+        """
+        self.database = db.Database(self.conf)
+        migration.check(self.database)
+        startup_check.check(self.conf, self.database)
+        self.manager = manager.Manager(self.conf, self.database)
+        self.manager.candidates.try_to_prepare()
+        self._transport = get_transport(self.conf)
+        broker = Broker.of(self.conf)
+        self._servers = self._intakes(broker)
+        self._show_metrics()
+        self.relay = Relay(
+            self.conf, self.database,
+            get_publisher(self.conf, self._transport, routing.EXCHANGE), self._holder)
+        self.database.after_events(self.relay.wake)
+        self._heartbeat = Heartbeat(
+            self.conf, self.manager, self._binary, self.host, self._worker)
+        self._heartbeat.beat(started=True)
+        for server in self._servers:
+            server.begin()
+        self.relay.start()
+        if broker is not None:
+            self._commands = command_consumer.CommandConsumer(
+                self.conf, broker, self.manager, self._topic)
+            self._commands.start()
+        self._housekeeping.start()
+        LOG.info("Worker %s of %s answers calls", self._worker, self.host)
+
+    def _show_metrics(self):
+        named = dict(zip(("calls", routing.CLAIMS, routing.FLEET), self._servers, strict=True))
+        self.manager.metrics.watch(
+            lambda: collectors.state(self.database, self.manager.candidates, named))
+        options = self.conf.metrics
+        if options.port:
+            try:
+                self._end_metrics = self.manager.metrics.serve(
+                    options.host, options.port + self._worker)
+            except OSError as error:
+                # Calls are answered all the same.
+                LOG.error("Metrics can not be shown on port %d: %s",
+                          options.port + self._worker, error)
+
+    def _intakes(self, broker):
+        """:returns: list of servers, one for each intake"""
+        threads = {None: self.conf.conductor.threads, routing.CLAIMS: 0,
+                   routing.FLEET: self.conf.conductor.fleet_threads}
+        name = f"{self.host}.{self._binary}.{self._worker}"
+        if broker is None:
+            return [get_server(
+                self.conf, self._transport, self.manager, name, routing.name(self._topic, intake),
+                self.manager.release, self.manager.callers, number or None)
+                for intake, number in threads.items()]
+        together = self.manager.together()
+        queues = {intake: [routing.name(self._topic, intake)] for intake in threads}
+        # By its own name it can be asked, too.
+        queues[None].append(f"{self._topic}.{name}")
+        return [batch_server.BatchServer(
+            self.conf, broker, self.manager, queues[intake], number, together.get(intake))
+            for intake, number in threads.items()]
+
+    def stop(self):
+        """Take in nothing more, finish what was taken in, and close."""
+        for server in self._servers:
+            server.stop()
+        for server in self._servers:
+            server.wait()
+        if self._commands is not None:
+            self._commands.stop()
+        if self.relay is not None:
+            self.relay.stop()
+        self._ended.set()
+        self._end_metrics()
+        if self._housekeeping.is_alive():
+            self._housekeeping.join()
+        if self.database is not None:
+            if self._heartbeat is not None:
+                self._heartbeat.goodbye()
+            self.database.close()
+        if self._transport is not None:
+            self._transport.cleanup()
+
+    def _keep_house(self):
+        """Write heartbeats, prune what is old and take snapshots, until told to end."""
+        since_pruned = 0
+        upkeep = search.IndexMaintenance(
+            self.manager.candidates, self.conf.candidates.verify_sample)
+        interval = self.conf.conductor.report_interval
+        while not self._ended.wait(interval):
+            since_pruned += interval
+            try:
+                self._heartbeat.beat()
+                upkeep.step()
+                if since_pruned >= _PRUNE_EVERY:
+                    since_pruned = 0
+                    self._prune()
+                self._take_snapshot(interval / 2)
+            except exception.PlacementException as error:
+                LOG.warning("Housekeeping is put off: %s", error)
+            except Exception:
+                LOG.exception("Housekeeping failed; it goes on at the next interval")
+
+    def _prune(self):
+        for prune, retention in (
+                (requests.prune, self.conf.claims.request_retention),
+                (command_attempts.prune, self.conf.claims.request_retention),
+                (events.prune, self.conf.notifications.retention)):
+            before = bulk.now() - datetime.timedelta(seconds=retention)
+            while not self._ended.is_set() and self.database.write(
+                    functools.partial(prune, before=before), "prune"):
+                LOG.debug("Pruned what is older than %s", before)
+
+
+    def _take_snapshot(self, seconds):
+        """Carry on the snapshot that is due, for some seconds; leaves the store as much time.
+
+        One process does at a time, and what somebody began is brought to its end in any case.
+        """
+        period = self.conf.notifications.snapshot_period or None
+        if not snapshot.is_wanted(self.database, period) or not self.database.write(
+                lambda tx: events.acquire(tx, "snapshot", self._holder, 3 * seconds), "snapshot"):
+            return
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            began = time.monotonic()
+            if snapshot.go_on(self.database, period) is None or self._ended.wait(
+                    time.monotonic() - began):
+                return
+
+
+class ConductorWorker(cotyledon.Service):
+    """A worker process of ``placement-rpc-conductor``.
+
+    On SIGTERM it drains. On SIGHUP it drains too, and the parent starts it anew with the
+    configuration as it is then.
+    """
+
+    name = "worker"
+
+    def __init__(self, worker_id, conf):
+        super().__init__(worker_id)
+        self.graceful_shutdown_timeout = conf.conductor.drain_timeout
+        self._conductor = Conductor(conf, worker=worker_id)
+
+    def run(self):
+        self._conductor.start()
+
+    def terminate(self):
+        LOG.info("Worker %s drains", self.worker_id)
+        self._conductor.stop()
+
+
+def run_conductor(conf):
+    """Run the conductor's workers until a signal ends them."""
+    workers = cotyledon.ServiceManager(
+        graceful_shutdown_timeout=conf.conductor.drain_timeout)
+    service_id = workers.add(
+        ConductorWorker, workers=conf.conductor.workers or os.cpu_count(), args=(conf,))
+
+    def reload():
+        LOG.info("Reading the configuration again")
+        conf.reload_config_files()
+        workers.reconfigure(service_id, conf.conductor.workers or os.cpu_count())
+
+    workers.register_hooks(on_reload=reload)
+    workers.run()
+
+
+def prepare_store(conf):
+    """Make sure that the store is there and of this release; for the embedded default."""
+    database = db.Database(conf)
+    try:
+        return migration.sync(database, class_names.STANDARD_IDS)
+    finally:
+        database.close()
