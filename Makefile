@@ -10,8 +10,8 @@ DATABASE ?=
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help run demo test soak lint sample docs bench clean upgrade-constraints system-rabbit \
-  system-test
+.PHONY: help run demo test soak lint sample docs bench clean upgrade-constraints \
+  release-environments system-rabbit system-test
 
 help:
 	@echo "make run                  the service in the foreground, on an in-process bus and SQLite"
@@ -43,7 +43,11 @@ run: $(INSTALLED) $(if $(filter rabbit,$(BUS)),system-rabbit)
 demo: $(INSTALLED) $(if $(filter rabbit,$(BUS)),system-rabbit)
 	@$(BIN)/python examples/demo.py --bus $(BUS) $(if $(TRANSPORT_URL),--transport-url "$(TRANSPORT_URL)")
 
-test: $(INSTALLED) system-test lint
+# Environments of earlier releases, for the tests that run these alongside this tree.
+release-environments: $(INSTALLED)
+	@$(BIN)/python -m tests.upgrade.release_environment
+
+test: $(INSTALLED) system-test lint release-environments
 	@tools/run-tests $(BIN) $(if $(TESTS),"$(TESTS)")
 
 soak: $(INSTALLED) system-test
@@ -70,4 +74,4 @@ upgrade-constraints:
 	@tools/upgrade-constraints "$(PYTHON)"
 
 clean:
-	rm -rf "$(VENV)" build dist docs/build .stestr .ruff_cache .hypothesis *.egg-info
+	rm -rf "$(VENV)" .venv-releases build dist docs/build .stestr .ruff_cache .hypothesis *.egg-info
