@@ -10,7 +10,8 @@ DATABASE ?=
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help run demo test soak lint sample docs bench clean system-rabbit system-test
+.PHONY: help run demo test soak lint sample docs bench clean upgrade-constraints \
+  release-environments system-rabbit system-test
 
 help:
 	@echo "make run                  the service in the foreground, on an in-process bus and SQLite"
@@ -21,9 +22,10 @@ help:
 	@echo "make soak [MINUTES=5]     everything goes away under load, and what is left is compared"
 	@echo "make bench [QUICK=1] [ONLY=claims|nodes|scale|http]"
 	@echo "                          measure, beside a bare echo server and OpenStack Placement"
+	@echo "make upgrade-constraints  renew constraints.txt, the versions that all of these install"
 	@echo "make lint | docs | sample | clean"
 
-$(INSTALLED): setup.cfg pyproject.toml tools/make-venv
+$(INSTALLED): setup.cfg pyproject.toml constraints.txt tools/make-venv
 	@tools/make-venv "$(PYTHON)" "$(VENV)"
 	@touch $@
 
@@ -41,7 +43,11 @@ run: $(INSTALLED) $(if $(filter rabbit,$(BUS)),system-rabbit)
 demo: $(INSTALLED) $(if $(filter rabbit,$(BUS)),system-rabbit)
 	@$(BIN)/python examples/demo.py --bus $(BUS) $(if $(TRANSPORT_URL),--transport-url "$(TRANSPORT_URL)")
 
-test: $(INSTALLED) system-test lint
+# Environments of earlier releases, for the tests that run these alongside this tree.
+release-environments: $(INSTALLED)
+	@$(BIN)/python -m tests.upgrade.release_environment
+
+test: $(INSTALLED) system-test lint release-environments
 	@tools/run-tests $(BIN) $(if $(TESTS),"$(TESTS)")
 
 soak: $(INSTALLED) system-test
@@ -56,13 +62,16 @@ sample: $(INSTALLED)
 	@$(BIN)/python -m tests.functional.test_openapi
 
 docs: $(INSTALLED)
-	@$(BIN)/pip install --quiet --editable '.[docs]'
+	@$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	@$(BIN)/sphinx-build -W -q -b html docs/source docs/build/html
 	@echo "docs/build/html/index.html"
 
 bench: $(INSTALLED) system-test
-	@$(BIN)/pip install --quiet --editable '.[bench]'
+	@$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	@$(BIN)/python -W ignore -m tests.benchmarks $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
+upgrade-constraints:
+	@tools/upgrade-constraints "$(PYTHON)"
+
 clean:
-	rm -rf "$(VENV)" build dist docs/build .stestr .ruff_cache .hypothesis *.egg-info
+	rm -rf "$(VENV)" .venv-releases build dist docs/build .stestr .ruff_cache .hypothesis *.egg-info

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client process under load: ``python -m tests.integration.claimer`` with JSON on its input.
+"""A client process under load: ``python tests/integration/claimer.py`` with JSON on its input.
+
+Run as a file, so that the interpreter of another release can run it as well; it imports only what
+every release has.
 
 It claims, claims anew, moves and gives back at random from several threads, by calls and by
 casts, and prints what it was told: what each of its consumers must hold in the end, and how its
@@ -12,11 +15,10 @@ import random
 import sys
 import threading
 import time
+import uuid
 
-from placement_rpc import api, exception, manager
+from placement_rpc import api, exception
 from placement_rpc import conf as configuration
-from placement_rpc.db import api as db
-from tests import base
 
 
 class Claimer:
@@ -57,7 +59,7 @@ class Claimer:
                 return lambda: self._release(consumer)
             return lambda: self._move(consumer)
         consumer = self.random.choice(list(self.held)) if self.held and dice < 0.25 else (
-            base.new_uuid())
+            str(uuid.uuid4()))
         providers = self.random.sample(self.order["providers"], self.random.choice([1, 1, 2]))
         allocations = {provider: {"VCPU": self.random.randint(1, 4),
                                   "MEMORY_MB": 512 * self.random.randint(1, 4)}
@@ -73,7 +75,7 @@ class Claimer:
         del self.held[consumer]
 
     def _move(self, consumer):
-        target = base.new_uuid()
+        target = str(uuid.uuid4())
         result = self.client.move_allocations(None, consumer, target)
         self._changed(result)
         for provider, generation in result.generations.items():
@@ -83,7 +85,9 @@ class Claimer:
         self.outcomes["moves"] += 1
 
     def _claim(self, consumer, allocations):
-        self._changed(self._make("claim_allocations", base.claim(allocations, consumer)))
+        self._changed(self._make("claim_allocations", api.Claim(
+            consumer_uuid=consumer, allocations=allocations, project_id="project",
+            user_id="user")))
         self.held[consumer] = allocations
 
     def _make(self, method, argument):
@@ -115,6 +119,14 @@ def _client(order):
     if "transport_url" in order:
         return api.PlacementAPI(
             conf=conf, transport_url=order["transport_url"], pin=order.get("pin"))
+    return _local(conf)
+
+
+def _local(conf):
+    # Not at the top: other releases have these elsewhere.
+    from placement_rpc import manager
+    from placement_rpc.db import api as db
+
     return api.PlacementAPI("local", conf, manager=manager.Manager(conf, db.Database(conf)))
 
 

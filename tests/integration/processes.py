@@ -12,6 +12,7 @@ import sys
 import fixtures
 
 _ROOT = pathlib.Path(__file__).parents[2]
+_CLAIMER = pathlib.Path(__file__).with_name("claimer.py")
 
 
 class Conductor(fixtures.Fixture):
@@ -64,14 +65,18 @@ class Claimers:
     """Client processes under load.
 
     :param orders: list of dicts, see :mod:`tests.integration.claimer`
+    :param interpreters: list of command lines, as lists of str, of the interpreters that run them;
+        None for this one
     """
 
-    def __init__(self, orders):
+    def __init__(self, orders, interpreters=None):
         self.processes = []
-        for order in orders:
+        for number, order in enumerate(orders):
+            interpreter = interpreters[number] if interpreters else [
+                sys.executable, "-W", "ignore"]
             process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-m", "tests.integration.claimer"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=_ROOT)
+                [*interpreter, str(_CLAIMER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, cwd=_ROOT)
             process.stdin.write(json.dumps(order).encode())
             process.stdin.close()
             process.stdin = None

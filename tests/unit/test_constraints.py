@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""constraints.txt, the versions that are installed, fits setup.cfg."""
+
+import configparser
+import pathlib
+
+import testscenarios
+from packaging import requirements, utils
+
+from tests import base
+
+_ROOT = pathlib.Path(__file__).parents[2]
+
+
+def _requirements():
+    """Return the requirements of setup.cfg: list of tuples of the section or extra and a line."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(_ROOT / "setup.cfg")
+    texts = {"install_requires": parser["options"]["install_requires"],
+             **parser["options.extras_require"]}
+    return [(name, line) for name, text in texts.items() for line in text.split("\n")
+            if line and not line.startswith("placement-rpc[")]
+
+
+def _pinned():
+    """Return the versions of constraints.txt: dict of canonical name to str."""
+    lines = (_ROOT / "constraints.txt").read_text().splitlines()
+    pairs = [line.split("==") for line in lines]
+    return {utils.canonicalize_name(name): version for name, version in pairs}
+
+
+class RequirementTest(testscenarios.WithScenarios, base.TestCase):
+
+    scenarios = [(f"{name}: {line}", {"line": line}) for name, line in _requirements()]
+
+    def test_a_version_that_satisfies_it_is_pinned(self):
+        requirement = requirements.Requirement(self.line)
+        version = _pinned().get(utils.canonicalize_name(requirement.name))
+        self.assertIsNotNone(version, "run: make upgrade-constraints")
+        self.assertTrue(requirement.specifier.contains(version), version)
+
+
+class ConstraintsTest(base.TestCase):
+
+    def test_there_are_versions_only(self):
+        """No addresses, and no directories of the machine where they were made."""
+        for line in (_ROOT / "constraints.txt").read_text().splitlines():
+            self.assertRegex(line, r"\A[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+\Z")
+
+    def test_the_project_itself_is_not_pinned(self):
+        self.assertNotIn("placement-rpc", _pinned())

@@ -1,0 +1,395 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last release and this tree on one store and one broker.
+
+The release is its wheel, installed in an environment of its own; see
+:mod:`tests.upgrade.release_environment`. "Old" is that release and "new" this tree.
+"""
+
+import pathlib
+import signal
+from typing import NamedTuple
+
+import fixtures
+import sqlalchemy as sa
+import testscenarios
+
+from placement_rpc.db import models
+from placement_rpc.notifications import listener
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing import servers as private
+from tests import base, compute_nodes, servers
+from tests.integration import ledger
+from tests.upgrade import release_environment, side_by_side
+from tests.upgrade.release_environment import THIS_TREE
+from tests.upgrade.side_by_side import wait_until
+
+_VERSION = "0.2.0"
+
+# Each direction once, and with it each database once.
+_DIRECTIONS = [
+    ("old to new on postgresql", {"kind": "postgresql", "is_forward": True}),
+    ("new to old on mariadb", {"kind": "mariadb", "is_forward": False}),
+]
+
+
+def claim(allocations, consumer, **values):
+    """Return a Claim as :mod:`tests.upgrade.release_client` takes it."""
+    return {"!Claim": {"consumer_uuid": consumer, "allocations": allocations,
+                       "project_id": "project", "user_id": "user", **values}}
+
+
+def inventory(resource_class, total, **values):
+    return {"!Inventory": {"resource_class": resource_class, "total": total, **values}}
+
+
+def request(resources, **values):
+    return {"!ResourceRequest": {"resources": resources, **values}}
+
+
+def compute_node():
+    """Return a ComputeNode, one of those that nova's own code serialised."""
+    node = next(each for each in compute_nodes.nodes() if each["nova_object.version"] == "1.16"
+                and each["nova_object.data"]["pci_device_pools"]["nova_object.data"]["objects"])
+    node["nova_object.data"].pop("id", None)
+    node["nova_object.changes"] = [
+        name for name in node.get("nova_object.changes", []) if name != "id"]
+    return {"!ComputeNode": node}
+
+
+class Relayed(NamedTuple):
+    """The position that was given last, the one published last, and events without a position."""
+
+    last: int
+    published: int
+    waiting: int
+
+
+class ReleasesTest(testscenarios.WithScenarios, base.TestCase):
+    """A store whose schema the old release made, and the new one expanded."""
+
+    time_limit = 180
+    kind = "postgresql"
+
+    def setUp(self):
+        # Before the time limit begins, in case it is missing.
+        self.old = release_environment.release(_VERSION)
+        self.new = THIS_TREE
+        super().setUp()
+        self.broker = self.make_broker()
+        self.url = self.useFixture(side_by_side.VirtualHost(self.broker)).url
+        self.store = self.make_store()
+
+    def make_broker(self):
+        return servers.rabbitmq()
+
+    def make_store(self):
+        database = servers.new_database(self.kind)
+        side_by_side.manage(
+            self.old, self.useFixture(fixtures.TempDir()).path, database, "db", "sync")
+        # Expands the schema.
+        return self.useFixture(placement_fixtures.Store(database))
+
+    def conductor(self, installation, url=None, store=None, **groups):
+        """Start a conductor and wait until it serves."""
+        store = store or self.store
+        conductor = self.useFixture(side_by_side.Conductor(installation, {
+            "DEFAULT": {"transport_url": url or self.url},
+            "database": {"connection": store.conf.database.connection},
+            "notifications": {"lease": 2}, **groups}))
+        self.wait_for(conductor, store)
+        return conductor
+
+    def start(self, conductor, installation):
+        """Start a conductor again, as a release, and wait until it serves."""
+        conductor.installation = installation
+        conductor.start()
+        self.wait_for(conductor, self.store)
+
+    def end(self, conductor):
+        """Let a conductor drain and end."""
+        conductor.signal(signal.SIGTERM)
+        conductor.process.wait(60)
+
+    def wait_for(self, conductor, store):
+        def serves():
+            if conductor.process.poll() is not None:
+                raise RuntimeError(conductor.said())
+            with store.database.reader() as tx:
+                return tx.execute(sa.select(models.services.c.host).where(
+                    models.services.c.host == conductor.host)).first()
+
+        wait_until(serves, 60, conductor.said)
+
+    def client(self, installation, url=None):
+        return self.useFixture(side_by_side.Client(installation, url or self.url))
+
+    def provider(self, client, total=10):
+        """Create a provider with VCPU and MEMORY_MB; returns its uuid."""
+        uuid = base.new_uuid()
+        client.call("create_provider", name=f"provider {uuid}", provider_uuid=uuid)
+        client.call("set_inventory", provider_uuid=uuid, inventories=[
+            inventory("VCPU", total), inventory("MEMORY_MB", 1024 * total)])
+        return uuid
+
+    def count(self, table, *conditions):
+        with self.store.database.reader() as tx:
+            return tx.execute(
+                sa.select(sa.func.count()).select_from(table).where(*conditions)).scalar()
+
+    def relayed(self):
+        """Return how far the relay has come: :class:`Relayed`."""
+        with self.store.database.reader() as tx:
+            state = tx.execute(sa.select(models.relay_state)).one_or_none()
+        waiting = self.count(models.events, models.events.c.position.is_(None))
+        return Relayed(state.last_position, state.published_position, waiting) if state else (
+            Relayed(0, 0, waiting))
+
+    def all_published(self):
+        """Whether every event of the store is published."""
+        found = self.relayed()
+        return found.last and found.last == found.published and not found.waiting
+
+    def events(self):
+        """Wait until all is published; returns the events of the stream, from the first on."""
+        wait_until(self.all_published, 60, lambda: str(self.relayed()))
+        last = self.relayed().last
+        found = []
+        for event in listener.StreamReader(self.url, "placement_events", 1).events(60):
+            found.append(event)
+            if event.position == last:
+                break
+        return found
+
+
+class EnvironmentTest(ReleasesTest):
+
+    def test_each_runs_its_own_packages(self):
+        self.useFixture(fixtures.EnvironmentVariable(
+            "PYTHONPATH", str(pathlib.Path(__file__).parents[2])))
+        for installation, directory in (
+                (self.old, self.old.directory), (self.new, pathlib.Path(__file__).parents[2])):
+            package = pathlib.Path(self.client(installation).package)
+            self.assertTrue(package.is_relative_to(directory), package)
+        self.assertFalse(self.old.directory == self.new.directory)
+        self.assertEqual(_VERSION, self.client(self.old).version)
+
+
+class CastsInFlightTest(ReleasesTest):
+
+    scenarios = _DIRECTIONS
+
+    def setUp(self):
+        super().setUp()
+        # Casts of "first" are settled by "second".
+        self.first, self.second = (
+            (self.old, self.new) if self.is_forward else (self.new, self.old))
+        self.conductor_ = self.conductor(self.first, queues={"commands_batch": 1})
+        self.api = self.client(self.first)
+        self.uuid = self.provider(self.api, 1000)
+        self.end(self.conductor_)
+
+    def cast(self, client, consumer=None, amount=1, **named):
+        return client.call("claim_allocations", cast=True, claim=claim(
+            {self.uuid: {"VCPU": amount}}, consumer or base.new_uuid()), **named)
+
+    def outcome(self, client, request_id):
+        """Wait until a request is settled; returns a dict of ``accepted`` or ``refused``."""
+        def settled():
+            answer = client.ask("get_request_result", request_id=request_id)
+            if "error" in answer and answer["error"]["code"] == "placement.request.not_found":
+                return None
+            return answer["result"]
+
+        return wait_until(settled)
+
+    def test_what_waits_is_settled_by_the_other_release(self):
+        """In the order in which it was sent."""
+        consumer = base.new_uuid()
+        sent = [self.cast(self.api, consumer), self.cast(self.api, consumer, 3),
+                self.cast(self.api, amount=5000),
+                self.cast(self.api, request_id="twice"), self.cast(self.api, request_id="last")]
+        sent.append(self.api.call("release_allocations", consumer_uuid=consumer, cast=True))
+        self.start(self.conductor_, self.second)
+        for client in (self.api, self.client(self.second)):
+            found = [self.outcome(client, request_id) for request_id in sent]
+            self.assertEqual("placement.claim.capacity_exceeded", found.pop(2)["refused"]["code"])
+            # Generation 1 is that of the inventories.
+            self.assertEqual([{self.uuid: number} for number in range(2, 7)],
+                             [each["accepted"]["generations"] for each in found])
+            self.assertEqual([1, 2, 1, 1, 0],
+                             [each["accepted"]["consumer_generation"] for each in found])
+            self.assertEqual({"VCPU": 2, "MEMORY_MB": 0}, {
+                each["resource_class"]: each["used"] for each in client.call(
+                    "get_usages", provider_uuid=self.uuid)["objects"]})
+
+    def test_what_a_killed_conductor_had_begun_the_other_release_completes(self):
+        other = self.client(self.second)
+        sent = [self.cast(client) for _ in range(100) for client in (self.api, other)]
+        before = self.count(models.requests)
+        # It settles them one by one.
+        self.conductor_.installation = self.first
+        self.conductor_.start()
+        wait_until(lambda: self.count(models.requests) > before + 5)
+        self.conductor_.kill()
+        self.assertLess(self.count(models.requests), before + len(sent))
+        self.start(self.conductor_, self.second)
+        self.assertEqual(
+            [{self.uuid: number} for number in range(2, len(sent) + 2)],
+            [self.outcome(self.api, request_id)["accepted"]["generations"]
+             for request_id in sent])
+        self.assertEqual(before + len(sent), self.count(models.requests))
+        ledger.check_events(self, self.store.database, self.events())
+
+
+class OutboxTest(ReleasesTest):
+    """What one release committed and could not publish is published by the other."""
+
+    scenarios = _DIRECTIONS
+
+    def make_broker(self):
+        # It is stopped.
+        return self.useFixture(private.RabbitMQ())
+
+    def claim(self, facade, uuid):
+        """Claim through a facade, which needs no broker."""
+        answer = facade.send("PUT", f"/allocations/{base.new_uuid()}", json={"allocations": [
+            {"resource_provider": {"uuid": uuid}, "resources": {"VCPU": 1}}]})
+        self.assertEqual(204, answer.status_code, answer.text)
+
+    def test_events_are_published_without_a_gap(self):
+        first, second = (self.old, self.new) if self.is_forward else (self.new, self.old)
+        conductor = self.conductor(first)
+        facade = self.useFixture(side_by_side.Facade(first, {
+            "api": {"transport": "local"},
+            "database": {"connection": self.store.conf.database.connection}}))
+        uuid = self.provider(self.client(first), 100)
+        self.claim(facade, uuid)
+        wait_until(self.all_published, 60, conductor.said)
+        self.broker.stop()
+        for _ in range(5):
+            self.claim(facade, uuid)
+        # The relay cannot publish them, and gives them positions.
+        wait_until(lambda: not self.relayed().waiting, 60, conductor.said)
+        conductor.kill()
+        for _ in range(5):
+            self.claim(facade, uuid)
+        found = self.relayed()
+        self.assertEqual((5, 5), (found.last - found.published, found.waiting))
+        # As if the broker had confirmed one more than the store has been told.
+        with self.store.database.writer() as tx:
+            tx.execute(sa.update(models.relay_state).values(
+                published_position=found.published - 1))
+        self.broker.start()
+        self.start(conductor, second)
+        events = self.events()
+        self.assertEqual(found.last + 5, len(events))
+        ledger.check_events(self, self.store.database, events)
+        self.assertEqual(11, sum(event.event_type == "allocation.create" for event in events))
+
+
+class StoredOutcomesTest(ReleasesTest):
+    """A request that one release settled is answered by the other, and not settled again."""
+
+    scenarios = [(kind, {"kind": kind}) for kind in ("postgresql", "mariadb")]
+
+    def setUp(self):
+        super().setUp()
+        # A virtual host for each conductor, so that a client chooses the one that answers.
+        other = self.useFixture(side_by_side.VirtualHost(self.broker)).url
+        self.conductor(self.old)
+        self.conductor(self.new, other)
+        self.clients = {(client, server): self.client(
+            getattr(self, client), self.url if server == "old" else other)
+            for client in ("old", "new") for server in ("old", "new")}
+
+    def test_changes(self):
+        for first, second in (("old", "new"), ("new", "old")):
+            asking = self.clients[first, first]
+            for method, arguments, others in self.changes(asking):
+                request_id = f"{method[:40]}-{base.new_uuid()[:13]}"
+                expected = asking.call(method, **arguments, request_id=request_id)
+                for client in ("old", "new"):
+                    again = self.clients[client, second]
+                    self.assertEqual(
+                        _as_replayed(expected), _as_replayed(again.call(
+                            method, **arguments, request_id=request_id)),
+                        f"{method} from {first} to {second}")
+                    self.assertEqual(
+                        "placement.request.id_reused",
+                        again.ask(method, **{**arguments, **others}, request_id=request_id)
+                        .get("error", {}).get("code"), f"{method} from {first} to {second}")
+
+    def changes(self, client):
+        """Yield every kind of change: method, arguments, and arguments of another request."""
+        uuid, consumer, target = (base.new_uuid() for _ in range(3))
+        name = f"CUSTOM_{base.new_uuid()[:8].upper()}"
+        yield "create_provider", {"name": uuid, "provider_uuid": uuid}, {"name": f"other {uuid}"}
+        yield ("update_provider", {"provider_uuid": uuid, "name": f"new {uuid}"},
+               {"name": f"other {uuid}"})
+        yield ("set_inventory", {"provider_uuid": uuid, "inventories": [inventory("VCPU", 8)]},
+               {"inventories": [inventory("VCPU", 9)]})
+        yield ("add_inventory", {"provider_uuid": uuid, "inventory": inventory("DISK_GB", 8)},
+               {"inventory": inventory("DISK_GB", 9)})
+        yield ("update_inventory", {"provider_uuid": uuid, "inventory": inventory("DISK_GB", 9)},
+               {"inventory": inventory("DISK_GB", 10)})
+        yield ("delete_inventory", {"provider_uuid": uuid, "resource_class": "DISK_GB"},
+               {"resource_class": "VCPU"})
+        yield ("set_aggregates", {"provider_uuid": uuid, "aggregates": [uuid]},
+               {"aggregates": [target]})
+        yield ("claim_allocations", {"claim": claim({uuid: {"VCPU": 1}}, consumer)},
+               {"claim": claim({uuid: {"VCPU": 2}}, consumer)})
+        yield ("move_allocations", {"source_uuid": consumer, "target_uuid": target},
+               {"target_uuid": base.new_uuid()})
+        yield "release_allocations", {"consumer_uuid": target}, {"consumer_uuid": consumer}
+        yield ("claim_by_request", {
+            "wanted": request({"VCPU": 1}, member_of=[[uuid]]), "claim": claim(None, consumer)}, {
+            "wanted": request({"VCPU": 2}, member_of=[[uuid]])})
+        yield "resource_class_create", {"name": name}, {"name": f"{name}_OTHER"}
+        yield ("resource_class_rename", {"name": name, "new_name": f"{name}_NEW"},
+               {"new_name": f"{name}_OTHER"})
+        yield ("resource_class_delete", {"name": f"{name}_NEW"}, {"name": name})
+        node = compute_node()
+        node["!ComputeNode"]["nova_object.data"].update(
+            uuid=base.new_uuid(), host=f"host-{uuid}", hypervisor_hostname=f"node-{uuid}")
+        yield ("sync_compute_node", {"node": node, "allocations": {}, "snapshot_at": 1.0e9},
+               {"snapshot_at": 2.0e9})
+        empty = base.new_uuid()
+        client.call("create_provider", name=empty, provider_uuid=empty)
+        yield "delete_provider", {"provider_uuid": empty}, {"provider_uuid": uuid}
+
+    def test_refusals_and_batches(self):
+        for first, second in (("old", "new"), ("new", "old")):
+            asking = self.clients[first, first]
+            uuid, consumer, other = self.provider(asking), base.new_uuid(), base.new_uuid()
+            batch = [claim({uuid: {"VCPU": 1}}, consumer), claim({uuid: {"VCPU": 99}}, other)]
+            batch_id, refused_id = (f"req-{base.new_uuid()}" for _ in range(2))
+            refused = {"claim": batch[1], "request_id": refused_id}
+            expected = asking.call("claim_batch", claims=batch, request_id=batch_id)
+            self.assertEqual("placement.claim.capacity_exceeded", expected[1]["code"])
+            error = asking.ask("claim_allocations", **refused)
+            self.assertEqual("placement.claim.capacity_exceeded", error["error"]["code"])
+            for client in ("old", "new"):
+                again = self.clients[client, second]
+                self.assertEqual(_as_replayed(expected), _as_replayed(
+                    again.call("claim_batch", claims=batch, request_id=batch_id)))
+                self.assertEqual(error, again.ask("claim_allocations", **refused))
+                self.assertEqual(expected[0]["generations"], again.call(
+                    "get_request_result", request_id=batch_id)["accepted"]["generations"])
+                self.assertEqual(expected[1], again.call(
+                    "get_request_result", request_id=f"{batch_id}#1")["refused"])
+                self.assertEqual({"placement.request.id_reused"}, {each["code"] for each in (
+                    again.call("claim_batch", request_id=batch_id, claims=[
+                        claim({uuid: {"VCPU": 3}}, each) for each in (consumer, other)]))})
+            self.assertEqual(2, self.generation(asking, uuid))
+
+    def generation(self, client, uuid):
+        return client.call("get_provider", provider_uuid=uuid)["generation"]
+
+
+def _as_replayed(answer):
+    """Return an answer as that to a request that is sent again."""
+    if isinstance(answer, list):
+        return [_as_replayed(each) for each in answer]
+    if isinstance(answer, dict) and "replayed" in answer:
+        return {**answer, "replayed": True}
+    return answer
