@@ -7,6 +7,7 @@ import time
 from oslo_policy import policy
 
 from placement_rpc import exception, policies
+from placement_rpc.versions import contract
 
 # oslo.policy looks at its files and at the signatures of its checks each time, which takes as long
 # as to read a provider: an operator's change is known a second later.
@@ -64,6 +65,6 @@ class Enforcer:
         :raises Forbidden: when the rule that the facade names is none of the method's, or does
             not let them
         """
-        if context.rule not in policies.METHODS.get(method, ()):
+        if context.rule not in contract.CALLS[method].rules:
             raise exception.Forbidden(rule=str(context.rule)[:64])
         self.authorize(context, context.rule)

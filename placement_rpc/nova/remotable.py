@@ -51,6 +51,19 @@ def action(context, instance, method, args, kwargs):
     return updates, result
 
 
+def action_in(tx, outbox, context, instance, method, args, kwargs):
+    """As :func:`action`, in a transaction that is open already.
+
+    :param tx: connection of the transaction
+    :param outbox: :class:`placement_rpc.accounting.outbox.Outbox` of the request
+    """
+    context.transaction = tx, outbox
+    try:
+        return action(context, instance, method, args, kwargs)
+    finally:
+        context.transaction = None
+
+
 def _function(cls, method, kind):
     """:returns: the function behind a remotable method of the class"""
     raw = inspect.getattr_static(cls, method, None) if isinstance(method, str) else None

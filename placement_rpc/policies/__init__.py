@@ -14,12 +14,6 @@ from placement_rpc.policies import (
 
 _MODULES = (resource_provider, inventory, usage, allocation, aggregate, resource_class, event)
 
-#: dict of RPC method to the names of the rules of which one lets a person make the call
-METHODS = {}
-for _module in _MODULES:
-    for _method, _rules in _module.METHODS.items():
-        METHODS[_method] = METHODS.get(_method, frozenset()) | frozenset(_rules)
-
 
 def list_rules():
     """For oslo.policy's generators.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules about the aggregates of resource providers."""
 
-from placement_rpc.policies import resource_provider
 from placement_rpc.policies.base import rule
 
 LIST = "placement:resource_providers:aggregates:list"
@@ -13,10 +12,3 @@ RULES = [
     rule(UPDATE, "Put a resource provider into aggregates.",
          "PUT /resource_providers/{uuid}/aggregates", "PUT /resource_pools/{uuid}/aggregates"),
 ]
-
-METHODS = {
-    # A list of one provider by its uuid that is to be in aggregates, too.
-    "get_aggregates": [LIST, resource_provider.LIST],
-    "get_provider": [UPDATE],
-    "set_aggregates": [UPDATE],
-}

@@ -14,11 +14,3 @@ RULES = [
     rule(UPDATE, "Set what a consumer holds.", "PUT /allocations/{consumer_uuid}"),
     rule(DELETE, "Give back what a consumer holds.", "DELETE /allocations/{consumer_uuid}"),
 ]
-
-METHODS = {
-    "get_provider_allocations": [OF_PROVIDER],
-    # Before a claim, too: whose the consumer is.
-    "get_allocations": [LIST, UPDATE, DELETE],
-    "claim_allocations": [UPDATE],
-    "release_allocations": [DELETE],
-}

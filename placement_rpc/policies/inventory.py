@@ -21,12 +21,3 @@ RULES = [
     rule(DELETE, "Delete the inventory of one class.",
          *(f"DELETE {path}/{{resource_class}}" for path in _PATHS)),
 ]
-
-METHODS = {
-    "get_inventory": [LIST, SHOW],
-    "get_provider": [CREATE, UPDATE, DELETE],
-    "add_inventory": [CREATE],
-    "update_inventory": [UPDATE],
-    "set_inventory": [UPDATE],
-    "delete_inventory": [DELETE],
-}

@@ -14,11 +14,3 @@ RULES = [
     rule(UPDATE, "Rename a custom resource class.", "PUT /resource_classes/{name}"),
     rule(DELETE, "Delete a custom resource class.", "DELETE /resource_classes/{name}"),
 ]
-
-METHODS = {
-    "resource_class_list": [LIST],
-    "resource_class_create": [CREATE],
-    "resource_class_get": [SHOW],
-    "resource_class_rename": [UPDATE],
-    "resource_class_delete": [DELETE],
-}

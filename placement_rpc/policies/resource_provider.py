@@ -21,14 +21,3 @@ RULES = [
     rule(EXPLAIN, "Tell why resource providers have no room.",
          "POST /resource_providers?explain"),
 ]
-
-METHODS = {
-    "list_providers": [LIST],
-    "get_by_request": [LIST],
-    "create_provider": [CREATE],
-    # A list of one, and the look at a generation before a change that names several.
-    "get_provider": [SHOW, LIST, UPDATE, DELETE],
-    "update_provider": [UPDATE],
-    "delete_provider": [DELETE],
-    "explain": [EXPLAIN],
-}

@@ -9,5 +9,3 @@ RULES = [
     rule(SHOW, "Show how much of a resource provider is used.",
          "GET /resource_providers/{uuid}/usages", "GET /resource_pools/{uuid}/usages"),
 ]
-
-METHODS = {"get_usages": [SHOW]}

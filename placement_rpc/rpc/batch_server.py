@@ -46,24 +46,25 @@ class BatchServer:
     :param queues: list of str, the queues of the intake
     :param threads: int, how many calls it works on, beside those that are settled together; 0
         where all calls of the intake are
-    :param together: :class:`placement_rpc.rpc.endpoint.BatchRule`; None where none are
+    :param queue: one of :data:`placement_rpc.rpc.routing.QUEUES`: the batched calls of this one
+        are settled together, and any other by itself
     """
 
-    def __init__(self, conf, broker, manager, queues, threads, together=None):
+    def __init__(self, conf, broker, manager, queues, threads, queue=None):
         self._options = conf.oslo_messaging_rabbit
         self._broker = broker
         self._manager = manager
         self._queues = queues
-        self._together = together
+        self._queue = queue
         #: int, how many messages it takes at a time
-        self.places = _places(threads, together, conf)
+        self.places = _places(threads, queue, conf)
         self._busy, self._counting = 0, threading.Lock()
         self._waiting, self._settling = {}, False
         self._drain_timeout = conf.conductor.drain_timeout or None
-        self._dispatcher = dispatcher.Dispatcher(manager, manager.release, manager.callers)
+        self._dispatcher = dispatcher.Dispatcher(manager, manager.release, manager.seen_clients)
         # One of them settles what is settled together.
         self._threads = threads and concurrent.futures.ThreadPoolExecutor(
-            threads + bool(together), thread_name_prefix=queues[0])
+            threads + bool(queue), thread_name_prefix=queues[0])
         self._monitored = {}
         self._line = None
         self._ended, self._done = threading.Event(), threading.Event()
@@ -147,7 +148,7 @@ class BatchServer:
             self._count(1)
             if call.monitored:
                 self._monitored[id(call)] = call
-            if self._together and call.method in self._together.methods:
+            if self._is_batched(call):
                 batch.append((message, call))
             elif self._threads:
                 self._threads.submit(self._work, line, message, call)
@@ -157,6 +158,10 @@ class BatchServer:
             self._settle_beside(line, batch)
         elif batch:
             self._settle(line, batch)
+
+    def _is_batched(self, call):
+        found = self._manager.call_of(call.method)
+        return found is not None and found.batched and found.queue == self._queue
 
     def _count(self, change):
         with self._counting:
@@ -221,21 +226,20 @@ class BatchServer:
         for call in calls:
             try:
                 with spans.span("reading"):
-                    asked.append((call, *self._settlement(call)))
+                    asked.append((call, *self._entered(call)))
             except Exception as error:
                 yield _refused(call, error)
         if asked:
             yield from self._settled(asked)
 
-    def _settlement(self, call):
+    def _entered(self, call):
         context, arguments = self._dispatcher.arguments(
             call.version, call.method, call.context, call.args, call.namespace)
-        context.database = self._manager.database
-        return context, self._manager.settlement(context, call.method, arguments)
+        return context, self._manager.enter(context, call.method, arguments)
 
     def _settled(self, asked):
         try:
-            outcomes = self._together.commit.settle([each for *_, each in asked])
+            outcomes = self._manager.settle(self._queue, [each for *_, each in asked])
         except Exception as error:
             for call, *_ in asked:
                 yield _refused(call, error)
@@ -291,8 +295,8 @@ class BatchServer:
                 LOG.debug("No sign of life: %r", error)
 
 
-def _places(threads, together, conf):
-    if together is None:
+def _places(threads, queue, conf):
+    if queue is None:
         return threads
     if not threads:
         return conf.conductor.claims_together

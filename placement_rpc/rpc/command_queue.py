@@ -13,9 +13,6 @@ from placement_rpc.amqp import dead_letters, topology
 # The consumer counts attempts at each command by itself; the broker counts for all that a dead
 # process held, and so only puts an end to what nothing else does.
 _DELIVERY_LIMIT = 1_000_000
-#: The calls of the contract that can be made as commands.
-METHODS = ("claim_allocations", "release_allocations")
-
 
 def name(topic):
     """:param topic: str, where the service listens; :returns: str, the queue's name"""

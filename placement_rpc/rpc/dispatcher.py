@@ -73,8 +73,7 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
                        f"{self._release.contract} is the newest")
 
     def _check_method(self, method):
-        if not isinstance(method, str) or not self.access_policy.is_allowed(
-                self._endpoint, method) or (self._pinned and contract.missing(
+        if self._endpoint.call_of(method) is None or (self._pinned and contract.missing(
                     method, {}, self._release)):
             raise exception.UnsupportedCall(reason=f"There is no method {str(method)[:64]!r}")
 
@@ -143,7 +142,7 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
         try:
             with span("reading"):
                 context, arguments = self._arguments(method, ctxt, args, version)
-            result = getattr(self._endpoint, method)(context, **arguments)
+            result = self._endpoint.run(context, method, arguments)
             with span("writing"):
                 return self.serializer.serialize_entity(context, result)
         except exception.PlacementException:

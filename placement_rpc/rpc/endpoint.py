@@ -1,85 +1,173 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the methods of an endpoint have in common: exposure, and checking what they are given."""
+"""The server's side of a call: the one gate that every call passes, and argument checks."""
 
-import dataclasses
-import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from placement_rpc import exception
 from placement_rpc.objects import fields
+from placement_rpc.versions import contract
 
-# The most entries of one answer; PlacementAPI asks for the next page by itself.
+# The most entries in one answer; PlacementAPI asks for the next page by itself.
 MAX_PAGE = 1000
 
-
-def exposed(method):
-    """Make a method callable from outside, with the store and the caller's deadline in place."""
-    @functools.wraps(method)
-    def call(self, context, **arguments):
-        if "request_id" not in arguments:
-            # A change looks for its outcome first: see objects.outcome.
-            context.check_deadline()
-        if context.rule is not None:
-            self.policy.check_call(context, method.__name__)
-        context.database = self.database
-        return method(self, context, **arguments)
-
-    call.exposed = True
-    return call
+_T = TypeVar("_T")
+_Method = TypeVar("_Method", bound=Callable)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class BatchRule:
-    """Calls that are settled together.
+def exposed(method: _Method) -> _Method:
+    """Make a method of an :class:`Endpoint` callable from outside."""
+    method.exposed = True  # type: ignore[attr-defined]
+    return method
 
-    :param methods: tuple of str
-    :param commit: :class:`placement_rpc.accounting.group_commit.GroupCommit` that settles them
+
+class Endpoint:
+    """Base of what answers calls: its exposed methods, behind one gate.
+
+    A call comes alone or in a batch, from a request queue, from the command queue or from this
+    process: all of them pass :meth:`enter`, so that a guard that is added there holds on every
+    path.
+
+    A method of a call that is ``batched`` changes nothing itself. It returns a pending request,
+    and :meth:`settle` settles many of them in one transaction.
     """
 
-    methods: tuple
-    commit: object
+    #: dict of method name to :class:`placement_rpc.versions.contract.Call`
+    calls = contract.CALLS
+    #: The store, which is set on the context of each call.
+    database: Any = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in dir(cls):
+            if getattr(getattr(cls, name), "exposed", False) and name not in cls.calls:
+                raise TypeError(f"{cls.__name__}.{name} is exposed, and no table declares it")
+
+    @classmethod
+    def call_of(cls, method: object) -> contract.Call | None:
+        """Return the table's entry of an exposed method; None if there is no such method."""
+        if not isinstance(method, str) or not getattr(
+                getattr(cls, method, None), "exposed", False):
+            return None
+        return cls.calls[method]
+
+    def enter(self, context, method: str, arguments: dict) -> Any:
+        """Pass a call through the gate, and run its method.
+
+        :param context: :class:`placement_rpc.context.RequestContext`
+        :param method: name of an exposed method
+        :param arguments: dict of argument name to value
+        :returns: the result; of a batched call, a pending request for :meth:`settle`
+        :raises RequestExpired: if the caller no longer waits
+        :raises Forbidden: if the caller's policy rule does not admit the call
+        :raises PlacementException: whatever else the method refuses the call for
+        """
+        if "request_id" not in arguments:
+            # A change looks for its stored outcome before its deadline: see
+            # placement_rpc.accounting.idempotency.
+            context.check_deadline()
+        if context.rule is not None:
+            self.check_policy(context, method)
+        context.database = self.database
+        return getattr(self, method)(context, **arguments)
+
+    def check_policy(self, context, method: str) -> None:
+        """Check a call that comes through the HTTP facade a second time.
+
+        :raises Forbidden: if the rule that the facade names does not admit it
+        """
+        raise exception.Forbidden(rule=str(context.rule)[:64])
+
+    def settle(self, queue: str | None, pending: list) -> list:
+        """Settle batched calls of one queue in as few transactions as possible.
+
+        :param pending: list of what :meth:`enter` returned
+        :returns: list in the same order of objects with ``result`` and ``error``
+        """
+        raise NotImplementedError
+
+    def run(self, context, method: str, arguments: dict) -> Any:
+        """Pass a call through the gate and return its result, settled alone if it is batched.
+
+        :raises PlacementException: whatever the call is refused for
+        """
+        entered = self.enter(context, method, arguments)
+        call = self.calls[method]
+        if not call.batched:
+            return entered
+        outcome, = self.settle(call.queue, [entered])
+        return self.answer(outcome)
+
+    @staticmethod
+    def answer(outcome) -> Any:
+        """Return the result of a settled call, or raise the error it was refused with."""
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.result
 
 
-def as_uuid(name, value):
-    """:returns: str, the uuid in its one spelling; :raises InvalidInput:"""
+def as_uuid(name: str, value: object) -> str:
+    """Return a uuid in its canonical spelling.
+
+    :raises InvalidInput: if it is none
+    """
     return fields.Uuid().coerce(None, name, value)
 
 
-def as_name(value):
-    """:returns: str, what may be a provider's name; :raises InvalidInput:"""
+def as_name(value: object) -> str:
+    """Return a provider's name.
+
+    :raises InvalidInput: if a provider cannot have it
+    """
     return fields.Name().coerce(None, "name", value)
 
 
-def as_generation(value):
-    """:returns: int; None where none was given; :raises InvalidInput:"""
+def as_generation(value: object) -> int | None:
+    """Return a generation; None if none is given.
+
+    :raises InvalidInput: if it is no whole number
+    """
     if value is None:
         return None
     return fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, "generation", value)
 
 
-def as_limit(value):
-    """:returns: int, how many entries an answer has at the most; :raises InvalidInput:"""
+def as_limit(value: object) -> int:
+    """Return how many entries an answer has at the most, never above :data:`MAX_PAGE`.
+
+    :raises InvalidInput: if it is no positive whole number
+    """
     if value is None:
         return MAX_PAGE
     return min(MAX_PAGE, fields.WholeNumber(minimum=1).coerce(None, "limit", value))
 
 
-def as_truth(name, value):
-    """:returns: bool; None where none was given; :raises InvalidInput:"""
-    if value is not None and type(value) is not bool:
-        raise exception.InvalidInput(what=name, reason="it is neither true nor false")
-    return value
+def as_bool(name: str, value: object) -> bool | None:
+    """Return a bool; None if none is given.
+
+    :raises InvalidInput: if it is neither
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    raise exception.InvalidInput(what=name, reason="it is neither true nor false")
 
 
-def instance_of(cls, name, value):
-    """:returns: the value, when it is an object of the class; :raises InvalidInput: otherwise"""
+def instance_of(cls: type[_T], name: str, value: object) -> _T:
+    """Return the value if it is an object of the class.
+
+    :raises InvalidInput: otherwise
+    """
     if not isinstance(value, cls):
         raise exception.InvalidInput(
             what=name, reason=f"a {cls.__name__} was expected, not a {type(value).__name__}")
     return value
 
 
-def require_fields(value, *names):
-    """:returns: the object, when these fields are set; :raises InvalidInput: otherwise"""
+def require_fields(value: Any, *names: str) -> Any:
+    """Return the object if these fields are set.
+
+    :raises InvalidInput: for the first that is not
+    """
     for name in names:
         if not value.obj_attr_is_set(name):
             raise exception.InvalidInput(

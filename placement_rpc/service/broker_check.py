@@ -123,7 +123,7 @@ def check(conf, broker, management, topic, exchange):
 def _kinds(conf, bindings, topic, exchange):
     """:returns: dict of queue to kind"""
     events = f"{conf.notifications.topic}.{envelope.PRIORITY}"
-    calls = [topic, *(routing.name(topic, each) for each in routing.METHODS)]
+    calls = [routing.name(topic, each) for each in routing.QUEUES]
     kinds = {}
     for binding in bindings:
         if binding["source"] != exchange or binding["destination_type"] != "queue":

@@ -47,7 +47,7 @@ class CommandConsumer:
         self._queue = command_queue.name(topic)
         # Whatever it is pinned to: a command that was kept must not be lost for having been made
         # in a release that this program knows.
-        self._dispatcher = dispatcher.Dispatcher(manager, callers=manager.callers)
+        self._dispatcher = dispatcher.Dispatcher(manager, callers=manager.seen_clients)
         self._ended = threading.Event()
         self._pause = _FIRST_PAUSE
         self._thread = threading.Thread(target=self._run, name="commands", daemon=True)
@@ -183,13 +183,14 @@ class CommandConsumer:
         """
         command = command_queue.opened(message.body)
         method = command["method"]
-        if method not in command_queue.METHODS:
+        call = self._manager.call_of(method)
+        if call is None or not call.castable:
             raise exception.UnsupportedCall(reason=f"{str(method)[:64]!r} is no command")
         context, arguments = self._dispatcher.arguments(
             command["version"], method, command["context"], command["args"])
         # It waits for as long as it takes.
         context.deadline = None
-        return self._manager.settlement(context, method, arguments)
+        return self._manager.enter(context, method, arguments)
 
     def _bury(self, graves, message, reason):
         LOG.error("A command goes to the dead letters: %s", reason)

@@ -28,6 +28,7 @@ from placement_rpc.rpc.server import get_server, get_transport
 from placement_rpc.service import collectors, command_consumer
 from placement_rpc.service.heartbeat import Heartbeat
 from placement_rpc.upgrade import startup_check
+from placement_rpc.versions import contract
 
 LOG = logging.getLogger(__name__)
 BINARY = "placement-rpc-conductor"
@@ -90,7 +91,7 @@ class Conductor:
         LOG.info("Worker %s of %s answers calls", self._worker, self.host)
 
     def _show_metrics(self):
-        named = dict(zip(("calls", routing.CLAIMS, routing.FLEET), self._servers, strict=True))
+        named = dict(zip(("calls", *routing.QUEUES[1:]), self._servers, strict=True))
         self.manager.metrics.watch(
             lambda: collectors.state(self.database, self.manager.candidates, named))
         options = self.conf.metrics
@@ -105,20 +106,19 @@ class Conductor:
 
     def _intakes(self, broker):
         """:returns: list of servers, one for each intake"""
-        threads = {None: self.conf.conductor.threads, routing.CLAIMS: 0,
-                   routing.FLEET: self.conf.conductor.fleet_threads}
+        threads = {None: self.conf.conductor.threads, contract.CLAIMS: 0,
+                   contract.FLEET: self.conf.conductor.fleet_threads}
         name = f"{self.host}.{self._binary}.{self._worker}"
         if broker is None:
             return [get_server(
                 self.conf, self._transport, self.manager, name, routing.name(self._topic, intake),
-                self.manager.release, self.manager.callers, number or None)
+                self.manager.release, self.manager.seen_clients, number or None)
                 for intake, number in threads.items()]
-        together = self.manager.together()
         queues = {intake: [routing.name(self._topic, intake)] for intake in threads}
         # By its own name it can be asked, too.
         queues[None].append(f"{self._topic}.{name}")
         return [batch_server.BatchServer(
-            self.conf, broker, self.manager, queues[intake], number, together.get(intake))
+            self.conf, broker, self.manager, queues[intake], number, intake)
             for intake, number in threads.items()]
 
     def stop(self):

@@ -36,7 +36,7 @@ class Heartbeat:
             "version": placement_rpc.__version__,
             "rpc_version": self._manager.release.contract,
             "pin": self._conf.upgrade_levels.placement,
-            "oldest_caller": self._manager.callers.oldest()}
+            "oldest_caller": self._manager.seen_clients.oldest()}
         self._database.write(
             lambda tx: services.beat(tx, self._identity, versions, started), "heartbeat")
 

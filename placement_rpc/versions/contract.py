@@ -1,58 +1,140 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Since which version of the contract there is each call, and each argument of one."""
+"""The table of calls: what each RPC method is, declared once for both ends.
+
+A client reads here since when a call exists, in which queue it waits and whether it can be a cast;
+a server also reads which calls are settled in batches, and which policy rules admit a call that
+comes through the HTTP facade. The manager's methods carry no such data: a method without an entry
+here cannot be exposed. The table stands with the releases and not on the manager's methods, since
+a client must read it without loading the service.
+
+Contract versions:
+
+* 1.0: newton: providers, inventories, claims, compute nodes, get by request
+* 1.1: ocata: custom resource classes, generations of consumers, limits
+* 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node, events, explain
+"""
+
+import dataclasses
+from collections.abc import Mapping
 
 from placement_rpc.versions import releases
 
 #: The newest version of the contract.
 RPC_VERSION = releases.CURRENT.contract
-_SINCE = {
-    "1.0": (
-        "create_provider", "update_provider", "delete_provider", "get_provider",
-        "list_providers", "set_inventory", "add_inventory", "update_inventory",
-        "delete_inventory", "get_inventory", "claim_allocations", "release_allocations",
-        "get_allocations", "get_provider_allocations", "get_usages", "get_by_request",
-        "get_aggregates", "set_aggregates", "resource_class_list", "resource_class_get",
-        "object_class_action_versions", "object_action", "object_backport_versions",
-        "get_request_result", "ping", "get_versions"),
-    "1.1": ("resource_class_create", "resource_class_rename", "resource_class_delete"),
-    "1.2": ("claim_batch", "claim_by_request", "move_allocations", "sync_compute_node",
-            "explain", "get_event_positions", "list_events", "verify_index"),
+
+#: The request queues beside the service's own. Bulk traffic must not delay latency-sensitive
+#: calls: in the morning of a fleet, ten thousand resource trackers report their inventories in the
+#: same minute in which schedulers claim.
+CLAIMS, FLEET = "claims", "fleet"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Call:
+    """One RPC method.
+
+    :param since: the version of the contract that introduced it
+    :param queue: the request queue in which it waits; None for the service's own
+    :param batched: whether a server settles many such calls in one transaction
+    :param castable: whether it can be sent as a durable command
+    :param rules: names of the policy rules of which each admits the call when it comes through the
+        HTTP facade; a call without rules is not made by the facade
+    :param arguments: argument name to the version that introduced it, if later than the call
+    """
+
+    since: str = "1.0"
+    queue: str | None = None
+    batched: bool = False
+    castable: bool = False
+    rules: tuple[str, ...] = ()
+    arguments: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def _rules(prefix: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"placement:{prefix}:{name}" for name in names)
+
+
+_PROVIDERS, _CLASSES = "resource_providers", "resource_classes"
+_INVENTORIES, _AGGREGATES = f"{_PROVIDERS}:inventories", f"{_PROVIDERS}:aggregates"
+
+#: dict of method name to :class:`Call`
+CALLS = {
+    "create_provider": Call(queue=FLEET, rules=_rules(_PROVIDERS, "create")),
+    "update_provider": Call(queue=FLEET, rules=_rules(_PROVIDERS, "update")),
+    "delete_provider": Call(rules=_rules(_PROVIDERS, "delete")),
+    # Also a list of one provider, and the read of a generation before a change that checks it.
+    "get_provider": Call(rules=(
+        *_rules(_PROVIDERS, "show", "list", "update", "delete"),
+        *_rules(_INVENTORIES, "create", "update", "delete"), *_rules(_AGGREGATES, "update"))),
+    "list_providers": Call(arguments={"member_of": "1.2"}, rules=_rules(_PROVIDERS, "list")),
+    "set_inventory": Call(queue=FLEET, batched=True, rules=_rules(_INVENTORIES, "update")),
+    "add_inventory": Call(queue=FLEET, rules=_rules(_INVENTORIES, "create")),
+    "update_inventory": Call(queue=FLEET, rules=_rules(_INVENTORIES, "update")),
+    "delete_inventory": Call(queue=FLEET, rules=_rules(_INVENTORIES, "delete")),
+    "get_inventory": Call(rules=_rules(_INVENTORIES, "list", "show")),
+    "claim_allocations": Call(
+        queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "update")),
+    "release_allocations": Call(
+        queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "delete"),
+        arguments={"consumer_generation": "1.1"}),
+    # Also before a claim, to read the consumer's owner.
+    "get_allocations": Call(rules=_rules("allocations", "list", "update", "delete")),
+    "get_provider_allocations": Call(rules=_rules(f"{_PROVIDERS}:allocations", "list")),
+    "get_usages": Call(rules=_rules(_PROVIDERS, "usages")),
+    "get_by_request": Call(rules=_rules(_PROVIDERS, "list")),
+    # Also a list of one provider that has to be in some aggregates.
+    "get_aggregates": Call(rules=(*_rules(_AGGREGATES, "list"), *_rules(_PROVIDERS, "list"))),
+    "set_aggregates": Call(queue=FLEET, rules=_rules(_AGGREGATES, "update")),
+    "resource_class_list": Call(rules=_rules(_CLASSES, "list")),
+    "resource_class_get": Call(rules=_rules(_CLASSES, "show")),
+    "resource_class_create": Call(since="1.1", rules=_rules(_CLASSES, "create")),
+    "resource_class_rename": Call(since="1.1", rules=_rules(_CLASSES, "update")),
+    "resource_class_delete": Call(since="1.1", rules=_rules(_CLASSES, "delete")),
+    "object_class_action_versions": Call(),
+    "object_action": Call(),
+    "object_backport_versions": Call(),
+    "get_request_result": Call(),
+    "ping": Call(),
+    "get_versions": Call(),
+    "claim_batch": Call(since="1.2"),
+    "claim_by_request": Call(since="1.2"),
+    "move_allocations": Call(since="1.2"),
+    "sync_compute_node": Call(since="1.2", queue=FLEET),
+    "explain": Call(since="1.2", rules=_rules(_PROVIDERS, "explain")),
+    # Lists say at which position they are true.
+    "get_event_positions": Call(since="1.2", rules=(
+        *_rules("events", "list"), *_rules(_PROVIDERS, "list", "explain"),
+        *_rules("allocations", "list"), *_rules(f"{_PROVIDERS}:allocations", "list"))),
+    "list_events": Call(since="1.2", rules=_rules("events", "list")),
+    "verify_index": Call(since="1.2"),
 }
-#: dict of call to the version that brought it
-METHODS = {method: version for version, methods in _SINCE.items() for method in methods}
-# Since when there are classes beside the standard ones, and the fields that name classes.
+
+# Since when there are classes besides the standard ones, and the fields that name classes.
 _CUSTOM_SINCE = "1.1"
 _NAMING = frozenset(("objects", "resource_class", "allocations", "resources"))
-#: dict of call and argument to the version that brought it, where that is later than the call's
-ARGUMENTS = {
-    ("release_allocations", "consumer_generation"): "1.1",
-    ("list_providers", "member_of"): "1.2",
-}
 
 
-def is_plain(method, arguments):
-    """Whether every release knows a call as it is.
+def is_plain(method: str, arguments: Mapping[str, object]) -> bool:
+    """Return whether every release understands a call as it is.
 
-    :returns: bool; False too where it carries objects, which have versions of their own
+    False for a call that carries objects, too: these have versions of their own.
     """
-    return METHODS[method] == "1.0" and not any(
-        value is not None and (
-            hasattr(value, "obj_to_primitive") or (method, name) in ARGUMENTS)
+    call = CALLS[method]
+    return call.since == "1.0" and not any(
+        value is not None and (hasattr(value, "obj_to_primitive") or name in call.arguments)
         for name, value in arguments.items()) and not _names_custom(arguments)
 
 
-def missing(method, arguments, release):
-    """What of a call a release does not know.
+def missing(method: str, arguments: Mapping[str, object], release: releases.Release) -> list[str]:
+    """Return the parts of a call that a release does not understand.
 
-    :param method: str
-    :param arguments: dict of argument name to value, which may hold versioned objects
-    :param release: :class:`placement_rpc.versions.releases.Release`
-    :returns: list of str, each a call, an argument or an object's field; empty where it knows all
+    :param arguments: dict of argument name to value, which may contain versioned objects
+    :returns: list of calls, arguments and object fields; empty if the release understands all
     """
-    if _newer(METHODS[method], release):
+    call = CALLS[method]
+    if _newer(call.since, release):
         return [method]
     found = [f"{method}({name})" for name, value in arguments.items()
-             if value is not None and _newer(ARGUMENTS.get((method, name), "1.0"), release)]
+             if value is not None and _newer(call.arguments.get(name, "1.0"), release)]
     for value in arguments.values():
         found += _fields(value, release.objects)
     if release.number < releases.number(_CUSTOM_SINCE) and _names_custom(arguments):
@@ -61,7 +143,7 @@ def missing(method, arguments, release):
 
 
 def _names_custom(value):
-    """:returns: bool, whether a class is named that no release has of itself"""
+    """Return whether a class is named that a release without custom classes does not have."""
     if hasattr(value, "fields"):
         return any(_names_custom(getattr(value, name)) for name in value.fields
                    if value.obj_attr_is_set(name) and name in _NAMING)
@@ -78,7 +160,7 @@ def _newer(version, release):
 
 
 def _fields(value, versions):
-    """The fields of objects that say what objects of these versions can not say."""
+    """Return the fields of objects that objects of these versions do not have."""
     if hasattr(value, "lost_at"):
         name = value.obj_name()
         if name not in versions:

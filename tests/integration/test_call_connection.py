@@ -23,6 +23,7 @@ from placement_rpc.manager import Manager, exposed
 from placement_rpc.rpc import envelope, reply_connection, routing, senders
 from placement_rpc.rpc.batch_server import BatchServer
 from placement_rpc.testing import servers as private
+from placement_rpc.versions import contract
 from tests import base, servers
 from tests.integration import proxy
 
@@ -31,6 +32,8 @@ _TOPIC = "conversation"
 
 class _Speaker(Manager):
     """Says what it is told to, after as long as it is told to."""
+
+    calls = {**contract.CALLS, "say": contract.Call()}
 
     @exposed
     def say(self, context, text, after=0):

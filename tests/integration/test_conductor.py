@@ -21,6 +21,7 @@ from placement_rpc.rpc import batch_server, senders
 from placement_rpc.rpc.server import get_client, get_transport
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
+from placement_rpc.versions import contract
 from tests import base, servers
 from tests.integration import processes
 
@@ -133,6 +134,7 @@ class ConductorTest(base.TestCase):
 class _Slow(manager.Manager):
     """A manager whose answers take as long as they are asked to."""
 
+    calls = {**contract.CALLS, "hold": contract.Call()}
     # A file descriptor that is told when a call begins.
     began = None
 

@@ -90,7 +90,7 @@ class ContractTest(base.TestCase):
     def test_every_call_has_a_version(self):
         exposed = {name for name in dir(manager.Manager)
                    if getattr(getattr(manager.Manager, name), "exposed", False)}
-        self.assertEqual(exposed, set(contract.METHODS))
+        self.assertEqual(exposed, set(contract.CALLS))
 
     def test_what_a_release_does_not_know(self):
         guarded = Claim(consumer_uuid=base.new_uuid(), consumer_generation=3)

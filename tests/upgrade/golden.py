@@ -128,7 +128,7 @@ class Story:
 
     def _do(self, method, *arguments, **named):
         """Make a call, if the release has it; a refusal is an answer too."""
-        if releases.number(contract.METHODS[method]) > self.release.number:
+        if releases.number(contract.CALLS[method].since) > self.release.number:
             return
         self._number += 1
         if "request_id" in getattr(api.PlacementAPI, method).__code__.co_varnames and (

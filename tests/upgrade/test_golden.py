@@ -32,8 +32,8 @@ class GoldenTest(testscenarios.WithScenarios, base.TestCase):
     def test_every_call_of_the_release_was_recorded(self):
         recorded = {call["message"]["method"] for call in golden.read(self.release, "calls")}
         self.assertEqual(
-            {method for method, since in golden.contract.METHODS.items()
-             if releases.number(since) <= self.release.number}, recorded)
+            {method for method, call in golden.contract.CALLS.items()
+             if releases.number(call.since) <= self.release.number}, recorded)
 
     def test_no_answer_says_more_than_the_release_reads(self):
         for call in golden.read(self.release, "calls"):
