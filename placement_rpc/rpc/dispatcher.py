@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bus: transports, what is put on it, and a server that takes in no more than it can do."""
+"""The dispatcher: finds the method that a message calls, runs it, and renders its result."""
 
 import contextlib
 import functools
@@ -7,130 +7,122 @@ import inspect
 import logging
 import re
 import uuid
-
-import oslo_messaging
-from oslo_messaging.rpc import dispatcher as rpc_dispatcher
+from collections.abc import Callable
+from typing import Any
 
 from placement_rpc import exception
-from placement_rpc.context import versions_of
+from placement_rpc.context import RequestContext, versions_of
 from placement_rpc.objects import base
 from placement_rpc.rpc.serializer import Serializer
 from placement_rpc.telemetry.spans import span
 from placement_rpc.versions import contract, releases
+from placement_rpc.versions.releases import Release
+from placement_rpc.versions.seen_clients import SeenClients
 
 LOG = logging.getLogger(__name__)
 _VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}", re.ASCII)
 
 
-class _Expected(rpc_dispatcher.ExpectedException):
-    """Carries an error to the caller without logging it, and without any trace of ours."""
-
-    def __init__(self, error):
-        error.__cause__ = error.__context__ = None
-        self.exc_info = (type(error), error.with_traceback(None), None)
-
-
-class Dispatcher(rpc_dispatcher.RPCDispatcher):
-    """Finds the method, and turns everything that goes wrong into the project's errors.
-
-    The library starts a heartbeat thread before it knows whether there is such a method, and
-    never ends it where there is none; here that is settled first.
+class Dispatcher:
+    """Runs calls on an endpoint; every failure is one of the project's errors.
 
     :param endpoint: object whose ``exposed`` methods may be called
-    :param release: :class:`placement_rpc.versions.releases.Release` that is kept to
-    :param callers: :class:`placement_rpc.versions.seen_clients.SeenClients`; None to keep no track
+    :param release: the release whose calls and object versions are accepted
+    :param seen_clients: records the versions that clients speak; None to record nothing
     """
 
-    def __init__(self, endpoint, release=releases.CURRENT, callers=None):
-        super().__init__([endpoint], Serializer(), rpc_dispatcher.ExplicitRPCAccessPolicy)
+    def __init__(self, endpoint: Any, release: Release = releases.CURRENT,
+                 seen_clients: SeenClients | None = None):
+        self.serializer = Serializer()
         self._endpoint = endpoint
         self._metrics = getattr(endpoint, "metrics", None)
         self._release = release
-        self._callers = callers
+        self._seen_clients = seen_clients
         self._pinned = release is not releases.CURRENT
-        self._target = oslo_messaging.Target(version=release.contract)
 
-    def dispatch(self, incoming):
-        message = incoming.message
+    def arguments(self, version: Any, method: Any, ctxt: Any, args: Any,
+                  namespace: Any = None) -> tuple[RequestContext, dict[str, Any]]:
+        """Read and check what a message asks for, without doing it.
+
+        :param version: contract version that the message was made in
+        :param method: name of the method
+        :param ctxt: the context as it travels
+        :param args: dict of argument name to value, as they travel
+        :param namespace: namespace of the method; only None is served
+        :returns: the context and the deserialized arguments
+        :raises UnsupportedCall: if there is no such call, or its arguments are others
+        :raises InvalidInput: if the context or an argument cannot be read
+        """
+        self._check_version(version, namespace)
+        self._find(method)
         try:
-            if not isinstance(message, dict):
-                raise exception.UnsupportedCall(reason="The message is not a mapping")
-            self._check_version(message.get("version", "1.0"), message.get("namespace"))
-            self._check_method(message.get("method"))
-            if incoming.client_timeout and isinstance(incoming.ctxt, dict):
-                incoming.ctxt.setdefault("manifest", message.get("version", "1.0"))
-                return super().dispatch(incoming)
-            return self.invoke(message["method"], incoming.ctxt, message.get("args", {}),
-                               message.get("version", "1.0"))
-        except exception.PlacementException as error:
-            raise _Expected(error) from None
+            return self._arguments(method, ctxt, args, version)
+        except RecursionError:
+            raise _too_deep() from None
+
+    def answer(self, version: Any, method: Any, ctxt: Any, args: Any,
+               namespace: Any = None) -> Any:
+        """Run what a message asks for; parameters as in :meth:`arguments`.
+
+        :returns: the result, as it travels
+        :raises PlacementException: and no other error
+        """
+        self._check_version(version, namespace)
+        return self.invoke(method, ctxt, args, version)
+
+    def invoke(self, method: Any, ctxt: Any, args: Any, version: Any = None) -> Any:
+        """Run one call.
+
+        :param method: name of an exposed method
+        :param ctxt: the context as it travels
+        :param args: dict of argument name to value, as they travel
+        :param version: contract version that the call was made in; None for this release's
+        :returns: the result, as it travels
+        :raises PlacementException: and no other error
+        """
+        self._find(method)
+        with self._watched(method, args):
+            return self._invoke(method, ctxt, args, version)
 
     def _check_version(self, version, namespace):
-        if namespace is not None or not _VERSION.fullmatch(str(version)) or (
-                not self._is_compatible(self._target, str(version))):
+        if namespace is not None or not self._is_served(str(version)):
             raise exception.UnsupportedCall(
                 reason=f"Version {str(version)[:16]} of the contract is not supported here; "
                        f"{self._release.contract} is the newest")
 
-    def _check_method(self, method):
-        if self._endpoint.call_of(method) is None or (self._pinned and contract.missing(
-                    method, {}, self._release)):
-            raise exception.UnsupportedCall(reason=f"There is no method {str(method)[:64]!r}")
+    def _is_served(self, version):
+        if not _VERSION.fullmatch(version):
+            return False
+        asked, newest = releases.number(version), self._release.number
+        return asked[0] == newest[0] and asked <= newest
 
-    def _do_dispatch(self, endpoint, method, ctxt, args):
-        return self.invoke(method, ctxt, args)
+    def _find(self, method) -> Callable:
+        """Return the function of an exposed method.
 
-    def arguments(self, version, method, ctxt, args, namespace=None):
-        """What a message asks for, checked but not done.
-
-        :param version: str, of the contract, that the message was made in
-        :returns: tuple of :class:`placement_rpc.context.RequestContext` and dict of arguments
-        :raises PlacementException: when there is no such call, or it has other arguments
+        :raises UnsupportedCall: if the endpoint, or the release it is pinned to, has none
         """
-        self._check_version(version, namespace)
-        self._check_method(method)
-        try:
-            return self._arguments(method, ctxt, args, version)
-        except RecursionError:
-            raise exception.InvalidInput(
-                what="args", reason="they are nested too deeply") from None
-
-    def answer(self, version, method, ctxt, args, namespace=None):
-        """Run what a message asks for; as of :meth:`arguments` and :meth:`invoke`."""
-        self._check_version(version, namespace)
-        return self.invoke(method, ctxt, args, version)
+        if self._endpoint.call_of(method) is None or (
+                self._pinned and contract.missing(method, {}, self._release)):
+            raise exception.UnsupportedCall(reason=f"There is no method {str(method)[:64]!r}")
+        return getattr(type(self._endpoint), method)
 
     def _arguments(self, method, ctxt, args, version=None):
         context = self.serializer.deserialize_context(ctxt)
         if context.manifest is None and version is not None:
-            # Whoever does not say what it reads reads what it speaks.
+            # A client that does not name the versions it reads gets those of its contract.
             context.manifest = str(version)
             context.receiver = versions_of(context.manifest)
         if not isinstance(args, dict):
             raise exception.InvalidInput(what="args", reason="they are not a mapping")
-        if self._callers is not None:
-            self._callers.note(context.manifest)
+        if self._seen_clients is not None:
+            self._seen_clients.note(context.manifest)
         if self._pinned:
             context.receiver = releases.lower(self._release.versions, context.receiver)
             base.check_versions(args, self._release.versions)
         arguments = {name: self.serializer.deserialize_entity(context, value)
                      for name, value in args.items()}
-        _check_arguments(getattr(self._endpoint, method).__func__, method, arguments)
+        _check_arguments(self._find(method), method, arguments)
         return context, arguments
-
-    def invoke(self, method, ctxt, args, version=None):
-        """Run one call.
-
-        :param method: str, name of an exposed method
-        :param ctxt: dict, the context as it travels
-        :param version: str, of the contract, that the call was made in; None for this release's
-        :param args: dict of argument name to value, as they travel
-        :returns: the result, as it travels
-        :raises PlacementException: and nothing else
-        """
-        self._check_method(method)
-        with self._watched(method, args):
-            return self._invoke(method, ctxt, args, version)
 
     def _watched(self, method, args):
         if self._metrics is None:
@@ -148,12 +140,15 @@ class Dispatcher(rpc_dispatcher.RPCDispatcher):
         except exception.PlacementException:
             raise
         except RecursionError:
-            raise exception.InvalidInput(
-                what="args", reason="they are nested too deeply") from None
+            raise _too_deep() from None
         except Exception as error:
             incident = str(uuid.uuid4())
             LOG.exception("Incident %s: %s failed", incident, method)
             raise exception.RemoteFailure(method=method, incident=incident) from error
+
+
+def _too_deep():
+    return exception.InvalidInput(what="args", reason="they are nested too deeply")
 
 
 @functools.cache

@@ -5,8 +5,10 @@ import concurrent.futures
 import threading
 
 import oslo_messaging
+from oslo_messaging.rpc import dispatcher as rpc_dispatcher
 from oslo_messaging.rpc import server as rpc_server
 
+from placement_rpc import exception
 from placement_rpc.rpc.dispatcher import Dispatcher
 from placement_rpc.rpc.envelope import ALLOWED_REMOTE_MODULES
 from placement_rpc.rpc.routing import EXCHANGE, TOPIC
@@ -30,6 +32,37 @@ def check_transport(conf):
     :raises oslo_messaging.InvalidTransportURL: for an address that is none
     """
     get_transport(conf).cleanup()
+
+
+class _Expected(rpc_dispatcher.ExpectedException):
+    """An error for the client, which the library neither logs nor sends a traceback of."""
+
+    def __init__(self, error):
+        error.__cause__ = error.__context__ = None
+        self.exc_info = (type(error), error.with_traceback(None), None)
+
+
+class LibraryDispatcher(rpc_dispatcher.RPCDispatcher):
+    """What the library's server calls: hands each message to a :class:`Dispatcher`.
+
+    The library starts a heartbeat thread before it knows whether the method exists, and never
+    ends that thread if it does not; here the method is looked up first.
+    """
+
+    def __init__(self, endpoint, release, callers):
+        super().__init__([endpoint], Serializer(), rpc_dispatcher.ExplicitRPCAccessPolicy)
+        self._dispatcher = Dispatcher(endpoint, release, callers)
+
+    def dispatch(self, incoming):
+        message = incoming.message
+        try:
+            if not isinstance(message, dict):
+                raise exception.UnsupportedCall(reason="The message is not a mapping")
+            return self._dispatcher.answer(
+                message.get("version", "1.0"), message.get("method"), incoming.ctxt,
+                message.get("args", {}), message.get("namespace"))
+        except exception.PlacementException as error:
+            raise _Expected(error) from None
 
 
 class BoundedServer(rpc_server.RPCServer):
@@ -93,7 +126,7 @@ def get_server(conf, transport, endpoint, server, topic=TOPIC, release=releases.
     """
     target = oslo_messaging.Target(exchange=EXCHANGE, topic=topic, server=server)
     return BoundedServer(
-        transport, target, Dispatcher(endpoint, release, callers),
+        transport, target, LibraryDispatcher(endpoint, release, callers),
         threads or conf.conductor.threads)
 
 

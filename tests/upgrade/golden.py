@@ -28,7 +28,7 @@ from placement_rpc.notifications.payload_pin import pinned
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.rpc import serializer
-from placement_rpc.rpc.dispatcher import Dispatcher, _Expected
+from placement_rpc.rpc.dispatcher import Dispatcher
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.versions import contract, releases
 from tests import base
@@ -59,26 +59,17 @@ def masked(value, key=None):
     return value
 
 
-class _Incoming:
-    """A message as the server's dispatcher gets it."""
-
-    client_timeout = None
-
-    def __init__(self, message, ctxt):
-        self.message = message
-        self.ctxt = ctxt
-
-
 def ask(dispatcher, message, ctxt):
     """What a message is answered: dict of ``result``, or of ``error`` with code and values."""
     try:
-        answer = dispatcher.dispatch(_Incoming(copy.deepcopy(message), copy.deepcopy(ctxt)))
+        answer = dispatcher.answer(
+            message["version"], message["method"], copy.deepcopy(ctxt),
+            copy.deepcopy(message["args"]))
         if message["method"] == "ping":
             # Of the machine and of this very release.
             answer = dict.fromkeys(answer)
         return {"result": json.loads(json.dumps(answer))}
-    except _Expected as expected:
-        error = expected.exc_info[1]
+    except exception.PlacementException as error:
         return {"error": {"code": error.code, "kwargs": error.kwargs}}
 
 
