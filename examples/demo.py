@@ -28,13 +28,13 @@ import rich.progress
 import rich.table
 
 # First of the project: it chooses the threading backend for the libraries.
-from placement_rpc.cmd import output, state_file, usage_report  # isort: skip
+from placement_rpc.cmd import local, output, state_file  # isort: skip
 import demo_events
 import demo_nodes
 
-from placement_rpc import conf as configuration
 from placement_rpc import exception
 from placement_rpc.api import PlacementAPI
+from placement_rpc.conf import service as configuration
 from placement_rpc.notifications.listener import StreamReader
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory
@@ -262,7 +262,7 @@ def running_service(options, directory):
         try:
             # There is no stream inside a process: the outbox is read.
             yield conf, conf.database.connection, lambda mark: demo_events.up_to(
-                mark, lambda position: usage_report.stored(conductor.database, position))
+                mark, lambda position: local.stored_events(conductor.database, position))
         finally:
             conductor.stop()
 

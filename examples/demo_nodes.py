@@ -9,7 +9,7 @@ import time
 
 import rich.progress
 
-from placement_rpc import conf as configuration
+from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import services
 from placement_rpc.objects.nova.compute_node import ComputeNode

@@ -5,8 +5,8 @@ import sys
 
 from oslo_log import log
 
-from placement_rpc import conf as configuration
 from placement_rpc.cmd import errors
+from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.rpc import server

@@ -2,17 +2,17 @@
 """``placement-rpc``: run the service in one process, and look at a running one."""
 
 import argparse
+import importlib
 import sys
 import time
 
 import rich.progress
 
 import placement_rpc
-from placement_rpc import api, exception, manager
+from placement_rpc import api, exception
 from placement_rpc import conf as configuration
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.cmd import errors, listen, output, standalone, state_file, usage_report
-from placement_rpc.db import api as db
+from placement_rpc.cmd import errors, listen, output, state_file, usage_report
 from placement_rpc.objects import codec
 
 # The exit code where nobody answers; 1 is any other mistake, and argparse's is 2.
@@ -90,7 +90,7 @@ def _parser():
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     text = "run the whole service in this process"
     command = commands.add_parser("standalone", help=text, description=text.capitalize())
-    standalone.add_arguments(command)
+    _add_standalone_arguments(command)
     for name, call, text in (
             ("ping", _ping, "ask whether the service answers, and how fast"),
             ("providers", _providers, "list resource providers"),
@@ -118,11 +118,39 @@ def _parser():
     return parser
 
 
+def _add_standalone_arguments(parser):
+    parser.add_argument(
+        "--bus", choices=("inprocess", "rabbit"), default="inprocess",
+        help="the bus inside this process, or a private RabbitMQ that is started for it")
+    parser.add_argument(
+        "--database", metavar="URL",
+        help="SQLAlchemy URL (default: an SQLite file in the state directory)")
+    parser.add_argument(
+        "--http-port", type=int, metavar="PORT",
+        help="port of the HTTP facade, 0 for any free one (default: [api] bind_port, 8778)")
+
+
+def _service_module(name):
+    """Import a module of this package that needs the extra ``service``.
+
+    A client's installation lacks the extra, so the program imports such a module only for the
+    command that needs it.
+
+    :raises ServiceUnavailable: if the extra is not installed
+    """
+    try:
+        return importlib.import_module(f"placement_rpc.cmd.{name}")
+    except ModuleNotFoundError as error:
+        raise exception.ServiceUnavailable(
+            reason=f"{error.name} is not installed; this command needs the extra 'service': "
+                   "pip install 'placement-rpc[service]'") from None
+
+
 def _call(options, conf):
     """Run a command against the service that the options name."""
     running = state_file.read(conf.standalone.state_dir)
     if options.local and options.command != "listen":
-        return _call_locally(options, conf, running)
+        return _service_module("local").run(options, conf, running)
     url = options.transport_url or conf.transport_url
     if url == "rabbit://":
         if running is None:
@@ -152,24 +180,6 @@ def _broker(conf, url):
     return broker
 
 
-def _call_locally(options, conf, running):
-    if running and not conf.database.connection:
-        conf.set_override("connection", running["database"], group="database")
-    if not conf.database.connection:
-        raise exception.StoreUnavailable(reason="no database is configured")
-    # For one call it would take longer to make than to ask the database.
-    conf.set_override("index", False, group="candidates")
-    database = db.Database(conf)
-    try:
-        if options.command == "usage-report":
-            return usage_report.from_store(database, options)
-        with api.PlacementAPI("local", conf, manager=manager.Manager(conf, database)) as client:
-            options.call(client, options)
-    finally:
-        database.close()
-    return 0
-
-
 @errors.one_line_errors("placement-rpc")
 def main(args=None):
     options = _parser().parse_args(args)
@@ -177,7 +187,7 @@ def main(args=None):
     if options.state_dir:
         conf.set_override("state_dir", options.state_dir, group="standalone")
     if options.command == "standalone":
-        return standalone.run(options, conf)
+        return _service_module("standalone").run(options, conf)
     try:
         return _call(options, conf)
     except (exception.ServiceUnavailable, exception.DeadlineExceeded,

@@ -6,7 +6,6 @@ import sys
 
 from oslo_log import log
 
-from placement_rpc import conf as configuration
 from placement_rpc.cmd import (
     errors,
     manage_broker,
@@ -18,6 +17,7 @@ from placement_rpc.cmd import (
     manage_upgrade,
     state_file,
 )
+from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.objects import class_names

@@ -9,26 +9,17 @@ import threading
 
 import oslo_messaging
 from oslo_log import log
+from sqlalchemy.engine import make_url
 
 import placement_rpc
 from placement_rpc import api, exception
-from placement_rpc import conf as configuration
 from placement_rpc.cmd import state_file
+from placement_rpc.conf import service as configuration
+from placement_rpc.http.facade import Facade
+from placement_rpc.http.server import Server
 from placement_rpc.service.conductor import Conductor, prepare_store
 
 IN_PROCESS = "inprocess://standalone/"
-
-
-def add_arguments(parser):
-    parser.add_argument(
-        "--bus", choices=("inprocess", "rabbit"), default="inprocess",
-        help="the bus inside this process, or a private RabbitMQ that is started for it")
-    parser.add_argument(
-        "--database", metavar="URL",
-        help="SQLAlchemy URL (default: an SQLite file in the state directory)")
-    parser.add_argument(
-        "--http-port", type=int, metavar="PORT",
-        help="port of the HTTP facade, 0 for any that is free (default: [api] bind_port, 8778)")
 
 
 def run(options, conf):
@@ -48,7 +39,7 @@ def run(options, conf):
         print(f"placement-rpc: process {running['pid']} runs on {state_dir} already",
               file=sys.stderr)
         return 1
-    _configure(options, conf, state_dir)
+    _configure(options, configuration.register(conf), state_dir)
     with contextlib.ExitStack() as stack:
         try:
             url, management_url = _bus_url(options, stack)
@@ -90,9 +81,6 @@ def _configure(options, conf, state_dir):
 
 def _http_server(conf, conductor, stack):
     """Start the HTTP facade on the conductor's own manager; :returns: the server"""
-    # Other commands of the program need none of it, and start without.
-    from placement_rpc.http.facade import Facade
-    from placement_rpc.http.server import Server
     client = api.PlacementAPI(
         "local", conf, manager=conductor.manager, deadline=conf.api.deadline)
     stack.callback(client.close)
@@ -159,5 +147,4 @@ def _say_what_runs(conf, url, state_dir, http_url):
 
 
 def _without_password(url):
-    from sqlalchemy.engine import make_url
     return make_url(url).render_as_string(hide_password=True)

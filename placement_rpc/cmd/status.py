@@ -6,8 +6,8 @@ import sys
 from oslo_log import log
 from oslo_upgradecheck import upgradecheck
 
-from placement_rpc import conf as configuration
 from placement_rpc.cmd import errors, state_file
+from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.upgrade import contract_check, gate, startup_check, status

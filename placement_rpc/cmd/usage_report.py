@@ -15,14 +15,11 @@ import rich.progress
 import rich.table
 
 from placement_rpc import exception
-from placement_rpc.db.queries import events as outbox
-from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.stream import StreamReader
 from placement_rpc.notifications.usage import UsageAccount
 
 FORMATS = ("auto", "table", "csv", "json")
 _COLUMNS = ("project_id", "user_id", "resource_class", "provider_uuid", "resource_hours", "held")
-_PAGE = 1000
 # How far the clocks of conductors may be apart.
 _SKEW = datetime.timedelta(minutes=1)
 # Seconds within which a stream that has anything from a time on gives it out.
@@ -51,7 +48,7 @@ def from_stream(broker, stream, options, look_back):
         for none
     :returns: int, the exit code
     """
-    options.end = _end(options)
+    options.end = end_of(options)
     tail = StreamReader(broker, stream).tail()
     account = UsageAccount(options.begin, options.end)
     if tail is not None:
@@ -63,7 +60,7 @@ def from_stream(broker, stream, options, look_back):
     elif account.as_of < account.end:
         print(f"placement-rpc: the last event is of {account.as_of}: what was done since then and "
               "is not published yet is not in the report", file=sys.stderr)
-    return _report(account, options)
+    return report(account, options)
 
 
 def _from_snapshot(broker, stream, options, tail, look_back):
@@ -108,7 +105,7 @@ def _told_by_the_account(_expected, _found):
 
 def _until(account, reader, tail, patience=30):
     """Events as far as they matter, with a progress bar."""
-    for event in _shown(reader.events(idle=1, tail=tail, patience=patience)):
+    for event in with_progress(reader.events(idle=1, tail=tail, patience=patience)):
         yield event
         if account.complete and event.time > account.end + _SKEW:
             return
@@ -117,38 +114,7 @@ def _until(account, reader, tail, patience=30):
             return
 
 
-def from_store(database, options):
-    """Report from the outbox, where the service keeps its events, published or not.
-
-    :param database: :class:`placement_rpc.db.api.Database`
-    :returns: int, the exit code
-    """
-    account = UsageAccount(options.begin, _end(options))
-    for event in _shown(stored(database)):
-        account.apply(event)
-    while True:
-        with database.reader() as tx:
-            waiting = outbox.waiting(tx)
-            # What got a position since the last look.
-            rows = outbox.after(tx, account.position or 0, _PAGE)
-        for row in rows or waiting:
-            account.apply(Event.of_row(row))
-        if not rows:
-            return _report(account, options)
-
-
-def stored(database, position=0):
-    """:returns: generator of :class:`Event`, what the outbox has after a position"""
-    while True:
-        with database.reader() as tx:
-            rows = outbox.after(tx, position, _PAGE)
-        yield from map(Event.of_row, rows)
-        if not rows:
-            return
-        position = rows[-1].position
-
-
-def _end(options):
+def end_of(options):
     """:returns: datetime, the end of the time, which is never to come
 
     :raises InvalidInput: when it ends before it begins
@@ -160,13 +126,14 @@ def _end(options):
     return end
 
 
-def _shown(events):
+def with_progress(events):
     return rich.progress.track(
         events, "Reading events", transient=True, disable=not sys.stderr.isatty(),
         console=rich.console.Console(stderr=True))
 
 
-def _report(account, options):
+def report(account, options):
+    """Print the report; return the exit code."""
     if not account.complete:
         words = ("the events that are left are not enough to know all that was held: neither the "
                  "first one is among them nor a whole snapshot from before the time, or some are "

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configuration: a module per group, and one private ``ConfigOpts`` per program.
+"""Configuration: a module per group, and a private ``ConfigOpts`` per program.
 
-No module-global configuration: two services with different settings live in one process in
-the tests, and a client library must not change its host program's options.
+There is no module-global configuration: the tests run services with different settings in one
+process, and a client library must not change the options of its host program.
+
+A client gets its configuration here. A service gets it from :mod:`placement_rpc.conf.service`,
+which adds the options of libraries that a client does not install.
 """
 
 import os
@@ -25,15 +28,11 @@ def new_config(args=(), config_files=None, prog=PROJECT, **overrides):
     :param overrides: values by ``group__option`` or ``option``
     :returns: :class:`oslo_config.cfg.ConfigOpts`
     """
-    conf = parse(unparsed(), args, config_files, prog)
-    for key, value in overrides.items():
-        group, _, name = key.rpartition("__")
-        conf.set_override(name, value, group=group or None)
-    return conf
+    return parse(unparsed(), args, config_files, prog, **overrides)
 
 
 def unparsed():
-    """:returns: a configuration that more options can be registered on, for :func:`parse`"""
+    """Return a configuration on which more options can be registered before :func:`parse`."""
     conf = cfg.ConfigOpts()
     opts.register(conf)
     log.register_options(conf)
@@ -41,12 +40,15 @@ def unparsed():
     return conf
 
 
-def parse(conf, args=(), config_files=None, prog=PROJECT):
+def parse(conf, args=(), config_files=None, prog=PROJECT, **overrides):
     """Read the files and the arguments; see :func:`new_config`."""
     conf(
         args=list(args), project=PROJECT, prog=prog, version=placement_rpc.__version__,
         default_config_files=_standard_files(config_files),
     )
+    for key, value in overrides.items():
+        group, _, name = key.rpartition("__")
+        conf.set_override(name, value, group=group or None)
     return conf
 
 

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All options in one place, for registration and for the sample file."""
+"""All options of a client, for registration and for the sample file.
+
+:mod:`placement_rpc.conf.service` adds what only a service has.
+"""
 
 import copy
 
 from oslo_config import cfg
-from oslo_db import options as db_options
 from oslo_log import _options as log_options
 from oslo_messaging import opts as messaging_opts
 from oslo_messaging._drivers import amqp, impl_rabbit
 from oslo_messaging._metrics import client as library_metrics
 from oslo_messaging._tracing import client as tracing
-from oslo_policy import opts as policy_opts
 
 from placement_rpc.conf import (
     candidates,
@@ -29,8 +30,8 @@ from placement_rpc.conf import (
 _MODULES = (candidates, claims, client, compute_nodes, conductor, http, metrics, notifications,
             queues, standalone, upgrade_levels)
 
-# A call of an RPC client reads these two groups, which the library registers on the global
-# configuration alone: without them it fails on any other.
+# oslo.messaging's RPC client reads these two groups on each call, but registers them on the global
+# configuration only: on any other configuration the call would fail.
 _CALL_GROUPS = {
     "oslo_messaging_tracing": tracing.oslo_messaging_tracing,
     "oslo_messaging_metrics": library_metrics.oslo_messaging_metrics,
@@ -40,34 +41,30 @@ _CALL_GROUPS = {
 def register(conf):
     """Register every option on ``conf``."""
     for module in _MODULES:
-        # A group keeps the values of its options: each configuration has its own.
+        # A group object stores the values of its options, so each configuration needs a copy.
         conf.register_group(copy.deepcopy(module.GROUP))
         conf.register_opts(module.OPTS, group=module.GROUP.name)
-    conf.register_opts(db_options.database_opts, group="database")
     for group, options in messaging_opts.list_opts():
         if group in (None, "oslo_messaging_rabbit"):
             conf.register_opts(options, group=group)
-    policy_opts.set_defaults(conf)
     for group, options in _CALL_GROUPS.items():
         conf.register_opts(options, group=group)
 
 
 def set_library_defaults(conf=None):
-    """Defaults of libraries that are unsafe for this service, made safe.
+    """Replace defaults of libraries that are unsafe for this service.
 
-    Queues that die with their broker, an exchange that does not match them, and a database
-    pool larger than a server's default number of connections: see the operator's guide. A
-    configuration file still has the last word.
+    By default oslo.messaging's queues do not survive a restart of the broker, and its exchange
+    does not match durable ones: see the operator's guide. A configuration file overrides these
+    defaults too.
 
     :param conf: the configuration to set them on; None sets them for the sample generator
     """
     if conf is None:
         cfg.set_defaults(impl_rabbit.rabbit_opts + amqp.amqp_opts, **_RABBIT_DEFAULTS)
-        cfg.set_defaults(db_options.database_opts, **_DATABASE_DEFAULTS)
         cfg.set_defaults([*log_options.generic_log_opts, *log_options.log_opts], **_LOG_DEFAULTS)
         return
-    for group, defaults in (("oslo_messaging_rabbit", _RABBIT_DEFAULTS),
-                            ("database", _DATABASE_DEFAULTS), (None, _LOG_DEFAULTS)):
+    for group, defaults in (("oslo_messaging_rabbit", _RABBIT_DEFAULTS), (None, _LOG_DEFAULTS)):
         for name, value in defaults.items():
             conf.set_default(name, value, group=group)
 
@@ -82,22 +79,13 @@ _RABBIT_DEFAULTS = {
     "heartbeat_timeout_threshold": 30,
 }
 
-_DATABASE_DEFAULTS = {
-    "max_pool_size": 8,
-    "max_overflow": 0,
-    "pool_timeout": 30,
-    # A call is retried by its client, with the same request id; a thread that waits minutes
-    # for a database that is away would only hold the intake.
-    "max_retries": 1,
-}
-
 _LOG_DEFAULTS = {
-    # Standard output is for answers.
+    # Standard output is for results.
     "use_stderr": True,
     "default_log_levels": [*log_options.DEFAULT_LOG_LEVELS, "alembic=WARN"],
 }
 
 
 def list_opts():
-    """For ``oslo-config-generator``: this project's own groups and options."""
+    """Return this project's own groups and options, for ``oslo-config-generator``."""
     return [(module.GROUP, module.OPTS) for module in _MODULES]

@@ -20,6 +20,7 @@ from oslo_db.sqlalchemy import engines
 from sqlalchemy.engine import make_url
 
 from placement_rpc import exception
+from placement_rpc.conf import service as service_options
 from placement_rpc.telemetry.spans import span
 
 LOG = logging.getLogger(__name__)
@@ -52,12 +53,12 @@ class Stale(Exception):
 class Database:
     """One database and its pool of connections.
 
-    :param conf: :class:`oslo_config.cfg.ConfigOpts` with the ``database`` group of oslo.db
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :raises StoreUnavailable: when it can not be reached
     """
 
     def __init__(self, conf):
-        options = conf.database
+        options = service_options.register(conf).database
         self.max_attempts = conf.claims.max_attempts
         #: dict of object name to the version at which objects are stored; None for this release's
         self.versions = None

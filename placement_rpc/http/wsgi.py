@@ -13,7 +13,7 @@ from oslo_service import backend
 # Before anything else that would choose for us (FACTS.md, RPC).
 backend.init_backend(backend.BackendType.THREADING)
 
-from placement_rpc import conf as configuration  # noqa: E402
+from placement_rpc.conf import service as configuration  # noqa: E402
 from placement_rpc.service.http import Application  # noqa: E402
 
 

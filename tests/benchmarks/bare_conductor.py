@@ -5,8 +5,8 @@ difference. It measures; it is not an option of the service."""
 import signal
 import sys
 
-from placement_rpc import conf as configuration
 from placement_rpc.accounting.outbox import Outbox
+from placement_rpc.conf import service as configuration
 from placement_rpc.notifications.relay import Relay
 from placement_rpc.service.conductor import Conductor
 

@@ -10,7 +10,7 @@ import uuid
 import fixtures
 import psutil
 
-from placement_rpc import conf as configuration
+from placement_rpc.conf import service as configuration
 from placement_rpc.service import conductor
 from tests.benchmarks import http_client
 from tests.conformance import web

@@ -5,7 +5,7 @@ import contextlib
 import json
 import socket
 
-from placement_rpc import conf as configuration
+from placement_rpc.conf import service as configuration
 from placement_rpc.service.http import Application
 from placement_rpc.testing.facade import Facade
 from tests import base, http

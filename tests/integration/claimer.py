@@ -18,7 +18,7 @@ import time
 import uuid
 
 from placement_rpc import api, exception
-from placement_rpc import conf as configuration
+from placement_rpc.conf import service as configuration
 
 
 class Claimer:

@@ -13,10 +13,10 @@ import amqp
 import kombu
 import psutil
 
-from placement_rpc import conf as configuration
 from placement_rpc import exception
 from placement_rpc.amqp import broker as amqp_broker
 from placement_rpc.amqp.broker import Broker
+from placement_rpc.conf import service as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.db import api as db
 from placement_rpc.manager import Manager, exposed

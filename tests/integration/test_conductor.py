@@ -11,10 +11,10 @@ import time
 import psutil
 
 from placement_rpc import api, exception, manager
-from placement_rpc import conf as configuration
 from placement_rpc.amqp import broker as amqp_broker
 from placement_rpc.amqp import topology
 from placement_rpc.amqp.broker import Broker
+from placement_rpc.conf import service as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.db import api as db
 from placement_rpc.rpc import batch_server, senders

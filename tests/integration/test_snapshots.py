@@ -9,7 +9,7 @@ import sqlalchemy as sa
 import testscenarios
 
 from placement_rpc.accounting import snapshot
-from placement_rpc.cmd import usage_report
+from placement_rpc.cmd import local
 from placement_rpc.db import models
 from placement_rpc.db.queries import events, snapshots
 from placement_rpc.notifications.usage import UsageAccount
@@ -61,7 +61,7 @@ class SnapshotTest(testscenarios.WithScenarios, base.TestCase):
     def events(self, first=1):
         """Everything in the outbox, in the order in which it is published."""
         self.database.write(self.give_positions)
-        return list(usage_report.stored(self.database, first - 1))
+        return list(local.stored_events(self.database, first - 1))
 
     def give_positions(self, tx):
         last = tx.execute(sa.select(sa.func.coalesce(
@@ -188,7 +188,7 @@ class PeriodTest(base.TestCase):
         running.api.claim_allocations(None, base.claim({uuid: {"VCPU": 1}}))
         deadline = time.monotonic() + 20
         while True:
-            kinds = [event.event_type for event in usage_report.stored(running.database)]
+            kinds = [event.event_type for event in local.stored_events(running.database)]
             if kinds.count("allocation.snapshot.end") >= 2:
                 break
             self.assertLess(time.monotonic(), deadline)

@@ -8,9 +8,9 @@ import sys
 import sqlalchemy as sa
 import testscenarios
 
-from placement_rpc import conf as configuration
 from placement_rpc import exception
 from placement_rpc.candidates.query import CandidateQuery
+from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration, models
 from placement_rpc.db.queries import bulk, candidates

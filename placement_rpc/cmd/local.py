@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc --local``: commands that read the store instead of calling the service."""
+
+from placement_rpc import api, exception, manager
+from placement_rpc.cmd import usage_report
+from placement_rpc.conf import service as configuration
+from placement_rpc.db import api as db
+from placement_rpc.db.queries import events as outbox
+from placement_rpc.notifications.event import Event
+from placement_rpc.notifications.usage import UsageAccount
+
+_PAGE = 1000
+
+
+def run(options, conf, running):
+    """Run a command on the configured store, or on that of the running service.
+
+    :param options: the parsed arguments
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    :param running: dict that :func:`placement_rpc.cmd.state_file.read` returned, or None
+    :returns: int, the exit code
+    :raises StoreUnavailable: if no database is configured and no service runs here
+    """
+    configuration.register(conf)
+    if running and not conf.database.connection:
+        conf.set_override("connection", running["database"], group="database")
+    if not conf.database.connection:
+        raise exception.StoreUnavailable(
+            reason="no database is configured: set [database] connection, or name the state "
+                   "directory of a running service with --state-dir")
+    # Building an index takes longer than the one query of a command.
+    conf.set_override("index", False, group="candidates")
+    database = db.Database(conf)
+    try:
+        if options.command == "usage-report":
+            return report_usage(database, options)
+        with api.PlacementAPI("local", conf, manager=manager.Manager(conf, database)) as client:
+            options.call(client, options)
+    finally:
+        database.close()
+    return 0
+
+
+def report_usage(database, options):
+    """Report from the outbox, which has all events that are kept, published or not.
+
+    :param database: :class:`placement_rpc.db.api.Database`
+    :returns: int, the exit code
+    """
+    account = UsageAccount(options.begin, usage_report.end_of(options))
+    for event in usage_report.with_progress(stored_events(database)):
+        account.apply(event)
+    while True:
+        with database.reader() as tx:
+            waiting = outbox.waiting(tx)
+            # Events that were given a position since the last read.
+            rows = outbox.after(tx, account.position or 0, _PAGE)
+        for row in rows or waiting:
+            account.apply(Event.of_row(row))
+        if not rows:
+            return usage_report.report(account, options)
+
+
+def stored_events(database, position=0):
+    """Return a generator of the events in the outbox after a position, as :class:`Event`."""
+    while True:
+        with database.reader() as tx:
+            rows = outbox.after(tx, position, _PAGE)
+        yield from map(Event.of_row, rows)
+        if not rows:
+            return
+        position = rows[-1].position
