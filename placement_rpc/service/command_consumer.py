@@ -47,7 +47,7 @@ class CommandConsumer:
         self._queue = command_queue.name(topic)
         # Whatever it is pinned to: a command that was kept must not be lost for having been made
         # in a release that this program knows.
-        self._dispatcher = dispatcher.Dispatcher(manager, callers=manager.seen_clients)
+        self._dispatcher = dispatcher.Dispatcher(manager, seen_clients=manager.seen_clients)
         self._ended = threading.Event()
         self._pause = _FIRST_PAUSE
         self._thread = threading.Thread(target=self._run, name="commands", daemon=True)
