@@ -55,6 +55,7 @@ soak: $(INSTALLED) system-test
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .
+	@$(BIN)/mypy
 
 sample: $(INSTALLED)
 	@$(BIN)/oslo-config-generator --config-file etc/placement-rpc/config-generator.conf

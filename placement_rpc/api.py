@@ -8,22 +8,34 @@
         consumer_uuid=instance.uuid, project_id=instance.project_id, user_id=instance.user_id,
         allocations={node.uuid: {"VCPU": 2, "MEMORY_MB": 2048}}))
 
-A call returns the result, or raises an error of :mod:`placement_rpc.exception`. What may
-succeed later is tried again until the call's deadline, always under the same request id, so
-that it is done once however often it is sent.
+A call returns the result, or raises an error of :mod:`placement_rpc.exception`. A call that may
+succeed later is retried until its deadline, always under the same request id, so that the service
+does it once however often it is sent.
 """
 
 import time
 import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from oslo_context.context import RequestContext
 
 from placement_rpc import exception
 from placement_rpc.objects.aggregate import ProviderAggregates
-from placement_rpc.objects.claim import Claim, ClaimList
+from placement_rpc.objects.allocation import AllocationList
+from placement_rpc.objects.claim import Claim, ClaimList, ClaimResult
+from placement_rpc.objects.event_page import EventPage, EventPositions
+from placement_rpc.objects.explanation import ExplanationList
 from placement_rpc.objects.fields import Uuid, WholeNumber
 from placement_rpc.objects.inventory import Inventory, InventoryList
+from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.request import ResourceRequest
-from placement_rpc.objects.resource_class import ResourceClass, canonical
+from placement_rpc.objects.request_result import RequestResult
+from placement_rpc.objects.resource_class import ResourceClass, ResourceClassList, canonical
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
+from placement_rpc.objects.service import ServiceList
+from placement_rpc.objects.sync_result import SyncResult
+from placement_rpc.objects.usage import UsageList
 from placement_rpc.rpc.client import Client, new_request_id, own_context
 from placement_rpc.rpc.endpoint import as_name, as_uuid
 from placement_rpc.versions.contract import RPC_VERSION
@@ -31,89 +43,94 @@ from placement_rpc.versions.contract import RPC_VERSION
 __all__ = ["RPC_VERSION", "Claim", "Inventory", "PlacementAPI", "ResourceRequest", "as_name",
            "as_uuid", "canonical", "new_request_id"]
 
-# The name space of the uuids of providers that were created without one.
+# The namespace of the uuids of providers that are created without one.
 _NEW_PROVIDERS = uuid.UUID("6e7d1f0c-3d3c-5b0b-9f5e-0d6b7a0c9a11")
+
+_T = TypeVar("_T")
 
 
 class PlacementAPI(Client):
-    """Calls to the placement service.
+    """Calls to the placement service. Thread-safe; make one per process, after it forked.
 
-    Thread-safe; make one for a process, after it forked.
-
-    :param transport: ``"rpc"`` for the bus; ``"local"`` for a manager in this process, which
-        needs ``manager``
-    :param conf: :class:`oslo_config.cfg.ConfigOpts` made by :mod:`placement_rpc.conf`; None
-        for one of defaults
-    :param transport_url: str, in place of the configured one
-    :param manager: :class:`placement_rpc.manager.Manager`, for the local transport
-    :param pin: str, in place of the configured ``[upgrade_levels] placement``: a release or a
-        version of the contract to keep to, or ``auto``
-    :param object_versions: dict of object name to the version in which it is to be answered; None
-        for those of this release, or of the pin
-    :param topic: str, where the service listens
-    :param deadline: float, seconds that a call has, in place of the configured ones
+    The constructor's parameters are those of :class:`placement_rpc.rpc.client.Client`.
 
     Every method takes ``context`` first: any :class:`oslo_context.context.RequestContext`, or
-    None. Every method takes ``timeout``, seconds for the call in all; None for the configured
-    deadline. Every change takes ``request_id``; None for a new one. A method may raise, beside
-    what it names: InvalidInput and its kin for bad input, DeadlineExceeded when the time is
-    over and the outcome unknown, UnsupportedCall when the service is too old.
+    None. Every method takes ``timeout``: seconds for the whole call; None for the configured
+    deadline. Every change takes ``request_id``; None for a new one.
+
+    Besides the errors that it names, a method may raise InvalidInput and its subclasses for bad
+    input, DeadlineExceeded if the time is over and the outcome unknown, and UnsupportedCall if the
+    service is too old for the call.
     """
 
     # -- providers ----------------------------------------------------------------------
 
-    def create_provider(self, context, name, provider_uuid=None, request_id=None, timeout=None):
-        """Create a resource provider.
+    def create_provider(self, context: RequestContext | None, name: str,
+                        provider_uuid: str | None = None, request_id: str | None = None,
+                        timeout: float | None = None) -> ResourceProvider:
+        """Create a resource provider, at generation 0.
 
-        :param name: str, 1 to 200 characters, without blanks at its ends
-        :param provider_uuid: str; None for a new one
-        :returns: :class:`ResourceProvider` at generation 0
-        :raises NameInUse: :raises ProviderExists:
+        :param name: 1 to 200 characters, without blanks at either end
+        :param provider_uuid: None for a new one
+        :raises NameInUse: if another provider has the name
+        :raises ProviderExists: if another provider has the uuid
         """
         request_id = request_id or new_request_id()
         if provider_uuid is None:
-            # Of the request, so that the same request again asks for the same provider.
+            # Derived from the request, so that a repeated request names the same provider.
             provider_uuid = str(uuid.uuid5(_NEW_PROVIDERS, str(request_id)))
         provider = ResourceProvider(uuid=provider_uuid, name=name)
         return self._change(context, "create_provider", request_id, timeout, provider=provider)
 
-    def update_provider(self, context, provider_uuid, name, generation=None, request_id=None,
-                        timeout=None):
+    def update_provider(self, context: RequestContext | None, provider_uuid: str, name: str,
+                        generation: int | None = None, request_id: str | None = None,
+                        timeout: float | None = None) -> ResourceProvider:
         """Rename a resource provider.
 
-        :returns: :class:`ResourceProvider`
-        :raises ProviderNotFound: :raises ConcurrentUpdate: :raises NameInUse:
+        :param generation: the provider's, as the caller read it; None to accept any
+        :raises ProviderNotFound: if there is no such provider
+        :raises ConcurrentUpdate: if the provider is at another generation
+        :raises NameInUse: if another provider has the name
         """
         provider = ResourceProvider(uuid=provider_uuid, name=name)
         if generation is not None:
             provider.generation = generation
         return self._change(context, "update_provider", request_id, timeout, provider=provider)
 
-    def delete_provider(self, context, provider_uuid, generation=None, request_id=None,
-                        timeout=None):
+    def delete_provider(self, context: RequestContext | None, provider_uuid: str,
+                        generation: int | None = None, request_id: str | None = None,
+                        timeout: float | None = None) -> None:
         """Delete a resource provider that has no allocations.
 
-        :raises ProviderNotFound: :raises ProviderInUse: :raises ConcurrentUpdate:
+        :raises ProviderNotFound: if there is no such provider
+        :raises ProviderInUse: if it has allocations
+        :raises ConcurrentUpdate: if the provider is at another generation
         """
         self._change(context, "delete_provider", request_id, timeout,
                      provider_uuid=provider_uuid, generation=generation)
 
-    def get_provider(self, context, provider_uuid, timeout=None):
-        """:returns: :class:`ResourceProvider`; :raises ProviderNotFound:"""
+    def get_provider(self, context: RequestContext | None, provider_uuid: str,
+                     timeout: float | None = None) -> ResourceProvider:
+        """Return a resource provider.
+
+        :raises ProviderNotFound: if there is no such provider
+        """
         return self._call(context, "get_provider", timeout, provider_uuid=provider_uuid)
 
-    def list_providers(self, context, name=None, member_of=None, marker=None, limit=None,
-                       timeout=None):
-        """Resource providers, oldest first.
+    def list_providers(self, context: RequestContext | None, name: str | None = None,
+                       member_of: Sequence[Sequence[str]] | None = None,
+                       marker: str | None = None, limit: int | None = None,
+                       timeout: float | None = None) -> ResourceProviderList:
+        """Return resource providers, the oldest first.
 
-        :param name: str, only the one of this name
-        :param member_of: list of lists of aggregate uuids: in one of each list
-        :param marker: str, uuid of the provider after which to begin
-        :param limit: int, how many at the most; None for all
-        :returns: :class:`ResourceProviderList`
-        :raises ProviderNotFound: when the marker is none
+        :param name: only the provider of this name
+        :param member_of: lists of aggregate uuids: only providers that are in one of each list
+        :param marker: uuid of the provider after which to begin
+        :param limit: the most providers to return; None for all
+        :raises ProviderNotFound: if there is no provider of the marker
         """
-        found, ends = [], time.monotonic() + self._seconds(timeout)
+        found: list[ResourceProvider] = []
+        ends = time.monotonic() + self._seconds(timeout)
         if limit is not None:
             limit = WholeNumber(minimum=1).coerce(None, "limit", limit)
         while limit is None or len(found) < limit:
@@ -129,121 +146,143 @@ class PlacementAPI(Client):
 
     # -- inventories --------------------------------------------------------------------
 
-    def set_inventory(self, context, provider_uuid, inventories, generation=None,
-                      request_id=None, timeout=None):
-        """Set all inventories of a provider. Equal ones change nothing.
+    def set_inventory(self, context: RequestContext | None, provider_uuid: str,
+                      inventories: Sequence[Inventory], generation: int | None = None,
+                      request_id: str | None = None,
+                      timeout: float | None = None) -> InventoryList:
+        """Set all inventories of a provider; equal ones change nothing.
 
-        :param inventories: list of :class:`placement_rpc.objects.inventory.Inventory`
-        :param generation: int, the provider's, as the caller read it; None for whatever it is
-        :returns: :class:`InventoryList`
-        :raises ProviderNotFound: :raises ResourceClassNotFound: :raises InvalidInventory:
-        :raises InventoryInUse: :raises CapacityConflict: :raises ConcurrentUpdate:
+        :param generation: the provider's, as the caller read it; None to accept any
+        :raises ProviderNotFound: if there is no such provider
+        :raises ResourceClassNotFound: if there is no such class
+        :raises InvalidInventory: if the values of an inventory contradict each other
+        :raises InventoryInUse: if an inventory that is left out has allocations
+        :raises CapacityConflict: if a capacity would fall below what is used
+        :raises ConcurrentUpdate: if the provider is at another generation
         """
         return self._change(
             context, "set_inventory", request_id, timeout, provider_uuid=provider_uuid,
-            inventories=InventoryList(objects=_listed(Inventory, "inventories", inventories)),
+            inventories=InventoryList(objects=_list_of(Inventory, "inventories", inventories)),
             generation=generation)
 
-    def add_inventory(self, context, provider_uuid, inventory, generation=None,
-                      request_id=None, timeout=None):
-        """Add the inventory of one class.
+    def add_inventory(self, context: RequestContext | None, provider_uuid: str,
+                      inventory: Inventory, generation: int | None = None,
+                      request_id: str | None = None,
+                      timeout: float | None = None) -> InventoryList:
+        """Add the inventory of one class; return all inventories of the provider.
 
-        :returns: :class:`InventoryList`, all of the provider's
-        :raises InventoryExists: and what :meth:`set_inventory` raises
+        :raises InventoryExists: if the provider has one of the class
+        :raises PlacementException: the errors of :meth:`set_inventory`
         """
         return self._change(context, "add_inventory", request_id, timeout,
-                            provider_uuid=provider_uuid, given=inventory,
-                            generation=generation)
+                            provider_uuid=provider_uuid, given=inventory, generation=generation)
 
-    def update_inventory(self, context, provider_uuid, inventory, generation=None,
-                         request_id=None, timeout=None):
-        """Change the inventory of one class.
+    def update_inventory(self, context: RequestContext | None, provider_uuid: str,
+                         inventory: Inventory, generation: int | None = None,
+                         request_id: str | None = None,
+                         timeout: float | None = None) -> InventoryList:
+        """Change the inventory of one class; return all inventories of the provider.
 
-        :returns: :class:`InventoryList`, all of the provider's
-        :raises InventoryNotFound: and what :meth:`set_inventory` raises
+        :raises InventoryNotFound: if the provider has none of the class
+        :raises PlacementException: the errors of :meth:`set_inventory`
         """
         return self._change(context, "update_inventory", request_id, timeout,
-                            provider_uuid=provider_uuid, given=inventory,
-                            generation=generation)
+                            provider_uuid=provider_uuid, given=inventory, generation=generation)
 
-    def delete_inventory(self, context, provider_uuid, resource_class, generation=None,
-                         request_id=None, timeout=None):
-        """Delete the inventory of one class.
+    def delete_inventory(self, context: RequestContext | None, provider_uuid: str,
+                         resource_class: str, generation: int | None = None,
+                         request_id: str | None = None,
+                         timeout: float | None = None) -> InventoryList:
+        """Delete the inventory of one class; return the inventories that are left.
 
-        :returns: :class:`InventoryList`, what is left
-        :raises InventoryNotFound: :raises InventoryInUse: :raises ConcurrentUpdate:
+        :raises InventoryNotFound: if the provider has none of the class
+        :raises InventoryInUse: if it has allocations
+        :raises ConcurrentUpdate: if the provider is at another generation
         """
         return self._change(context, "delete_inventory", request_id, timeout,
                             provider_uuid=provider_uuid, name=resource_class,
                             generation=generation)
 
-    def get_inventory(self, context, provider_uuid, timeout=None):
-        """:returns: :class:`InventoryList`; :raises ProviderNotFound:"""
+    def get_inventory(self, context: RequestContext | None, provider_uuid: str,
+                      timeout: float | None = None) -> InventoryList:
+        """Return the inventories of a provider.
+
+        :raises ProviderNotFound: if there is no such provider
+        """
         return self._call(context, "get_inventory", timeout, provider_uuid=provider_uuid)
 
     # -- claims -------------------------------------------------------------------------
 
-    def claim_allocations(self, context, claim, request_id=None, timeout=None, cast=False):
-        """Let a consumer hold what the claim says, in place of what it held.
+    def claim_allocations(self, context: RequestContext | None, claim: Claim,
+                          request_id: str | None = None, timeout: float | None = None,
+                          cast: bool = False) -> ClaimResult | str:
+        """Replace what a consumer holds by what the claim says.
 
-        As a cast it returns when the request is safe and not when it is done: in a durable queue
-        whose broker has confirmed it, from where it is settled even if every process of the
-        service is killed meanwhile. Casts are settled in the order in which they were sent. The
-        outcome is told by ``allocation.create``, ``allocation.update`` or
-        ``allocation.claim.refused``, which carry the request's id, and by
-        :meth:`get_request_result`. ``timeout`` is for the sending alone, and what is raised
-        below is raised by calls.
+        A cast returns as soon as the broker has confirmed that the request is in a durable queue,
+        from which it is settled even if every process of the service is killed meanwhile. Casts
+        are settled in the order in which they were sent. ``allocation.create``,
+        ``allocation.update`` or ``allocation.claim.refused`` reports the outcome with the
+        request's id, and so does :meth:`get_request_result`. ``timeout`` covers the sending only,
+        and the errors below are raised by calls.
 
-        :param claim: :class:`placement_rpc.objects.claim.Claim`; its project and user are the
-            context's where they are not set
-        :param cast: bool
-        :returns: :class:`placement_rpc.objects.claim.ClaimResult`; of a cast, the request's id
-        :raises CapacityExceeded: :raises ConstraintsViolated: :raises ConsumerConflict:
-        :raises ProviderNotFound: :raises ResourceClassNotFound: :raises RequestIdReused:
+        :param claim: its project and user default to the context's
+        :returns: the result; of a cast, the request's id
+        :raises CapacityExceeded: if a provider has too little left
+        :raises ConstraintsViolated: if an amount breaks min_unit, max_unit or step_size
+        :raises ConsumerConflict: if the consumer is at another generation
+        :raises ProviderNotFound: if there is no such provider
+        :raises ResourceClassNotFound: if there is no such class
+        :raises RequestIdReused: if another request had the id
         """
         context = own_context(context)
-        claim = _owned(context, claim)
+        claim = _with_owner(context, claim)
         if not cast:
             return self._change(context, "claim_allocations", request_id, timeout, claim=claim)
-        # Nobody could be told later on.
+        # Checked here, since nothing could be reported to the caller later.
         claim.check(max_resources=float("inf"))
         return self._cast(context, "claim_allocations", request_id, timeout, claim=claim)
 
-    def claim_batch(self, context, claims, request_id=None, timeout=None):
+    def claim_batch(self, context: RequestContext | None, claims: Sequence[Claim],
+                    request_id: str | None = None, timeout: float | None = None,
+                    ) -> list[ClaimResult | exception.PlacementException]:
         """Make many claims in one call, each accepted or refused on its own.
 
-        :param claims: list of :class:`placement_rpc.objects.claim.Claim`
-        :returns: list in the same order, of :class:`placement_rpc.objects.claim.ClaimResult`
-            for one accepted and the PlacementException for one refused
-        :raises BatchTooLarge:
+        :returns: list in the same order: a result for each accepted claim, and the error for each
+            refused one
+        :raises BatchTooLarge: if there are more than the service takes in one call
         """
         context = own_context(context)
         answer = self._change(
             context, "claim_batch", request_id, timeout,
             claims=ClaimList(objects=[
-                _owned(context, claim) for claim in _listed(Claim, "claims", claims)]))
+                _with_owner(context, claim) for claim in _list_of(Claim, "claims", claims)]))
         return [each.exception() or each for each in answer.objects]
 
-    def claim_by_request(self, context, wanted, claim, request_id=None, timeout=None):
+    def claim_by_request(self, context: RequestContext | None, wanted: ResourceRequest,
+                         claim: Claim, request_id: str | None = None,
+                         timeout: float | None = None) -> ClaimResult:
         """Find a provider with room and claim from it, in one call.
 
-        :param wanted: :class:`placement_rpc.objects.request.ResourceRequest`
-        :param claim: :class:`placement_rpc.objects.claim.Claim` without allocations
-        :returns: :class:`placement_rpc.objects.claim.ClaimResult`; its ``generations`` name
-            the provider
-        :raises NoCandidates: :raises ResourceClassNotFound: :raises ConsumerConflict:
+        :param claim: without allocations
+        :returns: the result; its ``generations`` names the provider
+        :raises NoCandidates: if no provider has room
+        :raises ResourceClassNotFound: if there is no such class
+        :raises ConsumerConflict: if the consumer is at another generation
         """
         context = own_context(context)
         return self._change(context, "claim_by_request", request_id, timeout, wanted=wanted,
-                            claim=_owned(context, claim))
+                            claim=_with_owner(context, claim))
 
-    def release_allocations(self, context, consumer_uuid, consumer_generation=None,
-                            request_id=None, timeout=None, cast=False):
-        """Give back everything that a consumer holds.
+    def release_allocations(self, context: RequestContext | None, consumer_uuid: str,
+                            consumer_generation: int | None = None,
+                            request_id: str | None = None, timeout: float | None = None,
+                            cast: bool = False) -> ClaimResult | str:
+        """Release everything that a consumer holds.
 
-        :param cast: bool, as of :meth:`claim_allocations`
-        :returns: :class:`placement_rpc.objects.claim.ClaimResult`; of a cast, the request's id
-        :raises ConsumerNotFound: when it holds nothing; :raises ConsumerConflict:
+        :param cast: as of :meth:`claim_allocations`
+        :returns: the result; of a cast, the request's id
+        :raises ConsumerNotFound: if the consumer holds nothing
+        :raises ConsumerConflict: if the consumer is at another generation
         """
         if not cast:
             return self._change(context, "release_allocations", request_id, timeout,
@@ -254,13 +293,17 @@ class PlacementAPI(Client):
             consumer_uuid=Uuid().coerce(None, "consumer_uuid", consumer_uuid),
             consumer_generation=consumer_generation)
 
-    def move_allocations(self, context, source_uuid, target_uuid, consumer_generation=None,
-                         request_id=None, timeout=None):
-        """Give everything that one consumer holds to another that holds nothing.
+    def move_allocations(self, context: RequestContext | None, source_uuid: str,
+                         target_uuid: str, consumer_generation: int | None = None,
+                         request_id: str | None = None,
+                         timeout: float | None = None) -> ClaimResult:
+        """Move everything that one consumer holds to another that holds nothing.
 
-        :param consumer_generation: int, the source's, as the caller read it
-        :returns: :class:`placement_rpc.objects.claim.ClaimResult` of the target
-        :raises ConsumerNotFound: :raises ConsumerConflict:
+        :param consumer_generation: the source's, as the caller read it; None to accept any
+        :returns: the result of the target
+        :raises ConsumerNotFound: if the source holds nothing
+        :raises ConsumerConflict: if the target holds something, or the source is at another
+            generation
         """
         return self._change(context, "move_allocations", request_id, timeout,
                             source_uuid=source_uuid, target_uuid=target_uuid,
@@ -268,49 +311,61 @@ class PlacementAPI(Client):
 
     # -- reading ------------------------------------------------------------------------
 
-    def get_allocations(self, context, consumer_uuid, timeout=None):
-        """:returns: :class:`placement_rpc.objects.allocation.AllocationList` of a consumer"""
+    def get_allocations(self, context: RequestContext | None, consumer_uuid: str,
+                        timeout: float | None = None) -> AllocationList:
+        """Return what a consumer holds; an unknown one holds nothing."""
         return self._call(context, "get_allocations", timeout, consumer_uuid=consumer_uuid)
 
-    def get_provider_allocations(self, context, provider_uuid, timeout=None):
-        """:returns: :class:`placement_rpc.objects.allocation.AllocationList` of a provider
+    def get_provider_allocations(self, context: RequestContext | None, provider_uuid: str,
+                                 timeout: float | None = None) -> AllocationList:
+        """Return what all consumers hold of a provider.
 
-        :raises ProviderNotFound:
+        :raises ProviderNotFound: if there is no such provider
         """
         return self._call(context, "get_provider_allocations", timeout,
                           provider_uuid=provider_uuid)
 
-    def get_usages(self, context, provider_uuid, timeout=None):
-        """:returns: :class:`placement_rpc.objects.usage.UsageList`; :raises ProviderNotFound:"""
+    def get_usages(self, context: RequestContext | None, provider_uuid: str,
+                   timeout: float | None = None) -> UsageList:
+        """Return how much of each inventory of a provider is used.
+
+        :raises ProviderNotFound: if there is no such provider
+        """
         return self._call(context, "get_usages", timeout, provider_uuid=provider_uuid)
 
-    def get_by_request(self, context, wanted, timeout=None):
-        """The providers that have room.
+    def get_by_request(self, context: RequestContext | None, wanted: ResourceRequest,
+                       timeout: float | None = None) -> ResourceProviderList:
+        """Return the providers that have room for a request.
 
-        :param wanted: :class:`placement_rpc.objects.request.ResourceRequest`
-        :returns: :class:`ResourceProviderList`
-        :raises ResourceClassNotFound:
+        :raises ResourceClassNotFound: if there is no such class
         """
         return self._call(context, "get_by_request", timeout, wanted=wanted)
 
     # -- aggregates ---------------------------------------------------------------------
 
-    def get_aggregates(self, context, provider_uuid, timeout=None):
-        """:returns: :class:`ProviderAggregates`; :raises ProviderNotFound:"""
+    def get_aggregates(self, context: RequestContext | None, provider_uuid: str,
+                       timeout: float | None = None) -> ProviderAggregates:
+        """Return the aggregates of a provider.
+
+        :raises ProviderNotFound: if there is no such provider
+        """
         return self._call(context, "get_aggregates", timeout, provider_uuid=provider_uuid)
 
-    def set_aggregates(self, context, provider_uuid, aggregates, generation=None,
-                       request_id=None, timeout=None):
+    def set_aggregates(self, context: RequestContext | None, provider_uuid: str,
+                       aggregates: Iterable[str], generation: int | None = None,
+                       request_id: str | None = None,
+                       timeout: float | None = None) -> ProviderAggregates:
         """Put a provider into these aggregates and no others.
 
-        :param aggregates: list of uuids
-        :returns: :class:`ProviderAggregates`
-        :raises ProviderNotFound: :raises ConcurrentUpdate:
+        :param aggregates: list, tuple or set of uuids
+        :param generation: the provider's, as the caller read it; None to accept any
+        :raises ProviderNotFound: if there is no such provider
+        :raises ConcurrentUpdate: if the provider is at another generation
         """
         if not isinstance(aggregates, (list, tuple, set, frozenset)):
             raise exception.InvalidInput(what="aggregates", reason="they are not a list")
         wanted = ProviderAggregates(provider_uuid=provider_uuid, aggregates=list(aggregates))
-        # In one order, so that the same request again says the same.
+        # Sorted, so that a repeated request has the same fingerprint.
         wanted.aggregates = sorted(wanted.aggregates)
         if generation is not None:
             wanted.generation = generation
@@ -318,84 +373,102 @@ class PlacementAPI(Client):
 
     # -- resource classes ---------------------------------------------------------------
 
-    def resource_class_list(self, context, marker=None, limit=None, timeout=None):
-        """Resource classes in alphabetical order.
+    def resource_class_list(self, context: RequestContext | None, marker: str | None = None,
+                            limit: int | None = None,
+                            timeout: float | None = None) -> ResourceClassList:
+        """Return resource classes in alphabetical order.
 
-        :param marker: str, the name after which to begin
-        :param limit: int, how many at the most; the service may answer fewer
-        :returns: :class:`placement_rpc.objects.resource_class.ResourceClassList`
+        :param marker: the name after which to begin
+        :param limit: the most classes to return; the service may return fewer
         """
         return self._call(context, "resource_class_list", timeout, marker=marker, limit=limit)
 
-    def resource_class_get(self, context, name, timeout=None):
-        """:returns: :class:`ResourceClass`; :raises ResourceClassNotFound:"""
+    def resource_class_get(self, context: RequestContext | None, name: str,
+                           timeout: float | None = None) -> ResourceClass:
+        """Return a resource class.
+
+        :raises ResourceClassNotFound: if there is no such class
+        """
         return self._call(context, "resource_class_get", timeout, name=name)
 
-    def resource_class_create(self, context, name, request_id=None, timeout=None):
+    def resource_class_create(self, context: RequestContext | None, name: str,
+                              request_id: str | None = None,
+                              timeout: float | None = None) -> ResourceClass:
         """Create a custom resource class, ``CUSTOM_...``.
 
-        :returns: :class:`ResourceClass`
-        :raises ResourceClassExists: :raises ResourceClassStandard:
+        :raises ResourceClassExists: if there is a custom class of the name
+        :raises ResourceClassStandard: if there is a standard class of the name
         """
         return self._change(context, "resource_class_create", request_id, timeout,
                             given=ResourceClass(name=name))
 
-    def resource_class_rename(self, context, name, new_name, request_id=None, timeout=None):
+    def resource_class_rename(self, context: RequestContext | None, name: str, new_name: str,
+                              request_id: str | None = None,
+                              timeout: float | None = None) -> ResourceClass:
         """Rename a custom resource class.
 
-        :returns: :class:`ResourceClass`
-        :raises ResourceClassNotFound: :raises ResourceClassExists:
-        :raises ResourceClassStandard:
+        :raises ResourceClassNotFound: if there is no such class
+        :raises ResourceClassExists: if there is a custom class of the new name
+        :raises ResourceClassStandard: if one of the names is a standard class's
         """
         return self._change(context, "resource_class_rename", request_id, timeout, name=name,
                             given=ResourceClass(name=new_name))
 
-    def resource_class_delete(self, context, name, request_id=None, timeout=None):
+    def resource_class_delete(self, context: RequestContext | None, name: str,
+                              request_id: str | None = None,
+                              timeout: float | None = None) -> None:
         """Delete a custom resource class.
 
-        :raises ResourceClassNotFound: :raises ResourceClassInUse:
-        :raises ResourceClassStandard:
+        :raises ResourceClassNotFound: if there is no such class
+        :raises ResourceClassInUse: if there are inventories of it
+        :raises ResourceClassStandard: if it is a standard class
         """
         self._change(context, "resource_class_delete", request_id, timeout, name=name)
 
     # -- compute nodes ------------------------------------------------------------------
 
-    def sync_compute_node(self, context, node, allocations, snapshot_at, shares_disk=None,
-                          devices_in_use=None, heal=False, request_id=None, timeout=None):
-        """One periodic cycle of a resource tracker.
+    def sync_compute_node(self, context: RequestContext | None, node: ComputeNode,
+                          allocations: dict[str, dict[str, Any]], snapshot_at: float,
+                          shares_disk: bool | None = None,
+                          devices_in_use: dict[str, int] | None = None, heal: bool = False,
+                          request_id: str | None = None,
+                          timeout: float | None = None) -> SyncResult:
+        """Report one periodic cycle of a resource tracker.
 
-        The node is created where it is new, and what changed of it is written; a cycle in which
-        nothing changed writes nothing. What the store and the tracker say of who uses the node
-        is compared; a consumer that changed after the tracker looked is left alone.
+        A new node is created, and what changed of a known one is stored; a cycle without changes
+        writes nothing. The result compares what the store and the tracker say about who uses the
+        node. A consumer that changed after ``snapshot_at`` is left alone.
 
-        :param node: :class:`placement_rpc.objects.nova.compute_node.ComputeNode`
         :param allocations: dict of consumer uuid to dict of ``project_id``, ``user_id`` and
-            ``resources``, a dict of class to amount. DISK_GB of a node that shares a disk is
-            taken to be of the provider that has it
-        :param snapshot_at: float, seconds since the epoch, when the tracker looked
-        :param shares_disk: bool, whether the node's disk is another provider's; None where that
-            is not said
+            ``resources``, a dict of class to amount. DISK_GB of a node that shares a disk counts
+            for the provider that has the disk
+        :param snapshot_at: seconds since the epoch at which the tracker looked
+        :param shares_disk: whether the node's disk is another provider's; None if not known
         :param devices_in_use: dict of class of PCI devices to how many are claimed or allocated,
-            which the node's pools leave out; None where that is not said
-        :param heal: bool, whether the store is to have what the tracker says
-        :returns: :class:`placement_rpc.objects.sync_result.SyncResult`
-        :raises ComputeNodeExists: :raises NameInUse: :raises CapacityConflict:
-        :raises InventoryInUse: :raises ServiceTooOld:
+            which the node's pools leave out; None if not known
+        :param heal: whether the store takes over what the tracker says
+        :raises ComputeNodeExists: if the uuid belongs to another node
+        :raises NameInUse: if another provider has the name
+        :raises CapacityConflict: if a capacity would fall below what is used
+        :raises InventoryInUse: if an inventory that has allocations would go
+        :raises ServiceTooOld: if a service is older than the call
         """
         return self._change(
             context, "sync_compute_node", request_id, timeout, node=node,
             allocations=allocations, snapshot_at=snapshot_at, shares_disk=shares_disk,
             devices_in_use=devices_in_use, heal=heal)
 
-    def object_class_action_versions(self, context, objname, objmethod, object_versions, args,
-                                     kwargs, timeout=None):
+    def object_class_action_versions(self, context: RequestContext | None, objname: str,
+                                     objmethod: str, object_versions: dict[str, str],
+                                     args: Sequence, kwargs: dict[str, Any],
+                                     timeout: float | None = None) -> Any:
         """Call a remotable method of a class of nova's objects.
 
-        With this and the two that follow a PlacementAPI is what
-        :attr:`placement_rpc.objects.nova.base.NovaObject.indirection_api` can be set to on a
-        machine without a database.
+        With this method and the next two, a PlacementAPI can serve as
+        :attr:`placement_rpc.objects.nova.base.NovaObject.indirection_api` on a machine without a
+        database.
 
-        :param object_versions: dict of object name to the version in which to answer
+        :param object_versions: dict of object name to the version of the answer
         :returns: what the method returned
         """
         return self._call(
@@ -403,96 +476,107 @@ class PlacementAPI(Client):
             objmethod=objmethod, object_versions=object_versions, args=list(args),
             kwargs=kwargs)
 
-    def object_action(self, context, objinst, objmethod, args, kwargs, request_id=None,
-                      timeout=None):
+    def object_action(self, context: RequestContext | None, objinst: Any, objmethod: str,
+                      args: Sequence, kwargs: dict[str, Any], request_id: str | None = None,
+                      timeout: float | None = None) -> tuple[dict[str, Any], Any]:
         """Call a remotable method of an object.
 
-        :returns: tuple of dict of the fields that are others now, and what the method returned
+        :returns: dict of the fields that the method changed, and what it returned
         """
         updates, result = self._change(
             context, "object_action", request_id, timeout, objinst=objinst,
             objmethod=objmethod, args=list(args), kwargs=kwargs)
         return updates, result
 
-    def object_backport_versions(self, context, objinst, object_versions, timeout=None):
-        """An object that is newer than its receiver, as the receiver knows it.
+    def object_backport_versions(self, context: RequestContext | None, objinst: Any,
+                                 object_versions: dict[str, str],
+                                 timeout: float | None = None) -> dict[str, Any]:
+        """Return an object that is newer than its receiver in the versions of the receiver.
 
-        :param objinst: a versioned object, or what travels of one
-        :returns: the object at these versions, as it travels
+        :param objinst: a versioned object, or the primitive of one
+        :returns: the primitive of the object at these versions
         """
         return self._call(context, "object_backport_versions", timeout, objinst=objinst,
                           object_versions=object_versions)
 
     # -- events and reasons -------------------------------------------------------------
 
-    def explain(self, context, wanted, marker=None, limit=None, timeout=None):
-        """Which providers fit a request, and for each that does not, which rules fail.
+    def explain(self, context: RequestContext | None, wanted: ResourceRequest,
+                marker: str | None = None, limit: int | None = None,
+                timeout: float | None = None) -> ExplanationList:
+        """Return which providers fit a request, and for the others which rules fail.
 
-        :param wanted: :class:`placement_rpc.objects.request.ResourceRequest`; its limit is not
-            looked at
-        :param marker: str, uuid of the provider after which to begin
-        :param limit: int, how many providers at the most; the service may answer fewer
-        :returns: :class:`placement_rpc.objects.explanation.ExplanationList`
-        :raises ResourceClassNotFound: :raises ProviderNotFound: when the marker is none
+        :param wanted: its limit is ignored
+        :param marker: uuid of the provider after which to begin
+        :param limit: the most providers to return; the service may return fewer
+        :raises ResourceClassNotFound: if there is no such class
+        :raises ProviderNotFound: if there is no provider of the marker
         """
         return self._call(context, "explain", timeout, wanted=wanted, marker=marker, limit=limit)
 
-    def verify_index(self, context, server=None, after=0, limit=None, timeout=None):
+    def verify_index(self, context: RequestContext | None, server: str | None = None,
+                     after: int = 0, limit: int | None = None,
+                     timeout: float | None = None) -> dict[str, Any] | None:
         """Have a conductor compare a part of its candidate index with the store.
 
-        :param server: str, which one: its host, binary and worker with dots between them; None
-            for whichever answers
-        :param after: int, the provider row id after which to begin
-        :param limit: int, how many providers at the most; the service may look at fewer
+        :param server: which conductor: its host, binary and worker, joined by dots; None for any
+        :param after: the provider row id after which to begin
+        :param limit: the most providers to compare; the service may compare fewer
         :returns: dict of ``providers``, ``inventories``, ``bytes``, ``position``,
-            ``differences`` (provider row id to text) and ``next`` (None at the end); None where
-            the conductor has no index
+            ``differences`` (provider row id to text) and ``next`` (None at the end); None if the
+            conductor has no index
         """
         return self._call(context, "verify_index", timeout, server=server, after=after,
                           limit=limit)
 
-    def get_event_positions(self, context, timeout=None):
-        """Where the events begin and end.
+    def get_event_positions(self, context: RequestContext | None,
+                            timeout: float | None = None) -> EventPositions:
+        """Return the positions of the oldest and of the newest event.
 
-        Who reads this, then lists, and then follows the events after ``last`` misses nothing.
-
-        :returns: :class:`placement_rpc.objects.event_page.EventPositions`
+        A program that reads these, then lists, and then follows the events after ``last`` misses
+        nothing.
         """
         return self._call(context, "get_event_positions", timeout)
 
-    def list_events(self, context, after=None, limit=None, timeout=None):
-        """Events by their position.
+    def list_events(self, context: RequestContext | None, after: int | None = None,
+                    limit: int | None = None, timeout: float | None = None) -> EventPage:
+        """Return events in the order of their positions.
 
-        :param after: int, the position after which to begin; None for the oldest that is kept
-        :param limit: int, how many at the most; the service may answer fewer
-        :returns: :class:`placement_rpc.objects.event_page.EventPage`
-        :raises EventsPruned: :raises InvalidInput: for a position that was not given yet
+        :param after: the position after which to begin; None for the oldest that is kept
+        :param limit: the most events to return; the service may return fewer
+        :raises EventsPruned: if some of these events are no longer kept
+        :raises InvalidInput: for a position that was not assigned yet
         """
         return self._call(context, "list_events", timeout, after=after, limit=limit)
 
     # -- the service itself -------------------------------------------------------------
 
-    def get_request_result(self, context, request_id, timeout=None):
-        """What became of a request; its ``result()`` returns or raises the outcome.
+    def get_request_result(self, context: RequestContext | None, request_id: str,
+                           timeout: float | None = None) -> RequestResult:
+        """Return the stored outcome of a request; its ``result()`` returns or raises it.
 
-        :param request_id: str; of an entry of a batch, the batch's for the first and, with
-            ``#`` and its place, as ``ID#1``, for each further one
-        :returns: :class:`placement_rpc.objects.request_result.RequestResult`
-        :raises RequestNotFound: when nothing is known of it
+        :param request_id: for an entry of a batch, the batch's id for the first, and with ``#``
+            and its place, as ``ID#1``, for each further one
+        :raises RequestNotFound: if nothing is stored under the id
         """
         return self._call(context, "get_request_result", timeout, settled_id=request_id)
 
-    def ping(self, context, timeout=None):
-        """:returns: dict of host, pid, version, rpc_version, time of the one that answered"""
+    def ping(self, context: RequestContext | None,
+             timeout: float | None = None) -> dict[str, Any]:
+        """Return host, pid, version, rpc_version and time of the process that answers."""
         return self._call(context, "ping", timeout)
 
-    def get_versions(self, context, timeout=None):
-        """:returns: :class:`placement_rpc.objects.service.ServiceList`"""
+    def get_versions(self, context: RequestContext | None,
+                     timeout: float | None = None) -> ServiceList:
+        """Return the processes of the service, with their releases."""
         return self._call(context, "get_versions", timeout)
 
 
-def _listed(cls, name, values):
-    """:returns: list of objects of the class; :raises InvalidInput: for anything else"""
+def _list_of(cls: type[_T], name: str, values: Any) -> list[_T]:
+    """Return the values as a list of objects of the class.
+
+    :raises InvalidInput: for anything else
+    """
     if not isinstance(values, (list, tuple)):
         raise exception.InvalidInput(what=name, reason="it is not a list")
     for number, value in enumerate(values):
@@ -503,9 +587,9 @@ def _listed(cls, name, values):
     return list(values)
 
 
-def _owned(context, claim):
-    """A claim with project and user: its own, or the context's."""
-    _listed(Claim, "claim", [claim])
+def _with_owner(context, claim: Claim) -> Claim:
+    """Return the claim with a project and a user: its own, or the context's."""
+    _list_of(Claim, "claim", [claim])
     for name in ("project_id", "user_id"):
         if not claim.obj_attr_is_set(name) and getattr(context, name):
             claim = claim.obj_clone()

@@ -95,7 +95,7 @@ class Manager(Endpoint):
         self.metrics = Metrics(conf.metrics.slow_call)
         limit = conf.claims.max_settled_together
         self.group_commit = GroupCommit(database, limit, settled=self.metrics.settled)
-        self._group_commits = {
+        self._group_commits: dict[str | None, GroupCommit] = {
             contract.CLAIMS: self.group_commit,
             contract.FLEET: GroupCommit(
                 database, limit, inventory_batch.settle, method="set_inventory")}

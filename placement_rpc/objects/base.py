@@ -4,6 +4,7 @@
 import collections
 import contextlib
 import functools
+import typing
 
 from oslo_utils import versionutils
 from oslo_versionedobjects import base, fields
@@ -29,11 +30,11 @@ class Registry(base.VersionedObjectRegistry):
 class PlacementObjectRegistry(Registry):
     """Registers the objects of this project."""
 
-    own = collections.defaultdict(list)
+    own: typing.ClassVar[dict[str, list]] = collections.defaultdict(list)
 
 
 # The base class of each namespace on the wire.
-_namespaces = {}
+_namespaces: dict[str, type] = {}
 
 
 class Travelling(base.VersionedObject):
@@ -46,8 +47,13 @@ class Travelling(base.VersionedObject):
     :cvar registry: :class:`Registry` of its namespace
     """
 
-    added = {}
-    registry = PlacementObjectRegistry
+    added: typing.ClassVar[dict[str, str]] = {}
+    registry: typing.ClassVar[type[Registry]] = PlacementObjectRegistry
+
+    if typing.TYPE_CHECKING:
+        # The library makes a property of each field, which a type checker cannot see.
+        def __getattr__(self, name: str) -> typing.Any: ...
+        def __setattr__(self, name: str, value: typing.Any) -> None: ...
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

@@ -3,6 +3,7 @@
 
 import collections
 import functools
+import typing
 
 from oslo_versionedobjects import base as ovo
 
@@ -16,7 +17,7 @@ __all__ = ["BROKEN", "NovaObject", "NovaObjectRegistry", "refusals", "remotable"
 class NovaObjectRegistry(base.Registry):
     """Registers nova's objects."""
 
-    own = collections.defaultdict(list)
+    own: typing.ClassVar[dict[str, list]] = collections.defaultdict(list)
 
 
 class NovaObject(base.Travelling):
