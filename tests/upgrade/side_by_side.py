@@ -25,7 +25,7 @@ _CLIENT = pathlib.Path(__file__).with_name("release_client.py")
 _START_TIMEOUT = 60
 
 
-def wait_until(condition, seconds=30, message=None):
+def wait_until(condition, seconds=60, message=None):
     """Wait until a condition holds.
 
     :param condition: function; its result is returned once it is true

@@ -121,7 +121,7 @@ class ReleasesTest(testscenarios.WithScenarios, base.TestCase):
                 return tx.execute(sa.select(models.services.c.host).where(
                     models.services.c.host == conductor.host)).first()
 
-        wait_until(serves, 60, conductor.said)
+        wait_until(serves, message=conductor.said)
 
     def client(self, installation, url=None):
         return self.useFixture(side_by_side.Client(installation, url or self.url))
@@ -154,7 +154,7 @@ class ReleasesTest(testscenarios.WithScenarios, base.TestCase):
 
     def events(self):
         """Wait until all is published; returns the events of the stream, from the first on."""
-        wait_until(self.all_published, 60, lambda: str(self.relayed()))
+        wait_until(self.all_published, message=lambda: str(self.relayed()))
         last = self.relayed().last
         found = []
         for event in listener.StreamReader(self.url, "placement_events", 1).events(60):
@@ -189,10 +189,10 @@ class CastsInFlightTest(ReleasesTest):
         # Casts of "first" are settled by "second".
         self.first, self.second = (
             (self.old, self.new) if self.is_forward else (self.new, self.old))
-        self.conductor_ = self.conductor(self.first, queues={"commands_batch": 1})
+        self.running = self.conductor(self.first, queues={"commands_batch": 1})
         self.api = self.client(self.first)
         self.uuid = self.provider(self.api, 1000)
-        self.end(self.conductor_)
+        self.end(self.running)
 
     def cast(self, client, consumer=None, amount=1, **named):
         return client.call("claim_allocations", cast=True, claim=claim(
@@ -215,7 +215,7 @@ class CastsInFlightTest(ReleasesTest):
                 self.cast(self.api, amount=5000),
                 self.cast(self.api, request_id="twice"), self.cast(self.api, request_id="last")]
         sent.append(self.api.call("release_allocations", consumer_uuid=consumer, cast=True))
-        self.start(self.conductor_, self.second)
+        self.start(self.running, self.second)
         for client in (self.api, self.client(self.second)):
             found = [self.outcome(client, request_id) for request_id in sent]
             self.assertEqual("placement.claim.capacity_exceeded", found.pop(2)["refused"]["code"])
@@ -233,12 +233,12 @@ class CastsInFlightTest(ReleasesTest):
         sent = [self.cast(client) for _ in range(100) for client in (self.api, other)]
         before = self.count(models.requests)
         # It settles them one by one.
-        self.conductor_.installation = self.first
-        self.conductor_.start()
+        self.running.installation = self.first
+        self.running.start()
         wait_until(lambda: self.count(models.requests) > before + 5)
-        self.conductor_.kill()
+        self.running.kill()
         self.assertLess(self.count(models.requests), before + len(sent))
-        self.start(self.conductor_, self.second)
+        self.start(self.running, self.second)
         self.assertEqual(
             [{self.uuid: number} for number in range(2, len(sent) + 2)],
             [self.outcome(self.api, request_id)["accepted"]["generations"]
@@ -270,12 +270,12 @@ class OutboxTest(ReleasesTest):
             "database": {"connection": self.store.conf.database.connection}}))
         uuid = self.provider(self.client(first), 100)
         self.claim(facade, uuid)
-        wait_until(self.all_published, 60, conductor.said)
+        wait_until(self.all_published, message=conductor.said)
         self.broker.stop()
         for _ in range(5):
             self.claim(facade, uuid)
         # The relay cannot publish them, and gives them positions.
-        wait_until(lambda: not self.relayed().waiting, 60, conductor.said)
+        wait_until(lambda: not self.relayed().waiting, message=conductor.said)
         conductor.kill()
         for _ in range(5):
             self.claim(facade, uuid)
@@ -588,7 +588,7 @@ class RollingTest(ReleasesTest):
             self.assertTrue(claimers.running())
             return self.count(models.requests) > before + number
 
-        wait_until(settled, 60)
+        wait_until(settled)
 
 
 class FacadeTest(ReleasesTest):
