@@ -327,7 +327,9 @@ class StoredOutcomesTest(ReleasesTest):
                         "placement.request.id_reused",
                         again.ask(method, **{**arguments, **others}, request_id=request_id)
                         .get("error", {}).get("code"), f"{method} from {first} to {second}")
-            self.assertEqual(sorted(self.clients["old", "old"].changes), sorted(methods))
+            # That is a call about a request, and no change.
+            self.assertEqual(
+                set(self.clients["old", "old"].changes) - {"get_request_result"}, set(methods))
 
     def changes(self, client):
         """Yield every kind of change: method, arguments, and arguments of another request."""
