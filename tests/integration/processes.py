@@ -94,3 +94,8 @@ class Claimers:
 
     def running(self):
         return any(process.poll() is None for process in self.processes)
+
+    def kill(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()

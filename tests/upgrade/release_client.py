@@ -4,7 +4,8 @@
 Run as a file by the interpreter of any release, so it imports only what all of them have. The
 first line is a dict of ``options``, overrides of the configuration, and ``compute_node``, the
 module that has the class ComputeNode. It is answered with ``version``, ``package`` (where
-placement_rpc was imported from) and ``methods``, the calls that this release's client has.
+placement_rpc was imported from), ``methods``, the calls that this release's client has, and
+``changes``, those of them that take a request id.
 
 Each further line is a dict of ``method`` and ``arguments``, a dict. An argument
 ``{"!NAME": VALUES}`` is an object of that class. The answer is a dict of ``result``, or of
@@ -32,11 +33,11 @@ class Client:
         self._api = api.PlacementAPI(
             conf=configuration.new_config(config_files=[], **first["options"]))
 
-    def methods(self):
-        """Return the names of the calls: list of str."""
+    def methods(self, parameter):
+        """Return the names of the calls that have a parameter: list of str."""
         return [name for name, function in inspect.getmembers(
             type(self._api), inspect.isfunction)
-            if "context" in inspect.signature(function).parameters and not name.startswith("_")]
+            if parameter in inspect.signature(function).parameters and not name.startswith("_")]
 
     def call(self, method, arguments):
         """Make a call.
@@ -89,7 +90,8 @@ def _outcome(value):
 def main():
     client = Client(json.loads(sys.stdin.readline()))
     print(json.dumps({"version": placement_rpc.__version__, "package": placement_rpc.__file__,
-                      "methods": client.methods()}), flush=True)
+                      "methods": client.methods("context"),
+                      "changes": client.methods("request_id")}), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
         print(json.dumps(client.call(asked["method"], asked["arguments"])), flush=True)

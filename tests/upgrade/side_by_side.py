@@ -25,7 +25,7 @@ _CLIENT = pathlib.Path(__file__).with_name("release_client.py")
 _START_TIMEOUT = 60
 
 
-def wait_until(condition, seconds=30, message=None):
+def wait_until(condition, seconds=60, message=None):
     """Wait until a condition holds.
 
     :param condition: function; its result is returned once it is true
@@ -106,7 +106,7 @@ class Conductor(processes.Conductor):
 class Client(fixtures.Fixture):
     """A client process of a release, see :mod:`tests.upgrade.release_client`.
 
-    ``version``, ``package`` and ``methods`` are what it says about itself.
+    ``version``, ``package``, ``methods`` and ``changes`` are what it says about itself.
 
     :param installation: which release it is
     :param transport_url: str
@@ -131,8 +131,8 @@ class Client(fixtures.Fixture):
         said = self._exchange({"options": self._options, "compute_node": (
             golden.ComputeNode.__module__ if of_this_tree
             else "placement_rpc.objects.compute_node")})
-        self.version, self.package, self.methods = (
-            said[name] for name in ("version", "package", "methods"))
+        self.version, self.package, self.methods, self.changes = (
+            said[name] for name in ("version", "package", "methods", "changes"))
 
     def _end(self):
         self._process.kill()
