@@ -43,7 +43,7 @@ class InputTest(http.HTTPTest):
                 ("{", "Malformed JSON"), ("", "Malformed JSON"), ("{} {}", "Extra data"),
                 ('{"name": "a", "name": "b"}', "twice"),
                 (b'{"name": "\xff"}', "not UTF-8"),
-                ('{"name": "\\ud800"}', "surrogate"), ('{"name": NaN}', "NaN is no number"),
+                ('{"name": "\\ud800"}', "surrogate"), ('{"name": NaN}', "NaN is not a JSON number"),
                 ('{"name": 1e999}', "too large"), ("[" * 100_000, "too deeply"),
                 ('{"name": ' + "9" * 5000 + "}", "Malformed JSON"),
                 ("[" * 500 + "]" * 500, "JSON does not validate"),
