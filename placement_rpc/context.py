@@ -49,7 +49,7 @@ class RequestContext(oslo_context.RequestContext):
         self.receiver = None
 
     def to_dict(self):
-        """Return the fields that travel with a message: JSON types, and only those that are set."""
+        """Return the fields that travel with a message: JSON types, only those that are set."""
         values = ((name, getattr(self, name)) for name in _WIRE_FIELDS)
         return {name: value for name, value in values if value not in (None, [])}
 

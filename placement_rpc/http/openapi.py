@@ -46,8 +46,9 @@ def _operation(route, rules):
     operation = {
         "operationId": _name(route), "summary": rules.get(route.rule, _first_line(route)),
         "x-since": microversion.text(route.since),
-        "parameters": [{"$ref": "#/components/parameters/Microversion"},
-                       *_path_parameters(route), *_query_parameters(schema_at(route.query, version))],
+        "parameters": [
+            {"$ref": "#/components/parameters/Microversion"}, *_path_parameters(route),
+            *_query_parameters(schema_at(route.query, version))],
         "responses": _responses(route, schema_at(route.answer, version))}
     if route.rule is None:
         operation["security"] = []
