@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who calls, on whose behalf, and until when the answer is wanted."""
+"""The context of a call: the caller, the end user, the deadline and the caller's release."""
 
 import time
 
@@ -10,10 +10,10 @@ from placement_rpc.versions import releases
 
 _WIRE_FIELDS = ("user_id", "project_id", "roles", "system_scope", "request_id",
                 "global_request_id", "deadline", "manifest", "rule")
-_MOST_VERSIONS = 200
+_MAX_VERSIONS = 200
 _TEXTS = ("user_id", "project_id", "system_scope", "request_id", "global_request_id", "rule")
-# Seconds; what is beyond is no deadline of anybody's.
-_END_OF_TIME = 1e12
+# Seconds since the epoch. A larger number is not a deadline, but an error of the client.
+_MAX_DEADLINE = 1e12
 
 
 class RequestContext(oslo_context.RequestContext):
@@ -21,15 +21,16 @@ class RequestContext(oslo_context.RequestContext):
 
     :param deadline: float, seconds since the epoch after which the caller no longer waits; None
         for no deadline. Both ends need synchronised clocks.
-    :param manifest: what the caller reads: the version of the contract that it was made for, or
-        a dict of object name to version; None for this release
-    :param rule: str, the policy's rule that lets the person make the call, where it comes through
-        the HTTP facade; the service checks it once more. None for a service's own call
+    :param manifest: the versions of objects that the caller reads: the version of the contract
+        that it was made for, or a dict of object name to version; None for this release
+    :param database: :class:`placement_rpc.db.api.Database` that the call works on, on the server
+    :param rule: str, the policy rule that allows an end user's call through the HTTP facade; the
+        service checks it again. None for a call that a service makes for itself
     :param kwargs: see :class:`oslo_context.context.RequestContext`
 
-    What is on it beside is never sent: on the server ``database``, the store that the call works
-    on, and on both ends ``receiver``, the versions of objects that the other end knows, where
-    those are not this release's. Neither is a token: a context reaches logs and queues.
+    Further attributes never travel: ``database`` on the server, and on both ends ``receiver``,
+    the versions of objects that the other end reads if they are not this release's. A token does
+    not travel either, since a context reaches logs and queues.
     """
 
     def __init__(self, deadline=None, manifest=None, database=None, rule=None, **kwargs):
@@ -39,22 +40,25 @@ class RequestContext(oslo_context.RequestContext):
         self.manifest = manifest
         self.rule = rule
         self.database = database
-        # The connection and the outbox of the request's transaction, while there is one, and
-        # how compute nodes are dealt with.
+        # The connection and the outbox of the open transaction, if there is one, and the handling
+        # of compute nodes.
         self.transaction = self.nodes = None
         self.release = releases.CURRENT
-        # On the client, of which release the service is, so far as that is known.
+        # On the client, the release of the service, if it is known.
         self.service_release = None
         self.receiver = None
 
     def to_dict(self):
-        """What travels with a message: JSON types, and only what is set."""
+        """Return the fields that travel with a message: JSON types, only those that are set."""
         values = ((name, getattr(self, name)) for name in _WIRE_FIELDS)
         return {name: value for name, value in values if value not in (None, [])}
 
     @classmethod
     def from_dict(cls, values, **kwargs):
-        """Rebuild the context of a message; what this release does not know is dropped."""
+        """Rebuild the context of a message; fields that this release does not know are dropped.
+
+        :raises InvalidInput: if a field has a wrong type
+        """
         if not isinstance(values, dict):
             raise exception.InvalidInput(what="context", reason="it is not a mapping")
         _check(values)
@@ -64,17 +68,24 @@ class RequestContext(oslo_context.RequestContext):
         return context
 
     def check_deadline(self):
-        """:raises RequestExpired: when the caller has stopped waiting (DESIGN rule 5)"""
+        """Refuse a call that comes too late (DESIGN rule 5).
+
+        :raises RequestExpired: if the deadline has passed
+        """
         if self.deadline is not None and time.time() > self.deadline:
             raise exception.RequestExpired(late=round(time.time() - self.deadline, 3))
 
 
 def _check(values):
-    """:raises InvalidInput: when a field of a message's context is not what it has to be"""
+    """Check the types of the fields of a message's context.
+
+    :raises InvalidInput: if one is wrong
+    """
     deadline = values.get("deadline")
     if deadline is not None and not (
-            type(deadline) in (int, float) and abs(deadline) < _END_OF_TIME):
-        raise exception.InvalidInput(what="deadline", reason="it is no time")
+            type(deadline) in (int, float) and abs(deadline) < _MAX_DEADLINE):
+        raise exception.InvalidInput(
+            what="deadline", reason="it is not a number of seconds since the epoch")
     for name in _TEXTS:
         if not isinstance(values.get(name), (str, type(None))):
             raise exception.InvalidInput(what=name, reason="it is not text")
@@ -84,14 +95,14 @@ def _check(values):
 
 
 def versions_of(manifest):
-    """What somebody reads.
+    """Return the versions of objects that a caller reads.
 
     :param manifest: str, version of the contract; or dict of object name to version; or None
-    :returns: dict of object name to version; None for those of this release
+    :returns: dict of object name to version; None for the versions of this release
     :raises InvalidInput: for anything else
     """
     if isinstance(manifest, dict):
-        if len(manifest) > _MOST_VERSIONS or not all(
+        if len(manifest) > _MAX_VERSIONS or not all(
                 isinstance(name, str) and releases.is_version(version)
                 for name, version in manifest.items()):
             raise exception.InvalidInput(
@@ -100,7 +111,8 @@ def versions_of(manifest):
     if manifest is None:
         return None
     if not releases.is_version(manifest):
-        raise exception.InvalidInput(what="manifest", reason="it is no version of the contract")
+        raise exception.InvalidInput(
+            what="manifest", reason="it is not a version of the contract")
     release = releases.of_contract(manifest)
-    # Whoever is newer reads what this release says; whoever is older than all never was.
+    # Newer callers read this release's objects; nothing older than the first release exists.
     return None if release in (None, releases.CURRENT) else release.versions

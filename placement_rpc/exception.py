@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one tree of errors, the same over RPC, in process and over HTTP.
+"""The errors of the service, the same over RPC, in process and over HTTP.
 
-Every error has a ``code`` that never changes, the HTTP status it stands for, and
-``retryable``: whether the very same call, with the same request id, may succeed later.
+Every error has a ``code`` that never changes, an HTTP status, and ``retryable``: whether the same
+call, with the same request id, may succeed later.
 
-An error is built from keyword arguments alone. They fill its message and travel with it, so
-that a client rebuilds the same error from its code (:func:`from_code`) and a program can read
+An error is built from keyword arguments only. They fill its message and travel with it, so that a
+client rebuilds the same error from its code (:func:`from_code`) and a program can read
 ``error.kwargs["free"]`` instead of parsing a sentence.
 """
 
@@ -15,7 +15,7 @@ import string
 class PlacementException(Exception):
     """Base of all expected errors.
 
-    :param kwargs: values for the message; JSON types only, since they travel over the bus.
+    :param kwargs: values for the message; JSON types only, since they travel over the bus
     """
 
     code = "placement.error"
@@ -24,7 +24,7 @@ class PlacementException(Exception):
     message = "The placement service failed"
 
     def __init__(self, **kwargs):
-        # No positional arguments: the bus library rebuilds an error from args and kwargs.
+        # No positional arguments: oslo.messaging rebuilds an error from args and kwargs.
         super().__init__()
         self.kwargs = kwargs
 
@@ -36,7 +36,7 @@ class PlacementException(Exception):
 
     @property
     def text(self):
-        """The message alone, without the trace text that the bus library puts behind it."""
+        """The message, without the traceback that oslo.messaging appends to the text of errors"""
         return _Template(self.message).format(**self.kwargs)
 
     def __reduce__(self):
@@ -44,7 +44,7 @@ class PlacementException(Exception):
 
 
 class _Template(string.Formatter):
-    """Fills a message; a value that a newer or older sender left out stays visible."""
+    """Fill a message; the name of a value that an older or newer sender left out stays visible."""
 
     def __init__(self, template):
         self._template = template
@@ -59,9 +59,9 @@ class _Template(string.Formatter):
 # -- the caller's input -----------------------------------------------------------------
 
 class InvalidInput(PlacementException, ValueError):
-    """What was sent can not mean anything: wrong type, malformed uuid, amount of zero.
+    """The input is malformed: a wrong type, not a uuid, an amount of zero.
 
-    A :class:`ValueError` too, since versioned objects raise one where a field refuses a value.
+    It is a :class:`ValueError` too, which the fields of versioned objects raise for a wrong value.
     """
 
     code = "placement.input.invalid"
@@ -83,32 +83,37 @@ class ResourceClassNotFound(InvalidInput):
 class BatchTooLarge(InvalidInput):
     code = "placement.input.batch_too_large"
     http_status = 413
-    message = "A {what} holds at most {limit} entries, and this one has {size}"
+    message = "A {what} can have at most {limit} entries, and this one has {size}; split it up"
 
 
 class IncompatibleObjectVersion(InvalidInput):
     code = "placement.object.incompatible_version"
-    message = "Version {version} of {name} is not supported here; {supported} is the newest"
+    message = (
+        "Version {version} of object {name} is not supported; the newest supported version is "
+        "{supported}"
+    )
 
 
 class RequestIdReused(InvalidInput):
-    """The same request id came with another body: refused, since one of them is a mistake."""
+    """The request id was used before with another body, so one of the two calls is a mistake."""
 
     code = "placement.request.id_reused"
     http_status = 409
-    message = "Request id {request_id} was already used for another {method} request"
+    message = (
+        "Request id {request_id} was already used for another {method} request; use a new id"
+    )
 
 
 class PreconditionRequired(InvalidInput):
-    """A resource pool is changed at the state that the caller read, and it did not say which."""
+    """A change of a resource pool must name the state that the caller read, and does not."""
 
     code = "placement.precondition.required"
     http_status = 428
-    message = "A change of this resource needs an If-Match header with the ETag that was read"
+    message = "A change of this resource requires an If-Match header with the ETag that was read"
 
 
 class PreconditionFailed(PlacementException):
-    """What the caller read is not the current state any more: read again and decide anew."""
+    """The state that the caller read is not current: read again and decide again."""
 
     code = "placement.precondition.failed"
     http_status = 412
@@ -118,10 +123,10 @@ class PreconditionFailed(PlacementException):
 class Forbidden(PlacementException):
     code = "placement.forbidden"
     http_status = 403
-    message = "The policy {rule} does not allow it"
+    message = "The policy rule {rule} does not allow this call"
 
 
-# -- what is not there ------------------------------------------------------------------
+# -- missing resources ------------------------------------------------------------------
 
 class NotFound(PlacementException):
     code = "placement.not_found"
@@ -141,7 +146,7 @@ class InventoryNotFound(NotFound):
 
 class ConsumerNotFound(NotFound):
     code = "placement.consumer.not_found"
-    message = "Consumer {consumer} holds no allocations"
+    message = "Consumer {consumer} has no allocations"
 
 
 class ComputeNodeNotFound(NotFound):
@@ -150,21 +155,27 @@ class ComputeNodeNotFound(NotFound):
 
 
 class RequestNotFound(NotFound):
-    """No outcome is kept for the id: it never arrived, is still under way, or was pruned."""
+    """No outcome is stored for the id: it never arrived, is being processed, or was pruned."""
 
     code = "placement.request.not_found"
-    message = "No outcome is known for request {request_id}"
+    message = (
+        "No outcome is stored for request {request_id}: it never arrived, is being processed, or "
+        "was pruned"
+    )
 
 
 class EventsPruned(NotFound):
-    """Events were asked for that are not kept any more: list anew, and follow from there."""
+    """The requested events are no longer kept: list the state, and follow from its position."""
 
     code = "placement.events.pruned"
     http_status = 410
-    message = "Events after position {after} were asked for; the oldest that is kept is {oldest}"
+    message = (
+        "Events after position {after} were requested, but the oldest that is kept is {oldest}; "
+        "list the current state and follow from its position"
+    )
 
 
-# -- what is in the way -----------------------------------------------------------------
+# -- conflicts --------------------------------------------------------------------------
 
 class Conflict(PlacementException):
     code = "placement.conflict"
@@ -173,46 +184,49 @@ class Conflict(PlacementException):
 
 
 class ConcurrentUpdate(Conflict):
-    """The caller's generation is not the current one: read again and decide anew."""
+    """The caller's generation is not current: read again and decide again."""
 
     code = "placement.concurrent_update"
-    message = "Resource provider {provider} is at generation {current}, not at {given}"
+    message = (
+        "Resource provider {provider} is at generation {current}, not at {given}; read it again "
+        "before changing it"
+    )
 
 
 class ProviderExists(Conflict):
     code = "placement.resource_provider.exists"
-    message = "Resource provider {provider} exists already"
+    message = "Resource provider {provider} already exists"
 
 
 class NameInUse(Conflict):
     code = "placement.duplicate_name"
-    message = "Another resource provider is named {name}"
+    message = "Another resource provider has the name {name}"
 
 
 class ProviderInUse(Conflict):
     code = "placement.resource_provider.inuse"
-    message = "Resource provider {provider} has allocations and can not be deleted"
+    message = "Resource provider {provider} cannot be deleted: it has allocations"
 
 
 class InventoryExists(Conflict):
     code = "placement.inventory.exists"
-    message = "Resource provider {provider} has an inventory of {resource_class} already"
+    message = "Resource provider {provider} already has an inventory of {resource_class}"
 
 
 class InventoryInUse(Conflict):
     code = "placement.inventory.inuse"
     message = (
-        "The inventory of {resource_class} on resource provider {provider} can not be removed: "
+        "The inventory of {resource_class} on resource provider {provider} cannot be removed: "
         "{used} are allocated"
     )
 
 
 class CapacityConflict(Conflict):
-    """An inventory may not shrink below what is allocated from it."""
+    """The capacity of an inventory would fall below the allocated amount."""
 
     code = "placement.inventory.capacity_conflict"
     message = (
-        "The inventory of {resource_class} on resource provider {provider} can not shrink to a "
+        "The inventory of {resource_class} on resource provider {provider} cannot shrink to a "
         "capacity of {capacity}: {used} are allocated"
     )
 
@@ -224,29 +238,35 @@ class ConsumerConflict(Conflict):
 
 class ComputeNodeExists(Conflict):
     code = "placement.compute_node.exists"
-    message = "Compute node {node} exists already"
+    message = "Compute node {node} already exists"
 
 
 class ResourceClassExists(Conflict):
     code = "placement.resource_class.exists"
-    message = "Resource class {resource_class} exists already"
+    message = "Resource class {resource_class} already exists"
 
 
 class ResourceClassInUse(Conflict):
     code = "placement.resource_class.inuse"
-    message = "Resource class {resource_class} is used by inventories or allocations"
+    message = (
+        "Resource class {resource_class} cannot be deleted: inventories or allocations use it"
+    )
 
 
 class ResourceClassStandard(InvalidInput):
     code = "placement.resource_class.standard"
     http_status = 400
-    message = "Resource class {resource_class} is a standard one and can not be changed"
+    message = "Resource class {resource_class} is a standard class and cannot be changed"
 
 
 # -- claims -----------------------------------------------------------------------------
 
 class ClaimRefused(Conflict):
-    """Base of the reasons for which a well-formed claim does not fit."""
+    """Base of the reasons why a well-formed claim does not fit.
+
+    Events of type ``allocation.claim.refused`` carry these texts, which are recorded in the golden
+    messages of earlier releases and stay as they are.
+    """
 
     code = "placement.claim.refused"
     message = "The claim was refused"
@@ -275,11 +295,11 @@ class NoCandidates(ClaimRefused):
 # -- time, transport, service -----------------------------------------------------------
 
 class RequestExpired(PlacementException):
-    """The server got to the call after its deadline, and changed nothing."""
+    """The server took the call up after its deadline and changed nothing."""
 
     code = "placement.request.expired"
     http_status = 503
-    message = "The request was {late} s past its deadline when it was reached; nothing was done"
+    message = "The request was taken up {late} s after its deadline; nothing was changed"
 
 
 class DeadlineExceeded(PlacementException):
@@ -294,41 +314,44 @@ class DeadlineExceeded(PlacementException):
     retryable = True
     message = (
         "No answer to {method} within {seconds} s ({reason}); the outcome of request {request_id} "
-        "is unknown"
+        "is unknown: repeat it with the same id"
     )
 
 
 class ServiceUnavailable(PlacementException):
-    """Nobody listens on the bus, or the bus is away."""
+    """The broker cannot be reached, or no service consumes from it."""
 
     code = "placement.service.unavailable"
     http_status = 503
     retryable = True
-    message = "The placement service can not be reached: {reason}"
+    message = "The placement service cannot be reached: {reason}"
 
 
 class StoreUnavailable(PlacementException):
-    """The service lost its database; nothing is known to be done."""
+    """The service lost its database; whether the change was committed may be unknown."""
 
     code = "placement.store.unavailable"
     http_status = 503
     retryable = True
-    message = "The store can not be reached: {reason}"
+    message = "The database cannot be reached: {reason}"
 
 
 class StoreBusy(PlacementException):
-    """Concurrent writers kept colliding; nothing was done."""
+    """Every attempt conflicted with concurrent writers; nothing was changed."""
 
     code = "placement.store.busy"
     http_status = 503
     retryable = True
-    message = "The store was too busy for {method}: gave up after {attempts} attempts"
+    message = (
+        "The database was too busy for {method}: {attempts} attempts conflicted with concurrent "
+        "writers; try again later"
+    )
 
 
 class SchemaOutdated(PlacementException):
     code = "placement.store.schema_outdated"
     message = (
-        "The database schema is at {current}, and this release needs {needed}: "
+        "The database schema is at {current}, but this release needs {needed}: "
         "run 'placement-rpc-manage db sync'"
     )
 
@@ -342,18 +365,20 @@ class UnsupportedCall(PlacementException):
 
 
 class ServiceTooOld(PlacementException):
-    """Something was asked for that a service which is alive does not know yet."""
+    """The call needs a newer version of the contract than a live service has."""
 
     code = "placement.service.too_old"
     http_status = 503
-    message = "{what} needs version {needed} of the contract, and {who} is at {found}"
+    message = "{what} needs version {needed} of the contract, but {who} is at {found}"
 
 
 class RemoteFailure(PlacementException):
-    """A defect on the server's side. Its log has the trace under ``incident``."""
+    """An unexpected exception in the service, whose log has the traceback under ``incident``."""
 
     code = "placement.internal"
-    message = "The service failed on {method}; its log has the details under {incident}"
+    message = (
+        "The service failed on {method}; its log has the details under incident {incident}"
+    )
 
 
 def _tree(base):
@@ -363,12 +388,12 @@ def _tree(base):
 
 
 def from_code(code, kwargs):
-    """Rebuild an error from what travelled.
+    """Rebuild an error from its wire format.
 
     :param code: str, the ``code`` of the error
     :param kwargs: dict, the values it was built from
-    :returns: a :class:`PlacementException`; of the base class where the code is unknown, as
-        it is when the other side is newer.
+    :returns: a :class:`PlacementException`; of the base class if the code is unknown, which
+        happens if the other end is newer
     """
     for cls in _tree(PlacementException):
         if cls.code == code:

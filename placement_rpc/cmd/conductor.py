@@ -20,7 +20,7 @@ def main(args=None):
     conf = configuration.new_config(
         sys.argv[1:] if args is None else args, prog=conductor.BINARY)
     log.setup(conf, configuration.PROJECT)
-    # Once here, so that a mistake is one clear line and not one per worker.
+    # Checked before the workers start, so that an error is reported once and not by each worker.
     database = db.Database(conf)
     try:
         migration.check(database)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes of whoever starts a program: one clear line instead of a trace."""
+"""Expected errors of the programs: one clear line instead of a traceback."""
 
 import functools
 import os
@@ -10,18 +10,24 @@ from oslo_config import cfg
 
 from placement_rpc import exception
 
-_MISTAKES = (
-    exception.PlacementException, cfg.Error, oslo_messaging.DriverLoadFailure,
+
+class ExtraMissing(Exception):
+    """A command needs an extra of the package that is not installed."""
+
+
+_EXPECTED = (
+    ExtraMissing, exception.PlacementException, cfg.Error, oslo_messaging.DriverLoadFailure,
     oslo_messaging.InvalidTransportURL, OSError, ValueError,
 )
 
 
 def one_line_errors(program, failure=1):
-    """Decorate a ``main`` that returns an exit code: one line, and ``failure``, for a mistake.
+    """Decorate a ``main`` so that it prints one line for an expected error.
 
-    130 where it was interrupted, and 0 where the reader of a pipe had enough.
+    Its exit code is then ``failure``; it is 130 after an interrupt, and 0 if the reader of its
+    output closed the pipe.
 
-    :param program: str, the name to begin the line with
+    :param program: str, the name at the beginning of the line
     :param failure: int, the exit code
     """
     def decorate(main):
@@ -32,11 +38,11 @@ def one_line_errors(program, failure=1):
             except KeyboardInterrupt:
                 return 130
             except BrokenPipeError:
-                # Whoever read the pipe has enough. The interpreter would complain once more at
-                # its end.
+                # Without this, the interpreter would fail again when it flushes standard output
+                # at exit.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 0
-            except _MISTAKES as error:
+            except _EXPECTED as error:
                 print(f"{program}: {str(error).strip() or type(error).__name__}",
                       file=sys.stderr)
                 return failure

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc listen``: events as they happen, for a person or for a pipe."""
+"""``placement-rpc listen``: events as they happen, as a table or as JSON lines."""
 
 import datetime
 import fnmatch
@@ -19,11 +19,12 @@ def add_arguments(parser):
     parser.add_argument("--from", dest="start", type=_start, default=None,
                         metavar="POSITION|TIME",
                         help="begin at a position, or at a time in ISO 8601 (default: now)")
-    parser.add_argument("--event-type", metavar="GLOB", help="only these, such as 'allocation.*'")
-    parser.add_argument("--provider", metavar="UUID", help="only what is about this provider")
-    parser.add_argument("--count", type=int, metavar="N", help="end after N events")
+    parser.add_argument("--event-type", metavar="GLOB",
+                        help="show only these types, for example 'allocation.*'")
+    parser.add_argument("--provider", metavar="UUID", help="show only events of this provider")
+    parser.add_argument("--count", type=int, metavar="N", help="exit after N events")
     parser.add_argument("--idle", type=float, metavar="SECONDS",
-                        help="end after so long without an event")
+                        help="exit after this long without an event")
 
 
 def _start(text):
@@ -33,7 +34,7 @@ def _start(text):
 
 
 def run(broker, stream, options):
-    """Print events until there is a reason to end.
+    """Print events until a limit of the options is reached or the user interrupts.
 
     :param broker: :class:`placement_rpc.amqp.broker.Broker`
     :param stream: str, the stream's name
@@ -56,7 +57,7 @@ def run(broker, stream, options):
             if left == 0:
                 break
     except KeyboardInterrupt:
-        # The way to end it.
+        # The usual way to end this command, and so not an error.
         return 0
     return 0
 
@@ -104,7 +105,7 @@ class Table:
 
 
 def _summary(event):
-    """What an event says, in a few words."""
+    """Return a summary of an event in one line."""
     payload = event.payload
     if event.event_type == "allocation.claim.refused":
         return payload["error"]["message"]

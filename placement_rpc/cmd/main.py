@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc``: run the service in one process, and look at a running one."""
+"""``placement-rpc``: run the service in one process, or query a running one."""
 
 import argparse
 import importlib
@@ -15,11 +15,10 @@ from placement_rpc.amqp.broker import Broker
 from placement_rpc.cmd import errors, listen, output, state_file, usage_report
 from placement_rpc.objects import codec
 
-# The exit code where nobody answers; 1 is any other mistake, and argparse's is 2.
+# The exit code if the service does not answer; 1 is any other error, and argparse's is 2.
 _UNREACHABLE = 3
 
-
-# What works on events, and makes no call.
+# Commands that read events and make no call.
 _OF_EVENTS = {"listen": listen, "usage-report": usage_report}
 _FORMATS = {"listen": ("auto", "table", "json", "cloudevents"),
             "usage-report": usage_report.FORMATS}
@@ -68,36 +67,36 @@ def _services(client, options):
                 options.format)
 
 
-def _options_of_all():
-    """:returns: the parser, with what every command has"""
+def _common_options():
+    """Return a parser with the options that all commands have."""
     parser = argparse.ArgumentParser(
         prog="placement-rpc", description="Resource accounting for clouds on the message bus.")
     parser.add_argument("--version", action="version", version=placement_rpc.__version__)
     parser.add_argument("--config-file", action="append", metavar="PATH",
                         help="configuration file; may be given several times")
     parser.add_argument("--transport-url", metavar="URL",
-                        help="the bus, as rabbit://user:password@host:port/ "
-                             "(default: of the service in the state directory, or as configured)")
+                        help="the bus, as rabbit://user:password@host:port/ (default: as "
+                             "configured, or that of the service in the state directory)")
     parser.add_argument("--state-dir", metavar="PATH",
                         help="state directory of a standalone service (default: ./state)")
     parser.add_argument("--local", action="store_true",
-                        help="work on the service's store directly instead of calling it")
+                        help="read the service's database directly instead of calling it")
     return parser
 
 
 def _parser():
-    parser = _options_of_all()
+    parser = _common_options()
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     text = "run the whole service in this process"
     command = commands.add_parser("standalone", help=text, description=text.capitalize())
     _add_standalone_arguments(command)
     for name, call, text in (
-            ("ping", _ping, "ask whether the service answers, and how fast"),
+            ("ping", _ping, "check that the service answers, and measure how fast"),
             ("providers", _providers, "list resource providers"),
-            ("usages", _usages, "show what is used of what"),
+            ("usages", _usages, "show usage and capacity of each class of each provider"),
             ("services", _services, "list the processes of the service and their versions"),
             ("listen", None, "show events as they happen, or from a position or time on"),
-            ("usage-report", None, "work out resource-hours from the events")):
+            ("usage-report", None, "compute resource-hours from the events")):
         command = commands.add_parser(name, help=text, description=text.capitalize())
         command.set_defaults(call=call)
         command.add_argument("--format", choices=_FORMATS.get(name, ("auto", "table", "json")),
@@ -107,14 +106,15 @@ def _parser():
             _OF_EVENTS[name].add_arguments(command)
             continue
         command.add_argument("--timeout", type=float, default=10, metavar="SECONDS",
-                             help="how long to wait in all (default: 10)")
+                             help="time limit of each call (default: 10)")
         if name in ("providers", "usages"):
-            command.add_argument("--limit", type=int, metavar="N", help="the first N providers")
+            command.add_argument("--limit", type=int, metavar="N",
+                                 help="show only the first N providers")
         if name == "providers":
-            command.add_argument("--name", help="only the provider of this name")
+            command.add_argument("--name", help="show only the provider with this name")
         if name == "usages":
             command.add_argument("provider", nargs="*", metavar="UUID",
-                                 help="of these providers (default: of all)")
+                                 help="providers to show (default: all)")
     return parser
 
 
@@ -136,14 +136,14 @@ def _service_module(name):
     A client's installation lacks the extra, so the program imports such a module only for the
     command that needs it.
 
-    :raises ServiceUnavailable: if the extra is not installed
+    :raises ExtraMissing: if the extra is not installed
     """
     try:
         return importlib.import_module(f"placement_rpc.cmd.{name}")
     except ModuleNotFoundError as error:
-        raise exception.ServiceUnavailable(
-            reason=f"{error.name} is not installed; this command needs the extra 'service': "
-                   "pip install 'placement-rpc[service]'") from None
+        raise errors.ExtraMissing(
+            f"{error.name} is not installed; this command needs the extra 'service': "
+            "pip install 'placement-rpc[service]'") from None
 
 
 def _call(options, conf):
@@ -156,12 +156,13 @@ def _call(options, conf):
         if running is None:
             raise exception.ServiceUnavailable(
                 reason="no service runs on the state directory "
-                       f"{conf.standalone.state_dir!r} and no transport_url is configured")
+                       f"{conf.standalone.state_dir!r} and no transport_url is configured; set "
+                       "one, or name the directory with --state-dir")
         url = running["transport_url"]
         if url.startswith("inprocess:"):
             raise exception.ServiceUnavailable(
                 reason="its bus is inside its own process; start it with 'make run BUS=rabbit', "
-                       "or read its store with --local")
+                       "or read its database with --local")
     if options.command == "listen":
         return listen.run(_broker(conf, url), conf.notifications.stream, options)
     if options.command == "usage-report":
@@ -176,7 +177,8 @@ def _call(options, conf):
 def _broker(conf, url):
     broker = Broker.of(conf, url)
     if broker is None:
-        raise exception.ServiceUnavailable(reason="there is a stream of events on RabbitMQ alone")
+        raise exception.ServiceUnavailable(
+            reason="only RabbitMQ has a stream of events; give its address with --transport-url")
     return broker
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-manage``: what operators do to the store and the broker."""
+"""``placement-rpc-manage``: administration of the database and the broker."""
 
 import argparse
 import sys
@@ -22,7 +22,7 @@ from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.objects import class_names
 
-# These need no database.
+# Groups of commands that need no database.
 _OF_THE_BROKER = ("dead-letters", "broker")
 
 
@@ -30,7 +30,7 @@ def _db_sync(database, _options, _conf):
     before = migration.current(database)
     after = migration.sync(database, class_names.STANDARD_IDS)
     print(f"The schema is at {after}" + (
-        "; it was there already" if before == after else f"; it was at {before or 'nothing'}"))
+        "; it was up to date" if before == after else f"; it was at {before or 'nothing'}"))
     return 0
 
 
@@ -47,24 +47,24 @@ def _db_version(database, _options, _conf):
 def _parser():
     parser = argparse.ArgumentParser(
         prog="placement-rpc-manage",
-        description="Look after the store and the broker of placement_rpc.")
+        description="Administer the database and the broker of placement_rpc.")
     parser.add_argument("--config-file", action="append", metavar="PATH",
                         help="configuration file; may be given several times "
                              "(default: /etc/placement-rpc/placement-rpc.conf)")
     parser.add_argument("--database", metavar="URL",
-                        help="SQLAlchemy URL, instead of [database] connection")
+                        help="SQLAlchemy URL; overrides [database] connection")
     parser.add_argument("--transport-url", metavar="URL",
-                        help="the bus, instead of transport_url")
+                        help="the bus; overrides transport_url")
     parser.add_argument("--state-dir", metavar="PATH",
-                        help="state directory of a standalone service, which is the one to look "
-                             "after where nothing is configured (default: ./state)")
+                        help="state directory of a standalone service, whose database and bus are "
+                             "used if none are configured (default: ./state)")
     groups = parser.add_subparsers(dest="group", required=True, metavar="GROUP")
     commands = groups.add_parser("db", help="the database schema").add_subparsers(
         dest="command", required=True, metavar="COMMAND")
     for name, run, text in (
             ("sync", _db_sync, "bring the schema and the standard resource classes up to date"),
-            ("version", _db_version, "print the schema's version; exits 1 when it is not the "
-                                     "one that this release needs")):
+            ("version", _db_version, "print the version of the schema; exit with 1 if it is not "
+                                     "the one that this release needs")):
         commands.add_parser(name, help=text, description=text.capitalize()).set_defaults(run=run)
     manage_migrations.add_commands(commands)
     for group in (manage_nodes, manage_outbox, manage_dead_letters, manage_broker,

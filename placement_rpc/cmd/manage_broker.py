@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-manage broker``: what the broker keeps for this service."""
+"""``placement-rpc-manage broker``: the queues, the stream and the exchange of this service."""
 
 import dataclasses
 import sys
@@ -13,12 +13,15 @@ from placement_rpc.service import broker_check
 
 
 def add_commands(groups):
-    """:param groups: the sub-parsers of the program"""
+    """Add the group to the parser.
+
+    :param groups: what ``add_subparsers`` of the program returned
+    """
     commands = groups.add_parser("broker", help="queues, stream and exchange").add_subparsers(
         dest="command", required=True, metavar="COMMAND")
-    text = "say which queues are unbounded, unread or not durable, and how to mend it"
+    text = "list the queues, with the remedy for those that are unbounded, unread or not durable"
     command = commands.add_parser(
-        "check", help=text, description=text.capitalize() + ". Exits with 1 when there are any.")
+        "check", help=text, description=text.capitalize() + ". Exits with 1 if there are any.")
     command.add_argument(
         "--management-url", metavar="URL",
         help="RabbitMQ's management interface (default: [queues] management_url)")
@@ -29,7 +32,8 @@ def add_commands(groups):
 def _check(options, conf):
     broker = Broker.of(conf)
     if broker is None:
-        raise exception.InvalidInput(what="transport_url", reason="it is no RabbitMQ")
+        raise exception.InvalidInput(
+            what="transport_url", reason="this command needs the address of a RabbitMQ")
     parts = urllib.parse.urlsplit(broker.urls[0])
     user = parts.netloc.rpartition("@")[0]
     url = options.management_url or conf.queues.management_url or (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-manage dead-letters``: what could not be handled."""
+"""``placement-rpc-manage dead-letters``: casts and events that could not be handled."""
 
 import datetime
 import json
@@ -16,27 +16,30 @@ from placement_rpc.notifications import envelope
 
 
 def add_commands(groups):
-    """:param groups: the sub-parsers of the program"""
+    """Add the group to the parser.
+
+    :param groups: what ``add_subparsers`` of the program returned
+    """
     commands = groups.add_parser(
         "dead-letters", help="casts and events that could not be handled").add_subparsers(
             dest="command", required=True, metavar="COMMAND")
     text = "list dead letters, oldest first"
     command = commands.add_parser("list", help=text, description=text.capitalize())
-    command.add_argument("--queue", help="only those that were in this queue")
+    command.add_argument("--queue", help="only those from this queue")
     command.add_argument("--format", choices=("auto", "table", "json"), default="auto")
     command.set_defaults(run=_list)
-    text = "show a dead letter with what is in it"
+    text = "show a dead letter with its body"
     command = commands.add_parser("show", help=text, description=text.capitalize())
     command.add_argument("letters", nargs=1, metavar="ID")
     command.set_defaults(run=_show)
     for name, text, run in (
-            ("replay", "send dead letters to where they were", _replay),
-            ("discard", "remove dead letters for good", _discard)):
+            ("replay", "send dead letters to their queues again", _replay),
+            ("discard", "delete dead letters", _discard)):
         command = commands.add_parser(name, help=text, description=text.capitalize())
         command.add_argument("letters", nargs="*", metavar="ID")
         command.add_argument("--all", action="store_true", help="all of them")
-        command.add_argument("--queue", help="only those that were in this queue, or, without "
-                                             "IDs, all of them")
+        command.add_argument("--queue", help="only those from this queue; without IDs, all of "
+                                             "them")
         command.set_defaults(run=run)
 
 
@@ -44,7 +47,7 @@ def _letters(conf):
     broker = Broker.of(conf)
     if broker is None:
         raise exception.InvalidInput(
-            what="transport_url", reason="there are dead letters on RabbitMQ alone")
+            what="transport_url", reason="only RabbitMQ has dead letters; give its address")
     return DeadLetters(broker, conf.queues)
 
 
@@ -56,7 +59,7 @@ def _row(letter):
 
 
 def _what(body):
-    """In a word, what a message is; None where it is nothing that this service sends"""
+    """Return the method or event type of a message; None if this service did not send it."""
     try:
         message = json.loads(body)
         if isinstance(message, dict) and "method" in message:
@@ -83,13 +86,15 @@ def _show(options, conf):
             json.dump({**_row(letter), "body": body}, sys.stdout, indent=2)
             print()
             return 0
-    raise exception.InvalidInput(what="dead letter", reason=f"there is no {options.letters[0]}")
+    raise exception.InvalidInput(
+        what="dead letter", reason=f"{options.letters[0]} does not exist; list them with "
+                                   "'placement-rpc-manage dead-letters list'")
 
 
 def _wanted(options):
     if not (options.letters or options.all or options.queue):
         raise exception.InvalidInput(
-            what="dead letters", reason="name some, or give --queue or --all")
+            what="dead letters", reason="give their ids, --queue or --all")
     named = set() if options.all else set(options.letters)
     return lambda letter: options.queue in (None, letter.queue) and (
         not named or letter.letter_id in named)
@@ -102,9 +107,9 @@ def _progress(letters):
 
 
 def _check_unambiguous(options, letters):
-    """Two listeners may have buried the same event.
+    """Check that each id means one dead letter: several listeners may have rejected an event.
 
-    :raises InvalidInput: when an id stands for letters of several queues
+    :raises InvalidInput: if an id occurs in several queues and ``--queue`` is not given
     """
     queues = {}
     for letter in letters.letters():
@@ -129,12 +134,12 @@ def _discard(options, conf):
 
 
 def _report(options, done, left, word):
-    """:returns: int, the exit code: 1 where something could not be done"""
+    """Print the result; return the exit code, 1 if a dead letter is missing or remains."""
     print(f"{len(done)} dead letters were {word}")
     missing = set(options.letters) - {letter.letter_id for letter in [*done, *left]}
     for letter in left:
-        print(f"placement-rpc-manage: {letter.letter_id} stays: queue {letter.queue!r} did not "
-              "take it", file=sys.stderr)
+        print(f"placement-rpc-manage: {letter.letter_id} remains: queue {letter.queue!r} did not "
+              "accept it", file=sys.stderr)
     for letter_id in sorted(missing):
-        print(f"placement-rpc-manage: there is no {letter_id}", file=sys.stderr)
+        print(f"placement-rpc-manage: there is no dead letter {letter_id}", file=sys.stderr)
     return 1 if missing or left else 0

@@ -21,13 +21,13 @@ def add_commands(groups):
         dest="command", required=True, metavar="COMMAND")
     command = commands.add_parser(
         "verify", help="compare the candidate index of every conductor with the store",
-        description="Compare the candidate index of every conductor that answers on RabbitMQ with "
-                    "the store, provider by provider, while they work. An index that differs is "
-                    "dropped and made anew. On another bus, which does not reach beyond its own "
-                    "process, an index is made here and compared. Exits with 1 when one differs "
-                    "or does not answer.")
+        description="Compare the candidate index of every live conductor with the database, "
+                    "provider by provider, while the conductors work. An index that differs is "
+                    "dropped and rebuilt. Without RabbitMQ, other processes cannot be called, and "
+                    "an index is built in this process and compared. Exits with 1 if an index "
+                    "differs or a conductor does not answer.")
     command.add_argument("--here", action="store_true",
-                         help="make an index in this process and compare that one")
+                         help="build an index in this process and compare that one")
     command.add_argument("--format", choices=("auto", "table", "json"), default="auto")
     command.set_defaults(run=_verify)
 
@@ -52,13 +52,13 @@ def _verify(database, options, conf):
 
 
 def _conductors(api):
-    """:returns: list of str, where each conductor that lives listens"""
+    """Return the names of the queues of the live conductors, as a list."""
     return [f"{each.host}.{each.binary}.{each.worker}" for each in api.get_versions(None).objects
             if each.alive and each.binary != "placement-rpc-api"]
 
 
 def _verified(name, verify):
-    """Compare an index part by part; :returns: dict, a row for the table"""
+    """Compare an index part by part; return a row of the table, as a dict."""
     row, after, details = {"conductor": name}, 0, {}
     try:
         while after is not None:

@@ -15,18 +15,18 @@ def add_commands(commands):
     :param commands: what ``add_subparsers`` of the group returned
     """
     command = commands.add_parser(
-        "contract", help="take away from the schema what no service needs any more",
-        description="Take away from the schema what no service needs any more. Refused, with "
-                    "exit code 1, while a service or a row does.")
+        "contract", help="drop the parts of the schema that no service needs any more",
+        description="Drop the parts of the schema that no service needs any more. Refused, with "
+                    "exit code 1, while a live service or a row needs them.")
     command.set_defaults(run=_contract)
     command = commands.add_parser(
         "online_data_migrations", help="migrate data while the service runs",
-        description="Migrate data while the service runs, in batches. Exits 0 when nothing is "
-                    "left to be done; 1 when --max-count was given and some was done, and there "
-                    "may be more; 2 when some could not be done, or none can be while the gate "
-                    "is closed; 127 for an invalid number.")
+        description="Migrate data while the service runs, in batches. Exits with 0 if everything "
+                    "is migrated; with 1 if --max-count is given, some rows were migrated and "
+                    "there may be more; with 2 if some rows cannot be migrated, or none can "
+                    "because the gate is closed; with 127 for an invalid number.")
     command.add_argument("--max-count", metavar="N",
-                         help="how many rows to migrate at the most (default: all)")
+                         help="maximum number of rows to migrate (default: all)")
     command.add_argument("--format", choices=("auto", "table", "json"), default="table",
                          help="auto: a table on a terminal, JSON elsewhere (default: table)")
     command.set_defaults(run=_online)
@@ -41,7 +41,7 @@ def _contract(database, _options, conf):
         return 1
     before = migration.is_contracted(database)
     after = migration.contract(database)
-    print(f"The schema is contracted to {after}" + ("; it was already" if before else ""))
+    print(f"The schema is contracted to {after}" + ("; it was before" if before else ""))
     return 0
 
 
@@ -62,12 +62,12 @@ def _online(database, options, conf):
         with output.counter(name) as advance:
             before = 0
 
-            def told(progress, advance=advance):
+            def report(progress, advance=advance):
                 nonlocal before
                 advance(progress.found - before)
                 before = progress.found
 
-            progress = migrate(database, settings, limit, told)
+            progress = migrate(database, settings, limit, report)
         for label, error in progress.refused:
             print(f"{label}: {error}", file=sys.stderr)
         rows.append({"migration": name, "found": progress.found, "done": progress.done})
@@ -76,20 +76,20 @@ def _online(database, options, conf):
         done += progress.done
     output.show(rows, ["migration", "found", "done"], options.format)
     if waiting:
-        _say_closed(inventory_gate, conf)
+        _report_closed_gate(inventory_gate, conf)
     if limit is not None and done:
         return 1
     return 2 if refused or waiting else 0
 
 
 def _number(text):
-    """:returns: int; None where none was given, 0 for one that is none"""
+    """Return the value of --max-count; None if it is not given, 0 if it is not a number."""
     if text is None:
         return None
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
-def _say_closed(inventory_gate, conf):
+def _report_closed_gate(inventory_gate, conf):
     holders = [gate.name(row) for row in inventory_gate.holders()]
     reason = ", ".join(holders) if conf.compute_nodes.inventory_migration == gate.AUTO else (
         "[compute_nodes] inventory_migration = never")

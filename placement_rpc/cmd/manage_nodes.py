@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-manage compute-nodes``: nova's nodes, into the store."""
+"""``placement-rpc-manage compute-nodes``: import of nova's compute nodes."""
 
 import contextlib
 import itertools
@@ -20,18 +20,19 @@ def add_commands(groups):
     commands = groups.add_parser("compute-nodes", help="nova's compute nodes").add_subparsers(
         dest="command", required=True, metavar="COMMAND")
     command = commands.add_parser(
-        "import", help="bring a deployment's compute nodes into the store",
-        description="Bring a deployment's compute nodes into the store, as nova has them; they "
-                    "become providers by 'db online_data_migrations', or when they are read. "
-                    "A node that is there already stays as it is. Exits 0 when every node is in "
-                    "the store, and 1 when some are not: each is told of, and the others are.")
+        "import", help="import a deployment's compute nodes",
+        description="Import a deployment's compute nodes as nova stores them. They become "
+                    "providers by 'db online_data_migrations', or when they are first read. "
+                    "Existing nodes are not changed. Exits with 0 if all nodes are imported or "
+                    "exist, and with 1 if some are refused; each of these is reported with its "
+                    "reason.")
     source = command.add_mutually_exclusive_group()
     source.add_argument("file", nargs="?", metavar="FILE",
-                        help="lines of JSON, each an object as nova sends it or a mapping of "
-                             "columns (default: - for standard input)")
+                        help="JSON lines, each an object as nova sends it or a mapping of columns "
+                             "(default: -, standard input)")
     source.add_argument("--from-database", metavar="URL",
-                        help="SQLAlchemy URL of the nova cell database whose compute_nodes, and "
-                             "pci_devices, are read")
+                        help="SQLAlchemy URL of a nova cell database, whose tables compute_nodes "
+                             "and pci_devices are read")
     command.add_argument("--format", choices=("auto", "table", "json"), default="auto",
                          help="default: a table on a terminal, JSON elsewhere")
     command.set_defaults(run=_import)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-manage outbox``: events on their way out."""
+"""``placement-rpc-manage outbox``: stored events and their publication."""
 
 import datetime
 import sys
@@ -21,25 +21,31 @@ _PAGE = 1000
 
 
 def add_commands(groups):
-    """:param groups: the sub-parsers of the program"""
-    commands = groups.add_parser("outbox", help="events on their way out").add_subparsers(
-        dest="command", required=True, metavar="COMMAND")
-    text = "show how far the relay has come, and how far it lags"
+    """Add the group to the parser.
+
+    :param groups: what ``add_subparsers`` of the program returned
+    """
+    commands = groups.add_parser(
+        "outbox", help="stored events and their publication").add_subparsers(
+            dest="command", required=True, metavar="COMMAND")
+    text = "show the positions of stored and published events, and the relay's lag"
     command = commands.add_parser("status", help=text, description=text.capitalize())
     command.add_argument("--format", choices=("auto", "table", "json"), default="auto")
     command.set_defaults(run=_status)
-    text = "delete published events that are old"
+    text = "delete old published events"
     command = commands.add_parser("prune", help=text, description=text.capitalize())
     command.add_argument("--older-than", type=int, required=True, metavar="SECONDS")
     command.set_defaults(run=_prune)
     text = "publish events again, from a position or a time on, or those of a provider"
     command = commands.add_parser("replay", help=text, description=(
-        text.capitalize() + ". With --provider, by this process and at once; else by the relay."))
+        text.capitalize() + ". With --provider, this process publishes them at once; otherwise "
+                            "the relay does."))
     start = command.add_mutually_exclusive_group()
     start.add_argument("--position", type=int, metavar="N")
-    start.add_argument("--since", type=_time, metavar="TIME", help="ISO 8601; local without zone")
+    start.add_argument("--since", type=_time, metavar="TIME",
+                       help="ISO 8601; local time without a zone")
     command.add_argument("--provider", metavar="UUID",
-                         help="only the events that are about this provider")
+                         help="only the events of this provider")
     command.set_defaults(run=_replay)
     text = "take a snapshot of all allocations now"
     command = commands.add_parser("snapshot", help=text, description=text.capitalize())
@@ -47,7 +53,7 @@ def add_commands(groups):
 
 
 def _time(text):
-    """:returns: datetime in UTC without a zone, as the tables hold times"""
+    """Return a datetime in UTC without a zone, as the tables store times."""
     moment = datetime.datetime.fromisoformat(text)
     return moment.astimezone(datetime.UTC).replace(tzinfo=None)
 
@@ -81,38 +87,38 @@ def _replay(database, options, conf):
             what="replay", reason="give --position, --since or --provider")
     else:
         count = database.write(lambda tx: _rewind(tx, options), "replay")
-    print(f"{count} events are published again, under the ids and positions they had")
+    print(f"{count} events are published again, with the same ids and positions")
     return 0
 
 
 def _rewind(tx, options):
-    """:returns: int, how many events the relay publishes again"""
+    """Make the relay publish events again; return their number."""
     events.state(tx, lock=True)
     status = events.status(tx)
     position = _before(tx, options)
     oldest = status["oldest_kept"]
     if oldest is None or not oldest - 1 <= position <= status["published_position"]:
         raise exception.InvalidInput(
-            what="position", reason=f"kept and published are {oldest or 'none'} to "
-                                    f"{status['published_position']}")
+            what="position", reason="the events that are both stored and published are "
+                                    f"{oldest or 'none'} to {status['published_position']}")
     events.rewind(tx, position)
     return status["published_position"] - position
 
 
 def _before(tx, options):
-    """:returns: int, the position after which to begin"""
+    """Return the position after which to begin."""
     if options.position is not None:
         return options.position - 1
     return events.position_at(tx, options.since) if options.since else 0
 
 
 def _replay_provider(database, options, conf):
-    """:returns: int, how many events were published again"""
+    """Publish the events of a provider again; return their number."""
     broker = Broker.of(conf)
     if broker is None:
         raise exception.InvalidInput(
-            what="transport_url", reason="a provider's events are published again on RabbitMQ "
-                                         "alone")
+            what="transport_url", reason="only RabbitMQ can replay the events of a provider; "
+                                         "give its address")
     with database.reader() as tx:
         position, last = _before(tx, options), events.status(tx)["published_position"]
     publisher = RabbitPublisher(conf, broker, routing.EXCHANGE)
@@ -123,7 +129,7 @@ def _replay_provider(database, options, conf):
             while position < last:
                 with database.reader() as tx:
                     rows = events.after(tx, position, _PAGE)
-                # What the relay has yet to publish comes by itself.
+                # The relay publishes the events after 'last' itself.
                 about = [row for row in rows if row.position <= last
                          and wanted in row.payload and wanted in Event.of_row(row).providers]
                 if about:
@@ -135,7 +141,7 @@ def _replay_provider(database, options, conf):
                 position = rows[-1].position
     except Unconfirmed as error:
         raise exception.ServiceUnavailable(
-            reason=f"{count} events were published again, and then no more: {error}") from error
+            reason=f"only {count} events were published again: {error}") from error
     finally:
         publisher.close()
     return count
@@ -148,17 +154,17 @@ def _progress():
 
 
 def _snapshot(database, _options, _conf):
-    # One that began before cannot tell what is held now: it is brought to its end first.
+    # A snapshot that began earlier does not have the current allocations, so it is finished first.
     snapshot_id, is_new = snapshot.begin(database)
     if not is_new:
         _go_on(database, snapshot_id)
         snapshot_id, _ = snapshot.begin(database)
-    print(f"Told what {_go_on(database, snapshot_id)} consumers hold")
+    print(f"Took a snapshot of the allocations of {_go_on(database, snapshot_id)} consumers")
     return 0
 
 
 def _go_on(database, snapshot_id):
-    """Bring a snapshot to its end, beside whoever does so too; :returns: int, its consumers"""
+    """Finish a snapshot, on which conductors may work too; return the number of consumers."""
     consumers = 0
     with _progress() as progress:
         task = progress.add_task("Taking a snapshot", total=None)

@@ -22,12 +22,12 @@ def add_commands(groups):
     commands = groups.add_parser("upgrade", help="releases side by side").add_subparsers(
         dest="command", required=True, metavar="COMMAND")
     command = commands.add_parser(
-        "status", help="who runs what, and what is left to be done",
-        description="Show who runs what and keeps to which pin, what a newer pin would break, "
-                    "how many compute nodes are migrated, and which events wait at an old "
-                    "version of their payload.")
+        "status", help="show the releases at work and the remaining steps",
+        description="Show the release and the pin of each service, what a newer pin would break, "
+                    "how many compute nodes are migrated, and which unpublished events have an "
+                    "old version of their payload.")
     command.add_argument("--format", choices=("auto", "table", "json"), default="auto",
-                         help="default: tables on a terminal, JSON elsewhere")
+                         help="auto is tables on a terminal and JSON elsewhere")
     command.set_defaults(run=_status)
 
 
@@ -55,10 +55,10 @@ def _facts(found, conf):
         ("gate", f"{'open' if gate['open'] else 'closed'} ({gate['mode']})"),
         *(("the gate is held by", name) for name in gate["held_by"]),
         ("compute nodes", f"{nodes['migrated']} of {nodes['nodes']} migrated"),
-        *((f"a pin of {name} breaks", who) for name, holders in found.bumps.items()
-          for who in holders),
-        *((f"{name} is still spoken to", who) for name, who_all in found.left_behind.items()
-          for who in who_all),
-        *((f"waiting events of {payload}", number)
+        *((f"a pin of {name} breaks", service) for name, holders in found.bumps.items()
+          for service in holders),
+        *((f"clients of {name} still call", service)
+          for name, services in found.left_behind.items() for service in services),
+        *((f"unpublished events of {payload}", number)
           for payload, number in found.waiting_payloads.items())]
     return [{"what": what, "is": value} for what, value in facts]

@@ -16,7 +16,9 @@ def show(rows, columns, style, stream=None):
 
     :param rows: list of dicts
     :param columns: list of str, the keys to show and their order
-    :param style: str, ``table``, ``json``, or ``auto`` for what the output is
+    :param style: str, ``table``, ``json``, or ``auto`` for a table on a terminal and JSON
+        elsewhere
+    :param stream: text stream; None for standard output
     """
     stream = stream or sys.stdout
     if style == "auto":
@@ -25,7 +27,7 @@ def show(rows, columns, style, stream=None):
         json.dump(rows, stream, indent=2)
         print(file=stream)
         return
-    # Folded rather than cut off: what is shown can be copied.
+    # Long values are folded, not cut off, so that they can be copied.
     table = rich.table.Table(*(
         rich.table.Column(column.replace("_", " "), overflow="fold") for column in columns))
     for row in rows:
@@ -43,10 +45,10 @@ def _cell(value):
 
 @contextlib.contextmanager
 def counter(text):
-    """A count that goes up, on a terminal; nothing elsewhere.
+    """Show a running count on a terminal, and nothing elsewhere.
 
     :param text: str, what is counted
-    :returns: a context manager giving a callable of how many more
+    :returns: context manager that gives a callable of the number to add
     """
     console = rich.console.Console(stderr=True)
     if not console.is_terminal:
@@ -60,7 +62,7 @@ def counter(text):
 
 
 def bar(part, whole, width=20):
-    """A filled bar for a share, as text with rich's markup."""
+    """Return a bar that shows a share, as text with rich's markup."""
     share = min(1, part / whole) if whole else 0
     filled = round(share * width)
     colour = "red" if share > 0.95 else "yellow" if share > 0.8 else "green"

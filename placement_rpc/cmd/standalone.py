@@ -36,7 +36,8 @@ def run(options, conf):
     state_dir.mkdir(parents=True, exist_ok=True)
     running = state_file.read(state_dir)
     if running:
-        print(f"placement-rpc: process {running['pid']} runs on {state_dir} already",
+        print(f"placement-rpc: process {running['pid']} already runs on {state_dir}; stop it or "
+              "name another directory with --state-dir",
               file=sys.stderr)
         return 1
     _configure(options, configuration.register(conf), state_dir)
@@ -55,32 +56,32 @@ def run(options, conf):
         state_file.write(state_dir, transport_url=url, database=conf.database.connection,
                          management_url=management_url, http_url=server.url)
         stack.callback(state_file.remove, state_dir)
-        _say_what_runs(conf, url, state_dir, server.url)
+        _print_addresses(conf, url, state_dir, server.url)
         ended.wait()
-        print("\nStopping: what was taken in is finished first.", flush=True)
+        print("\nStopping after the accepted calls are finished.", flush=True)
     print("Stopped.", flush=True)
     return 0
 
 
 def _configure(options, conf, state_dir):
-    """Where the store is and where the log goes, unless that is configured."""
+    """Set the places of database and log, unless they are configured."""
     if not (options.database or conf.database.connection):
         conf.set_override("connection", f"sqlite:///{state_dir / 'placement.sqlite'}",
                           group="database")
     elif options.database:
         conf.set_override("connection", options.database, group="database")
-    # Who has a keystone says so.
+    # Keystone is used only if it is configured.
     conf.set_default("auth_strategy", "noauth2", group="api")
     if options.http_port is not None:
         conf.set_override("bind_port", options.http_port, group="api")
-    # The terminal is for the few lines below; what went on is in the file.
+    # The terminal is for the addresses; the log goes to a file.
     conf.set_default("log_file", str(state_dir / "placement-rpc.log"))
     conf.set_default("use_stderr", False)
     log.setup(conf, configuration.PROJECT)
 
 
 def _http_server(conf, conductor, stack):
-    """Start the HTTP facade on the conductor's own manager; :returns: the server"""
+    """Start the HTTP facade on the conductor's manager; return its server."""
     client = api.PlacementAPI(
         "local", conf, manager=conductor.manager, deadline=conf.api.deadline)
     stack.callback(client.close)
@@ -91,11 +92,11 @@ def _http_server(conf, conductor, stack):
 
 
 def _bus_url(options, stack):
-    """:returns: the addresses of the bus, and of its management interface where that is known"""
+    """Return the addresses of the bus and of its management interface, None if it is unknown."""
     if options.transport_url:
         return options.transport_url, None
     if options.bus == "rabbit":
-        print("Starting a private RabbitMQ, which takes some seconds ...", flush=True)
+        print("Starting a private RabbitMQ; this takes some seconds ...", flush=True)
         broker = stack.enter_context(private_broker())
         return broker.url, (f"http://{broker.username}:{broker.password}@127.0.0.1:"
                             f"{broker.management_port}")
@@ -103,10 +104,10 @@ def _bus_url(options, stack):
 
 
 def private_broker():
-    """A RabbitMQ that belongs to this process alone.
+    """Return a RabbitMQ of this process only.
 
     :returns: :class:`placement_rpc.testing.servers.RabbitMQ`, with its management interface
-    :raises ServiceUnavailable: when what it takes is not installed
+    :raises ServiceUnavailable: if the extra or the programs that it needs are not installed
     """
     try:
         from placement_rpc.testing import servers
@@ -120,7 +121,7 @@ def private_broker():
     return servers.RabbitMQ(["rabbitmq_management"])
 
 
-def _say_what_runs(conf, url, state_dir, http_url):
+def _print_addresses(conf, url, state_dir, http_url):
     shown = oslo_messaging.TransportURL.parse(conf, url)
     where = ", ".join(f"{host.hostname}:{host.port or 5672}" for host in shown.hosts)
     in_process = url.startswith("inprocess:")

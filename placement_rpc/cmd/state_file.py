@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the command line finds a service that runs here: a file in its state directory."""
+"""The file in a state directory by which the command line finds a running service."""
 
 import contextlib
 import fcntl
@@ -11,10 +11,10 @@ NAME = "service.json"
 
 
 def write(directory, **facts):
-    """Say what runs, for as long as this process does.
+    """Record the addresses of this service for as long as this process runs.
 
-    The bus's address holds a password, so only the owner may read it. The file is locked while
-    the process runs: a number in it alone could be another process's by now.
+    The address of the bus contains a password, so only the owner may read the file. The process
+    keeps the file locked while it runs; its pid alone could have been reused.
     """
     path = pathlib.Path(directory, NAME)
     with contextlib.suppress(FileNotFoundError):
@@ -25,13 +25,13 @@ def write(directory, **facts):
 
 
 def remove(directory):
-    """Say that nothing runs any more."""
+    """Remove the file when the service stops."""
     with contextlib.suppress(FileNotFoundError):
         pathlib.Path(directory, NAME).unlink()
 
 
 def read(directory):
-    """:returns: dict of what was written by a process that still runs; None without one"""
+    """Return what :func:`write` recorded, a dict, if that process still runs; else None."""
     try:
         with pathlib.Path(directory, NAME).open() as file:
             try:
@@ -39,13 +39,13 @@ def read(directory):
             except BlockingIOError:
                 return json.load(file)
     except (OSError, ValueError):
-        # No file, somebody else's, or half written.
+        # There is no file, or it belongs to another user, or it is being written.
         return None
     return None
 
 
 def configure(conf, directory=None):
-    """Take what is not configured from a service that runs in a state directory.
+    """Set database and bus, unless configured, to those of the service in a state directory.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param directory: str; None for the configured one

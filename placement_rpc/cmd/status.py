@@ -21,7 +21,7 @@ def _result(code, sentences):
 
 
 class Checks(upgradecheck.UpgradeCommands):
-    """What is looked at. A failure stops an upgrade; a warning says what is left to be done.
+    """The checks. A failure blocks the next step of an upgrade; a warning names remaining work.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`, not parsed yet
     """
@@ -31,9 +31,9 @@ class Checks(upgradecheck.UpgradeCommands):
         self._database = None
 
     def check(self):
-        """:returns: :class:`oslo_upgradecheck.upgradecheck.Code`
+        """Run all checks; return the worst :class:`oslo_upgradecheck.upgradecheck.Code`.
 
-        :raises StoreUnavailable:
+        :raises StoreUnavailable: if the database cannot be reached
         """
         log.setup(self._conf, configuration.PROJECT)
         state_file.configure(self._conf)
@@ -46,18 +46,18 @@ class Checks(upgradecheck.UpgradeCommands):
     def _schema(self):
         found, needed = migration.current(self._database), migration.newest()
         return _result(upgradecheck.Code.FAILURE, [] if found and found >= needed else [
-            f"the schema is at {found or 'nothing'}, and this release needs {needed}: run "
+            f"the schema is at {found or 'nothing'}, but this release needs {needed}: run "
             "'placement-rpc-manage db sync'"])
 
     def _ready(self):
-        """Whether the tables are there that the other checks look into."""
+        """Return whether the tables exist that the other checks read."""
         return (migration.current(self._database) or "") >= migration.newest()
 
     def _services(self):
         if not self._ready():
             return _not_yet()
         return _result(upgradecheck.Code.FAILURE, [
-            f"{gate.name(row)} is too old to run beside this release"
+            f"{gate.name(row)} is too old to run alongside this release: upgrade or stop it"
             for row in startup_check.too_old(
                 self._database, self._conf.conductor.service_down_time)])
 
@@ -65,7 +65,8 @@ class Checks(upgradecheck.UpgradeCommands):
         if not self._ready():
             return _not_yet()
         return _result(upgradecheck.Code.WARNING, [
-            f"{gate.name(row)} holds the gate: compute nodes are not migrated while it is alive"
+            f"{gate.name(row)} keeps the gate closed: compute nodes are not migrated while it is "
+            "alive"
             for row in gate.InventoryGate(self._conf, self._database).holders()])
 
     def _nodes(self):
@@ -85,7 +86,7 @@ class Checks(upgradecheck.UpgradeCommands):
                   f"{each['pin']}" for each in found.services
                   if each["alive"] and each["pin"] not in (None, "auto")]
         return _result(upgradecheck.Code.WARNING, pinned + [
-            f"{number} events wait as {payload}"
+            f"{number} unpublished events are at {payload}"
             for payload, number in status.outdated(found.waiting_payloads).items()])
 
     def _contraction(self):
@@ -99,7 +100,7 @@ class Checks(upgradecheck.UpgradeCommands):
 
     _upgrade_checks = (
         ("Schema", _schema),
-        ("Services beside this release", _services),
+        ("Services alongside this release", _services),
         ("Gate of the compute nodes' migration", _gate),
         ("Compute nodes in inventories", _nodes),
         ("Pins and payloads", _pins),
@@ -109,7 +110,7 @@ class Checks(upgradecheck.UpgradeCommands):
 
 def _not_yet():
     return upgradecheck.Result(
-        upgradecheck.Code.WARNING, "it can be told when the schema is up to date")
+        upgradecheck.Code.WARNING, "this can be checked when the schema is up to date")
 
 
 @errors.one_line_errors(PROGRAM, failure=255)
@@ -117,7 +118,7 @@ def main(args=None):
     conf = configuration.unparsed()
     upgradecheck.register_cli_options(conf, Checks(conf))
     configuration.parse(conf, sys.argv[1:] if args is None else args, prog=PROGRAM)
-    # Where the library looks for its --json.
+    # oslo.upgradecheck reads its option --json from this global.
     upgradecheck.CONF = conf
     return int(conf.command.action_fn())
 

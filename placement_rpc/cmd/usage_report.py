@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc usage-report``: resource-hours, from the events alone."""
+"""``placement-rpc usage-report``: resource-hours, computed from the events alone."""
 
 import collections
 import contextlib
@@ -20,20 +20,21 @@ from placement_rpc.notifications.usage import UsageAccount
 
 FORMATS = ("auto", "table", "csv", "json")
 _COLUMNS = ("project_id", "user_id", "resource_class", "provider_uuid", "resource_hours", "held")
-# How far the clocks of conductors may be apart.
+# The assumed maximum difference between the clocks of conductors.
 _SKEW = datetime.timedelta(minutes=1)
-# Seconds within which a stream that has anything from a time on gives it out.
+# Seconds within which a stream delivers the first message after a time, if there is one.
 _PATIENCE = 5
 
 
 def add_arguments(parser):
     parser.add_argument("--from", dest="begin", type=_time, required=True, metavar="TIME",
-                        help="ISO 8601; local time where it has no zone")
-    parser.add_argument("--to", dest="end", type=_time, metavar="TIME", help="(default: now)")
-    parser.add_argument("--project", metavar="ID", help="only of this project")
-    parser.add_argument("--resource-class", metavar="CLASS", help="only of this class")
+                        help="beginning of the period, ISO 8601; local time without a zone")
+    parser.add_argument("--to", dest="end", type=_time, metavar="TIME",
+                        help="end of the period (default: now)")
+    parser.add_argument("--project", metavar="ID", help="report only this project")
+    parser.add_argument("--resource-class", metavar="CLASS", help="report only this class")
     parser.add_argument("--allow-incomplete", action="store_true",
-                        help="report even where events are missing that it takes")
+                        help="report even if required events are missing")
 
 
 def _time(text):
@@ -44,8 +45,8 @@ def from_stream(broker, stream, options, look_back):
     """Report from the stream.
 
     :param broker: :class:`placement_rpc.amqp.broker.Broker`
-    :param look_back: float, seconds before the time within which a snapshot can be expected; 0
-        for none
+    :param look_back: float, seconds before the period within which a snapshot can be expected; 0
+        if there are no snapshots
     :returns: int, the exit code
     """
     options.end = end_of(options)
@@ -58,19 +59,19 @@ def from_stream(broker, stream, options, look_back):
     if account.as_of is None:
         print("placement-rpc: the stream is empty", file=sys.stderr)
     elif account.as_of < account.end:
-        print(f"placement-rpc: the last event is of {account.as_of}: what was done since then and "
-              "is not published yet is not in the report", file=sys.stderr)
+        print(f"placement-rpc: the last event is of {account.as_of}; later changes are not in the "
+              "report unless they have been published", file=sys.stderr)
     return report(account, options)
 
 
 def _from_snapshot(broker, stream, options, tail, look_back):
-    """:returns: the account, complete if it could be made from a snapshot of before the time"""
+    """Return the account, complete if there is a snapshot from before the period."""
     account = UsageAccount(options.begin, options.end)
     if look_back:
         start = options.begin - datetime.timedelta(seconds=look_back)
-        reader = StreamReader(broker, stream, start, on_gap=_told_by_the_account)
+        reader = StreamReader(broker, stream, start, on_gap=_ignore_gap)
         with contextlib.suppress(exception.ServiceUnavailable):
-            # Nothing comes where nothing was published since.
+            # The reader times out if nothing was published after that time.
             for event in _until(account, reader, tail, _PATIENCE):
                 account.apply(event)
                 if account.hopeless:
@@ -79,14 +80,14 @@ def _from_snapshot(broker, stream, options, tail, look_back):
 
 
 def _from_first(broker, stream, options, tail):
-    """:returns: the account, from all that the stream has"""
+    """Return the account of all events in the stream."""
     account = UsageAccount(options.begin, options.end)
     late = False
     for event in _until(account, _first_reader(broker, stream), tail):
         late = late or (account.position is not None and event.position < account.position)
         account.apply(event)
     if late and not account.complete:
-        # Something was published again behind what came meanwhile.
+        # Events were published again after newer ones: apply all of them in order of position.
         found = {event.position: event for event in _until(
             account, _first_reader(broker, stream), tail)}
         account = UsageAccount(options.begin, options.end)
@@ -96,37 +97,39 @@ def _from_first(broker, stream, options, tail):
 
 
 def _first_reader(broker, stream):
-    return StreamReader(broker, stream, 1, on_gap=_told_by_the_account)
+    return StreamReader(broker, stream, 1, on_gap=_ignore_gap)
 
 
-def _told_by_the_account(_expected, _found):
-    """Whether a gap matters depends on where it is."""
+def _ignore_gap(_expected, _found):
+    """Ignore a gap: the account determines whether it matters."""
 
 
 def _until(account, reader, tail, patience=30):
-    """Events as far as they matter, with a progress bar."""
+    """Yield the events up to the end of the period, with a progress bar."""
     for event in with_progress(reader.events(idle=1, tail=tail, patience=patience)):
         yield event
         if account.complete and event.time > account.end + _SKEW:
             return
         if reader.offset is not None and reader.offset >= tail and event.time > account.end:
-            # All that was published when the report was asked for.
+            # Later events were published after the report was started.
             return
 
 
 def end_of(options):
-    """:returns: datetime, the end of the time, which is never to come
+    """Return the end of the period, a datetime that is not in the future.
 
-    :raises InvalidInput: when it ends before it begins
+    :raises InvalidInput: if the period does not begin before it ends
     """
     now = datetime.datetime.now(datetime.UTC)
     end = min(options.end or now, now)
     if options.begin >= end:
-        raise exception.InvalidInput(what="time", reason="it ends before it begins, or is to come")
+        raise exception.InvalidInput(
+            what="period", reason="it ends before it begins, or is in the future")
     return end
 
 
 def with_progress(events):
+    """Return an iterable of the same events that shows its progress on a terminal."""
     return rich.progress.track(
         events, "Reading events", transient=True, disable=not sys.stderr.isatty(),
         console=rich.console.Console(stderr=True))
@@ -135,14 +138,14 @@ def with_progress(events):
 def report(account, options):
     """Print the report; return the exit code."""
     if not account.complete:
-        words = ("the events that are left are not enough to know all that was held: neither the "
-                 "first one is among them nor a whole snapshot from before the time, or some are "
-                 "missing; [notifications] stream_max_age says how long they are kept, and "
-                 "'placement-rpc-manage outbox replay' publishes again what the store has of them")
+        message = ("the available events do not cover the period: they include neither the first "
+                   "event nor a whole snapshot from before the period, or some are missing; "
+                   "[notifications] stream_max_age sets how long events are kept, and "
+                   "'placement-rpc-manage outbox replay' publishes stored events again")
         if not options.allow_incomplete:
-            print(f"placement-rpc: {words}", file=sys.stderr)
+            print(f"placement-rpc: {message}", file=sys.stderr)
             return 1
-        print(f"placement-rpc: incomplete: {words}", file=sys.stderr)
+        print(f"placement-rpc: incomplete: {message}", file=sys.stderr)
     lines = [dataclasses.asdict(line) for line in account.lines()
              if options.project in (None, line.project_id)
              and options.resource_class in (None, line.resource_class)]

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of finding candidates."""
+"""Options of the search for candidates."""
 
 from oslo_config import cfg
 
-GROUP = cfg.OptGroup("candidates", title="Finding providers that have room")
+GROUP = cfg.OptGroup("candidates", title="Search for providers that have room")
 
 OPTS = [
     cfg.BoolOpt(
         "index", default=True,
-        help="Whether each conductor holds the providers, with what is free of them, in memory, "
-             "and answers from there. The index is brought up to date before each answer; the "
-             "store remains the truth. About 100 bytes for each provider and class. Without it, "
-             "the same questions are asked of the database."),
+        help="Whether each conductor keeps an index of all providers and their free capacity in "
+             "memory and answers searches from it. The index is brought up to date with the "
+             "database before each answer, and takes about 100 bytes for each inventory. If "
+             "false, each search is a database query, whose cost grows with the cloud."),
     cfg.IntOpt(
         "verify_sample", default=500, min=0,
-        help="How many providers of the index are compared with the store each "
-             "[conductor] report_interval, one part of the fleet after the other. When one "
-             "differs, the index is dropped and made anew. 0 for none."),
+        help="Number of providers of the index that are compared with the database in each "
+             "[conductor] report_interval, one part of the fleet after the other. If one "
+             "differs, the index is dropped and rebuilt. A higher number finds a difference "
+             "sooner and costs more queries. 0 turns the comparison off."),
 ]

@@ -8,26 +8,31 @@ GROUP = cfg.OptGroup("claims", title="Claims and idempotent requests")
 OPTS = [
     cfg.IntOpt(
         "max_batch", default=1000, min=1,
-        help="The most claims in one claim_batch call."),
+        help="Maximum number of claims in one claim_batch call. A higher number lets a client "
+             "send larger messages."),
     cfg.IntOpt(
         "max_settled_together", default=200, min=1,
-        help="The most claims that are settled in one transaction. A larger claim_batch is "
-             "settled in several."),
+        help="Maximum number of claims in one transaction. A larger claim_batch is split into "
+             "several transactions. A higher number means fewer commits, and locks that are held "
+             "for longer."),
     cfg.IntOpt(
         "max_resources", default=500, min=1,
-        help="The most amounts, counted over all providers and classes, in one claim, and the "
-             "most inventories in one set_inventory."),
+        help="Maximum number of amounts in one claim, counted over all providers and classes, "
+             "and of inventories in one set_inventory. A higher number allows larger requests "
+             "and longer transactions."),
     cfg.BoolOpt(
         "allow_capacity_below_use", default=False,
-        help="Whether a change of an inventory may put its capacity below what is allocated "
-             "from it, as OpenStack Placement lets it. It is told by an "
-             "inventory.capacity_exceeded event then, and nothing more can be claimed until "
-             "enough was given back. Otherwise such a change is refused."),
+        help="Whether a change of an inventory may set its capacity below the allocated amount, "
+             "as in OpenStack Placement. If true, such a change publishes an "
+             "inventory.capacity_exceeded event, and nothing more can be claimed until enough "
+             "has been released. If false, it is refused."),
     cfg.IntOpt(
         "max_attempts", default=10, min=1,
-        help="How often the store is tried again when concurrent writers collide."),
+        help="Maximum number of attempts at a transaction that conflicts with concurrent "
+             "writers. A higher number makes errors under contention rarer, and calls slower."),
     cfg.IntOpt(
         "request_retention", default=86400, min=60,
-        help="Seconds for which the outcome of a request is kept, so that the same request id "
-             "is answered with it. Longer than any client goes on trying."),
+        help="Seconds for which the outcome of a request is stored, so that a repeated request "
+             "id gets the same answer. It must be longer than any client keeps retrying. A "
+             "higher number means more stored rows."),
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of those who call: PlacementAPI and the command line."""
+"""Options of clients: PlacementAPI and the command line."""
 
 from oslo_config import cfg
 
@@ -8,13 +8,17 @@ GROUP = cfg.OptGroup("placement_client", title="Calls to the placement service")
 OPTS = [
     cfg.FloatOpt(
         "deadline", default=60.0, min=0.1,
-        help="Seconds that a call may take in all, attempts and waits included. It travels "
-             "with the call: a server that gets to it later does nothing."),
+        help="Seconds that a call may take in all, including all attempts and the pauses between "
+             "them. The deadline travels with the call: a server that takes the call up after "
+             "it changes nothing. A higher number bridges longer outages, and makes callers wait "
+             "longer for an error."),
     cfg.FloatOpt(
         "attempt_timeout", default=10.0, min=0.1,
-        help="Seconds to wait for the answer to one attempt before the same request is sent "
-             "again. Repeating is safe: a request id is settled once."),
+        help="Seconds to wait for an answer before the same request is sent again. A retry is "
+             "safe, since a request id takes effect once. A lower number recovers sooner from a "
+             "lost message and sends more retries to a slow service."),
     cfg.IntOpt(
         "max_concurrent_calls", default=64, min=1,
-        help="The most calls that one PlacementAPI has under way at a time."),
+        help="Maximum number of calls that one PlacementAPI makes at a time; further calls "
+             "wait. A higher number takes more threads and messages in flight."),
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of what becomes of a compute node's columns."""
+"""Options of compute nodes and of their migration to inventories."""
 
 from oslo_config import cfg
 
@@ -8,36 +8,40 @@ GROUP = cfg.OptGroup("compute_nodes", title="Compute nodes as providers")
 OPTS = [
     cfg.StrOpt(
         "inventory_migration", default="auto", choices=[
-            ("auto", "when every live service is of a release that knows of it"),
-            ("always", "without looking who is alive"),
-            ("never", "both places go on being written")],
-        help="When what nodes have moves from their columns into inventories, and is written "
-             "there alone."),
+            ("auto", "as soon as every live service is of a release that supports it"),
+            ("always", "regardless of the live services"),
+            ("never", "columns and inventories are both written")],
+        help="When the resources of compute nodes move from their columns to inventories, after "
+             "which only inventories are written."),
     cfg.FloatOpt(
         "cpu_allocation_ratio", default=16.0, min=0.0001,
-        help="The ratio of VCPU of a node that has none of its own, or 0.0."),
+        help="Allocation ratio of VCPU for nodes that report none, or 0.0. A higher ratio allows "
+             "more overcommitment."),
     cfg.FloatOpt(
         "ram_allocation_ratio", default=1.5, min=0.0001,
-        help="The ratio of MEMORY_MB of a node that has none of its own, or 0.0."),
+        help="Allocation ratio of MEMORY_MB for nodes that report none, or 0.0. A higher ratio "
+             "allows more overcommitment."),
     cfg.FloatOpt(
         "disk_allocation_ratio", default=1.0, min=0.0001,
-        help="The ratio of DISK_GB of a node that has none of its own, or 0.0."),
+        help="Allocation ratio of DISK_GB for nodes that report none, or 0.0. A higher ratio "
+             "allows more overcommitment."),
     cfg.IntOpt(
         "reserved_cpus", default=0, min=0,
-        help="Processors of a node that are not for its servers."),
+        help="Processors of each node that are kept for the host and cannot be allocated."),
     cfg.IntOpt(
         "reserved_memory_mb", default=512, min=0,
-        help="MB of a node's memory that are not for its servers."),
+        help="Memory of each node, in MB, that is kept for the host and cannot be allocated."),
     cfg.IntOpt(
         "reserved_disk_mb", default=0, min=0,
-        help="MB of a node's disk that are not for its servers. Inventories are in GB: it is "
-             "rounded up."),
+        help="Disk of each node, in MB, that is kept for the host and cannot be allocated. "
+             "Inventories are in GB, so it is rounded up."),
     cfg.BoolOpt(
         "disk_available_least_is_max_unit", default=False,
-        help="Whether a server may have no more disk than a node said is really free "
-             "(disk_available_least)."),
+        help="Whether the free disk space that a node reports (disk_available_least) is the "
+             "maximum amount of disk in one allocation, which keeps servers off nodes whose disk "
+             "is full in fact."),
     cfg.DictOpt(
         "pci_max_units", default={},
-        help="The most devices of a class that one server may have, as PCI_SRIOV_VF:8. Any number "
-             "of them where a class is not named."),
+        help="Maximum number of PCI devices of a class in one allocation, for example "
+             "PCI_SRIOV_VF:8. Classes that are not named have no maximum."),
 ]

@@ -1,40 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the conductor's processes."""
+"""Options of the conductor and its workers."""
 
 from oslo_config import cfg
 
-GROUP = cfg.OptGroup("conductor", title="The processes that answer calls")
+GROUP = cfg.OptGroup("conductor", title="Processes that answer calls")
 
 OPTS = [
     cfg.StrOpt(
         "host", sample_default="<this machine's name>",
-        help="Name of this machine among the conductors. Two machines must not share one. "
-             "Defaults to the machine's host name."),
+        help="Name of this machine among the conductors, unique in the deployment. Defaults to "
+             "the host name."),
     cfg.IntOpt(
         "workers", min=1, sample_default="<number of processors>",
-        help="Worker processes. Defaults to the number of processors."),
+        help="Number of worker processes. Each worker has database connections and a candidate "
+             "index of its own. Defaults to the number of processors."),
     cfg.IntOpt(
         "threads", default=32, min=1, max=256,
-        help="Calls that one worker takes in at a time. What is beyond stays in the broker, "
-             "so that it outlives a killed worker and other workers can take it. Concurrent "
-             "claims of one worker are settled together, so this also bounds such a batch."),
+        help="Maximum number of calls that one worker processes at a time. Further calls stay in "
+             "the broker, where they survive the death of a worker and other workers can take "
+             "them. Concurrent claims of one worker share a transaction, so a higher number also "
+             "allows larger transactions."),
     cfg.IntOpt(
         "fleet_threads", default=4, min=1, max=256,
-        help="Calls about inventories and compute nodes that one worker takes in at a time. They "
-             "wait in a queue of their own, and however many there are, claims and finds pass "
-             "them by."),
+        help="Maximum number of calls about inventories and compute nodes that one worker "
+             "processes at a time. They have a queue of their own, so that they do not delay "
+             "claims and searches. A higher number updates the fleet faster and leaves less "
+             "processor time for claims."),
     cfg.IntOpt(
         "claims_together", default=64, min=1, max=1000,
-        help="Claims and releases that one worker takes from RabbitMQ at a time. All that are "
-             "there are settled in one transaction, answered, and then acknowledged."),
+        help="Maximum number of claims and releases that one worker takes from RabbitMQ at a "
+             "time. They are processed in one transaction, answered, and then acknowledged. A "
+             "higher number raises throughput under load and the latency of each claim."),
     cfg.IntOpt(
         "report_interval", default=10, min=1,
-        help="Seconds between two heartbeats of a worker in the services table."),
+        help="Seconds between two heartbeats of a worker in the services table, which is also the "
+             "interval of its housekeeping. A higher number writes less often and must stay well "
+             "below service_down_time."),
     cfg.IntOpt(
         "service_down_time", default=60, min=2,
-        help="Seconds without a heartbeat after which a worker counts as down."),
+        help="Seconds without a heartbeat after which a worker counts as down. A higher number "
+             "tolerates longer interruptions, and delays upgrades after a worker dies."),
     cfg.IntOpt(
         "drain_timeout", default=60, min=0,
-        help="Seconds that a worker has for finishing the calls it took in, when it is told "
-             "to stop. 0 means as long as it takes."),
+        help="Seconds for which a worker that is stopped may finish the calls it has accepted. "
+             "Unfinished calls are then abandoned. 0 waits without limit."),
 ]

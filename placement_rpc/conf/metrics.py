@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of what is counted and told of calls."""
+"""Options of metrics and of the log of slow calls."""
 
 from oslo_config import cfg
 
-GROUP = cfg.OptGroup("metrics", title="What is counted, and what the log tells of slow calls")
+GROUP = cfg.OptGroup("metrics", title="Metrics, and the log of slow calls")
 
 OPTS = [
     cfg.PortOpt(
         "port", default=0,
-        help="Port on which the first worker of a conductor answers /metrics for Prometheus; the "
-             "second has the next one, and so on. 0 for none."),
+        help="Port on which the first worker of a conductor serves /metrics for Prometheus. The "
+             "second worker uses the next port, and so on. 0 turns it off."),
     cfg.HostAddressOpt(
-        "host", default="127.0.0.1", help="Address of that port."),
+        "host", default="127.0.0.1", help="Address that the port listens on."),
     cfg.BoolOpt(
         "http", default=True,
-        help="Whether the HTTP facade answers /metrics, without a token: rates, times and sizes, "
-             "and no names. Each process of a WSGI server answers for itself."),
+        help="Whether the HTTP facade serves /metrics. It needs no token and shows rates, times "
+             "and sizes, but no names. Each process of a WSGI server serves its own numbers."),
     cfg.FloatOpt(
         "slow_call", default=2.0, min=0,
-        help="Seconds above which a call has a line in the log that says where its time went. 0 "
-             "for never."),
+        help="Seconds after which a call is logged with the time that each of its steps took. A "
+             "higher number logs fewer calls. 0 turns it off."),
 ]

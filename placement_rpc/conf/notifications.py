@@ -8,43 +8,52 @@ GROUP = cfg.OptGroup("notifications", title="Events of committed changes")
 OPTS = [
     cfg.StrOpt(
         "topic", default="placement_notifications",
-        help="The topic on which events are published, in oslo.messaging's envelope 2.0."),
+        help="Topic on which events are published, in oslo.messaging's envelope 2.0."),
     cfg.StrOpt(
         "stream", default="placement_events",
-        help="The RabbitMQ stream that keeps the same messages, for reading from any position."),
+        help="RabbitMQ stream that keeps the same messages, so that they can be read from any "
+             "position."),
     cfg.StrOpt(
         "stream_max_age", default="40D",
-        help="How long the stream keeps messages, as RabbitMQ writes it (40D, 12h). A usage "
-             "report needs as much, and a snapshot_period more, as it goes back: by default a "
-             "month and a week."),
+        help="How long the stream keeps messages, in RabbitMQ's notation (40D, 12h). A usage "
+             "report needs the events of its period and of one snapshot_period before it; the "
+             "default is enough for a month and a week. A higher age takes more disk."),
     cfg.IntOpt(
         "stream_max_bytes", default=5_000_000_000, min=1_000_000,
-        help="The most bytes that the stream keeps."),
+        help="Maximum size of the stream, in bytes; the oldest messages are removed first. A "
+             "higher number takes more disk and lets readers go back further."),
     cfg.StrOpt(
         "payload_pin",
-        help="The release at whose versions payloads are sent, by name or version of the "
-             "contract, while listeners are of an older release. Defaults to this release."),
+        help="Release, by name or version of the contract, whose payload versions are published, "
+             "while listeners are of an older release. Defaults to this release."),
     cfg.IntOpt(
         "batch", default=500, min=1,
-        help="The most events that the relay publishes before it waits for their confirms."),
+        help="Maximum number of events that the relay publishes before it waits for their "
+             "confirms. A higher number raises throughput, and the number of events that are "
+             "published twice after a failure."),
     cfg.FloatOpt(
         "gather", default=0.04, min=0.0,
-        help="Seconds that the relay leaves between two batches. An event that comes when all is "
-             "quiet is published at once; under load this makes fewer and larger batches."),
+        help="Minimum pause of the relay between two batches, in seconds. An event after a quiet "
+             "time is published at once. Under load, a longer pause makes fewer and larger "
+             "batches and delays events."),
     cfg.FloatOpt(
         "interval", default=0.05, min=0.001,
-        help="Seconds between two looks into the outbox for what other processes committed; "
-             "what its own process committed the relay is told of at once."),
+        help="Seconds between two polls of the outbox for events that other processes committed; "
+             "commits of its own process wake the relay at once. A higher number costs fewer "
+             "queries and delays events."),
     cfg.IntOpt(
         "lease", default=5, min=1,
-        help="Seconds after which another process takes over the relay when its holder does not "
-             "renew the lease."),
+        help="Seconds without renewal after which another process takes over the relay. A higher "
+             "number tolerates longer pauses of the holder, and delays events after it dies."),
     cfg.IntOpt(
         "retention", default=7 * 86400, min=60,
-        help="Seconds for which published events are kept in the store."),
+        help="Seconds for which published events stay in the database, from which HTTP clients "
+             "read and 'placement-rpc-manage outbox replay' publishes again. A higher number "
+             "means more stored rows."),
     cfg.IntOpt(
         "snapshot_period", default=86400, min=0,
-        help="Seconds between two snapshots of all allocations (allocation.exists), from which a "
-             "listener can start that was not there before. A snapshot is an event for each "
-             "consumer: shorter than the stream's age, and no shorter than needed. 0 for none."),
+        help="Seconds between two snapshots of all allocations (allocation.exists), with which a "
+             "new listener can start. It must be shorter than stream_max_age. A snapshot is one "
+             "event per consumer, so a higher number publishes less, and a new listener has to "
+             "read more events. 0 turns snapshots off."),
 ]

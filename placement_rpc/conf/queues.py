@@ -1,44 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the queues that this project declares itself: none grows without bound."""
+"""Options of the queues that this project declares itself, all of which are bounded."""
 
 from oslo_config import cfg
 
-GROUP = cfg.OptGroup("queues", title="Durable commands, dead letters, and queues of listeners")
+GROUP = cfg.OptGroup("queues", title="Durable commands, dead letters, and listeners' queues")
 
 OPTS = [
     cfg.IntOpt(
         "commands_max_length", default=1_000_000, min=1,
-        help="The most casts that wait in the command queue. One that comes while it is full is "
-             "refused to its sender; none is ever dropped."),
+        help="Maximum number of casts in the command queue. A cast to a full queue is refused, "
+             "and its sender gets an error; accepted casts are never dropped. A higher number "
+             "takes more disk on the broker."),
     cfg.IntOpt(
         "commands_attempts", default=5, min=1,
-        help="How often a cast is tried that whoever works on it fails at or dies over, before it "
-             "goes to the dead letters."),
+        help="Number of attempts at a cast, each of which ended with an error or the death of the "
+             "worker, before the cast becomes a dead letter. A higher number bridges longer "
+             "faults, and retries a harmful cast more often."),
     cfg.IntOpt(
         "commands_batch", default=100, min=1, max=200,
-        help="The most casts that are settled in one transaction."),
+        help="Maximum number of casts in one transaction. A higher number means fewer commits, "
+             "and locks that are held for longer."),
     cfg.StrOpt(
         "dead_letters", default="placement_dead_letters",
-        help="The queue of what could not be handled: casts and events."),
+        help="Queue of dead letters: casts and events that could not be handled."),
     cfg.IntOpt(
         "dead_letters_max_length", default=100_000, min=1,
-        help="The most dead letters that are kept; the oldest go first."),
+        help="Maximum number of dead letters; the oldest are dropped first. A higher number takes "
+             "more disk on the broker."),
     cfg.IntOpt(
         "dead_letters_max_age", default=30 * 86400, min=60,
-        help="Seconds for which a dead letter is kept."),
+        help="Seconds after which a dead letter is dropped."),
     cfg.IntOpt(
         "listener_max_length", default=1_000_000, min=1,
-        help="The most events that wait in a listener's queue; the oldest go first. What went is "
-             "still in the stream, and the listener is told of the gap."),
+        help="Maximum number of events in a listener's queue; the oldest are dropped first. The "
+             "listener notices the gap and can read the dropped events from the stream. A higher "
+             "number tolerates a slower listener and takes more disk on the broker."),
     cfg.IntOpt(
         "listener_max_age", default=7 * 86400, min=60,
-        help="Seconds for which an event waits in a listener's queue."),
+        help="Seconds after which an event is dropped from a listener's queue."),
     cfg.IntOpt(
         "listener_attempts", default=5, min=1,
-        help="How often a listener tries to handle an event before it goes to the dead letters."),
+        help="Number of attempts of a listener at an event before the event becomes a dead "
+             "letter. A higher number bridges longer faults of the listener."),
     cfg.StrOpt(
         "management_url", secret=True,
-        help="RabbitMQ's management interface, as http://user:password@host:15672, for "
-             "'placement-rpc-manage broker check'. Defaults to port 15672 of the broker's host, "
-             "with the user and password of transport_url."),
+        help="Address of RabbitMQ's management interface, for example "
+             "http://user:password@host:15672, for 'placement-rpc-manage broker check'. Defaults "
+             "to port 15672 of the broker's host, with the user and password of transport_url."),
 ]

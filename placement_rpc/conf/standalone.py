@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the embedded default, where one process is the whole service."""
+"""Options of ``placement-rpc standalone``, which runs the whole service in one process."""
 
 from oslo_config import cfg
 
@@ -8,6 +8,6 @@ GROUP = cfg.OptGroup("standalone", title="The service in one process")
 OPTS = [
     cfg.StrOpt(
         "state_dir", default="state",
-        help="Directory of the embedded database and of the file by which the command line "
-             "finds the service."),
+        help="Directory of the embedded database, the log, and the file by which the command "
+             "line finds the service."),
 ]

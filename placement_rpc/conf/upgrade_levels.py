@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of running releases side by side."""
+"""Options of rolling upgrades, during which different releases run at the same time."""
 
 from oslo_config import cfg
 
-GROUP = cfg.OptGroup("upgrade_levels", title="Releases side by side")
+GROUP = cfg.OptGroup("upgrade_levels", title="Rolling upgrades")
 
 OPTS = [
     cfg.StrOpt(
         "placement", default="auto",
-        help="The release that this program keeps to on the bus: a release's name, or its "
-             "version of the contract. A client says nothing that this release does not know; a "
-             "conductor answers as this release does. auto: a client keeps to the oldest of the "
-             "live conductors, and a conductor answers in its own release."),
+        help="Release whose messages this program sends: its name, or its version of the "
+             "contract. A client then sends only what that release understands, and a conductor "
+             "answers as that release does. With auto, a client uses the release of the oldest "
+             "live conductor, and a conductor uses its own."),
     cfg.FloatOpt(
         "auto_interval", default=60.0, min=0.1,
-        help="Seconds after which a client looks again for the oldest of the live conductors. "
-             "It looks at once when one does not understand it."),
+        help="Seconds after which a client determines the oldest live conductor again. It does so "
+             "at once if a conductor does not understand it. A higher number makes fewer calls, "
+             "and a client uses a new release later after an upgrade."),
 ]

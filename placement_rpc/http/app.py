@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The WSGI application: what every request goes through, whatever it asks for.
+"""The WSGI application: the steps that every request passes before its resource handles it.
 
-In this order: a request id, who it is (401), the microversion (400, 406), whether there is such
-an address (404) and method (405), whether they may (403), what the answer is to be written in
-(406), what came along (400, 413, 415), and then the resource.
+In this order: request id, authentication (401), microversion (400, 406), address (404), method
+(405), policy (403), media type of the answer (406), body and query (400, 413, 415), handler.
 """
 
 import itertools
@@ -26,7 +25,7 @@ _ANY_JSON = frozenset((None, "*/*", "application/json"))
 
 
 class _RequestMiddleware:
-    """What comes before an address is looked up."""
+    """Identify the caller and the microversion before routing; complete every answer's headers."""
 
     def __init__(self, identity, metrics):
         self._identity = identity
@@ -40,11 +39,11 @@ class _RequestMiddleware:
         context.caller = None
         if req.path not in _PUBLIC:
             context.caller = self._identify(req, resp)
-        context.version = microversion.asked(req.get_header("OpenStack-API-Version"))
+        context.version = microversion.requested(req.get_header("OpenStack-API-Version"))
 
     def process_resource(self, req, resp, resource, params):
         if req.method not in falcon.COMBINED_METHODS:
-            # Falcon knows no such method, and would not say which there are.
+            # Falcon would refuse the unknown method without naming the ones that are allowed.
             resource.find(req, params)
 
     def _identify(self, req, resp):
@@ -71,8 +70,8 @@ class _RequestMiddleware:
             time.perf_counter() - req.context.began)
 
 
-class _Prepared:
-    """A route, with its schemas compiled."""
+class _CompiledRoute:
+    """A route with its schemas compiled."""
 
     def __init__(self, route):
         self.route = route
@@ -86,32 +85,33 @@ class _Address:
     """All methods of one address.
 
     :param facade: :class:`placement_rpc.http.facade.Facade`
+    :param its_routes: list of :class:`placement_rpc.http.routes.Route` with the same path
     """
 
     def __init__(self, facade, its_routes):
         self._facade = facade
-        self._routes = [_Prepared(route) for route in its_routes]
+        self._routes = [_CompiledRoute(route) for route in its_routes]
         self._is_public = all(route.rule is None for route in its_routes)
         self._takes_stream = any(route.path == "/events" for route in its_routes)
 
     def answer(self, req, resp, **path):
-        """Answer a request of whatever method."""
-        prepared = self.find(req, path)
-        route = prepared.route
+        """Answer a request with any method."""
+        compiled = self.find(req, path)
+        route = compiled.route
         if route.rule is not None:
             self._facade.authorize(req.context.caller, route.rule)
         self._check_accept(req)
         query = bodies.query(req)
         if route.variant is not None:
             query.pop(route.variant)
-        body = self._body(req, prepared)
-        self._check_query(prepared, query, req.context.version)
+        body = self._body(req, compiled)
+        self._check_query(compiled, query, req.context.version)
         call = Call(req, self._facade, route, path, query, body)
         try:
             answer = route.handler(call)
         except exception.DeadlineExceeded as error:
             if req.method == "GET":
-                # Nothing is unknown of what changes nothing.
+                # A read has no unknown outcome, so it answers 503, not 504.
                 raise exception.ServiceUnavailable(reason=error.kwargs["reason"]) from None
             raise
         except (exception.ConcurrentUpdate, exception.ConsumerConflict) as error:
@@ -121,9 +121,10 @@ class _Address:
         _write(req, resp, answer, call)
 
     def find(self, req, path):
-        """The route of a request.
+        """Return the compiled route of a request.
 
-        :raises AddressNotFound: :raises MethodNotAllowed:
+        :raises AddressNotFound: if the address does not exist at the microversion
+        :raises MethodNotAllowed: if the address lacks the method
         """
         version = req.context.version
         there = [each for each in self._routes if each.route.since <= version]
@@ -150,8 +151,8 @@ class _Address:
             return
         raise errors.NotAcceptable(offered="application/json")
 
-    def _body(self, req, prepared):
-        validator = routes.at(prepared.body, req.context.version)
+    def _body(self, req, compiled):
+        validator = microversion.schema_at(compiled.body, req.context.version)
         if validator is None:
             if req.content_length and not req.content_type:
                 bodies.check_content_type(req)
@@ -162,10 +163,10 @@ class _Address:
         return body
 
     @staticmethod
-    def _check_query(prepared, query, version):
-        if not query and not prepared.query:
+    def _check_query(compiled, query, version):
+        if not query and not compiled.query:
             return
-        validator = routes.at(prepared.query, version)
+        validator = microversion.schema_at(compiled.query, version)
         if validator is not None:
             bodies.check(validator, query, "Invalid query string parameters")
         elif query:
@@ -204,10 +205,10 @@ def build(facade, identity):
     """Make the application.
 
     :param facade: :class:`placement_rpc.http.facade.Facade`
-    :param identity: of :mod:`placement_rpc.http.auth`
+    :param identity: an authentication strategy of :mod:`placement_rpc.http.auth`
     :returns: a WSGI callable
     """
-    # An answer without a body has no content type.
+    # No default media type: an answer without a body must not have a content type.
     app = falcon.App(middleware=[_RequestMiddleware(identity, facade.metrics)], media_type=None)
     app.req_options.auto_parse_qs_csv = False
     app.add_error_handler(Exception, errors.on_defect)

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who somebody is (HTTP.md, Access). What they may do is :mod:`placement_rpc.policy`'s."""
+"""Authentication (HTTP.md, Access). Authorization is in :mod:`placement_rpc.policy`."""
 
 from placement_rpc.context import RequestContext
 from placement_rpc.http import errors
 
 
 class DevelopmentTokens:
-    """``noauth2``: everybody is who they say, in a token of ``USER[:PROJECT]``.
+    """``noauth2``: accept any token and read user and project from it, as ``USER[:PROJECT]``.
 
-    The user ``admin`` has the role admin and nobody else has any; ``x-roles`` and
-    ``x-project-id`` override.
+    The user ``admin`` has the role admin, other users have no role. The headers ``x-roles`` and
+    ``x-project-id`` override both.
     """
 
     challenge = "Placement-Development"
 
     def identify(self, req):
-        """:returns: :class:`RequestContext`; :raises Unauthorized: without a token"""
+        """Return the :class:`RequestContext` of a request.
+
+        :raises Unauthorized: if it has no token
+        """
         token = req.get_header("X-Auth-Token")
         if token is None:
             raise errors.Unauthorized()
@@ -30,16 +33,19 @@ class DevelopmentTokens:
 
 
 class KeystoneTokens:
-    """What keystonemiddleware found out about a token, in front of this application.
+    """Read what keystonemiddleware, in front of this application, found out about a token.
 
-    :param uri: str, where a keystone is that gives tokens
+    :param uri: str, the address of the keystone that issues tokens
     """
 
     def __init__(self, uri):
         self.challenge = f'Keystone uri="{uri}"'
 
     def identify(self, req):
-        """:returns: :class:`RequestContext`; :raises Unauthorized: without a valid token"""
+        """Return the :class:`RequestContext` of a request.
+
+        :raises Unauthorized: if it has no valid token
+        """
         if req.get_header("X-Identity-Status") != "Confirmed":
             raise errors.Unauthorized()
         return RequestContext(
@@ -53,23 +59,26 @@ def _split(roles):
 
 
 def register_keystone(conf):
-    """Make ``[keystone_authtoken]`` known to a configuration."""
+    """Register the options of ``[keystone_authtoken]``."""
     from keystonemiddleware import opts
     for group, options in opts.list_auth_token_opts():
         conf.register_opts(options, group=group)
 
 
 def strategy(conf):
-    """:returns: tuple of what identifies people, and a callable that puts a middleware before an
-    application"""
+    """Return the configured authentication strategy.
+
+    :returns: tuple of the object that identifies requests, and a callable that wraps an
+        application in the middleware that the strategy needs
+    """
     if conf.api.auth_strategy == "noauth2":
         return DevelopmentTokens(), lambda application: application
-    # An extra: who has no keystone needs none of it.
+    # Imported here because keystonemiddleware is an extra, which noauth2 does not need.
     from keystonemiddleware import auth_token
     register_keystone(conf)
 
     def protect(application):
-        # Whether an address needs a token at all is decided behind it.
+        # The application decides which addresses need a token.
         return auth_token.AuthProtocol(
             application, {"oslo_config_config": conf, "delay_auth_decision": True})
 

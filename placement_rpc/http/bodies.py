@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request carries: its body and its query string, checked before anything is done."""
+"""Bodies and query strings of requests: read and validated before anything is changed."""
 
 import json
 import math
@@ -13,7 +13,10 @@ from placement_rpc.api import as_uuid
 from placement_rpc.http import errors
 
 _FORMATS = jsonschema.FormatChecker(formats=())
-_MOST_PARAMETERS = 100
+_MAX_PARAMETERS = 100
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+_MAX_MESSAGE = 1000
 
 
 @_FORMATS.checks("uuid", raises=exception.InvalidInput)
@@ -21,26 +24,21 @@ def _is_uuid(value):
     return not isinstance(value, str) or bool(as_uuid("uuid", value))
 
 
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = 80
-_LONGEST_MESSAGE = 1000
-
-
 def compiled(schema):
-    """:returns: a validator of a schema; None for no schema"""
+    """Return a validator for a schema; None for None."""
     if schema is None:
         return None
     jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(_to_the_end(schema), format_checker=_FORMATS)
+    return jsonschema.Draft202012Validator(_anchored(schema), format_checker=_FORMATS)
 
 
-def _to_the_end(schema):
-    """A schema whose patterns end where the text does: $ lets a line break pass in Python."""
+def _anchored(schema):
+    """Replace ``$`` in the patterns of a schema: in Python it also matches before a line break."""
     if isinstance(schema, dict):
         return {_end(name) if name.startswith("^") else name:
-                _end(value) if name == "pattern" else _to_the_end(value)
+                _end(value) if name == "pattern" else _anchored(value)
                 for name, value in schema.items()}
-    return [_to_the_end(each) for each in schema] if isinstance(schema, list) else schema
+    return [_anchored(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def _end(pattern):
@@ -48,18 +46,22 @@ def _end(pattern):
 
 
 def check(validator, value, what):
-    """:raises BadRequest: with the validator's words"""
+    """Validate a value.
+
+    :param what: str, the beginning of the error's text
+    :raises BadRequest: with jsonschema's message, if the value is not valid
+    """
     try:
         error = next(validator.iter_errors(value), None)
     except RecursionError:
         raise errors.BadRequest(reason=f"{what}: it is nested too deeply") from None
     if error is not None:
-        raise errors.BadRequest(reason=f"{what}: {_words(error)}")
+        raise errors.BadRequest(reason=f"{what}: {_message(error)}")
 
 
-def _words(error):
-    """What jsonschema says of an error, of a bounded length: it writes out whole bodies."""
-    return (f"{error.message[:_LONGEST_MESSAGE]}\n\nFailed validating {error.validator!r} in "
+def _message(error):
+    """Return jsonschema's message for an error, shortened: it would repeat the whole body."""
+    return (f"{error.message[:_MAX_MESSAGE]}\n\nFailed validating {error.validator!r} in "
             f"schema{_place(list(error.absolute_schema_path)[:-1])}:\n"
             f"    {_SHORT.repr(error.schema)}\n\n"
             f"On instance{_place(error.absolute_path)}:\n    {_SHORT.repr(error.instance)}")
@@ -70,7 +72,11 @@ def _place(path):
 
 
 def check_content_type(req):
-    """:raises BadRequest: :raises UnsupportedMediaType: for a body that is not said to be JSON"""
+    """Check that a body is declared to be JSON.
+
+    :raises BadRequest: if the request has no content type
+    :raises UnsupportedMediaType: if the content type is another
+    """
     given = req.content_type
     if not given:
         raise errors.BadRequest(reason="content-type header required")
@@ -79,10 +85,11 @@ def check_content_type(req):
 
 
 def read(req, limit):
-    """The JSON value in the body of a request.
+    """Return the JSON value in the body of a request.
 
-    :param limit: int, the most bytes
-    :raises BodyTooLarge: :raises BadRequest: where it is none, or names a key twice
+    :param limit: int, the maximum size in bytes
+    :raises BodyTooLarge: if the body is larger
+    :raises BadRequest: if it cannot be read, is not valid JSON, or repeats a key in an object
     """
     length = req.content_length
     if length is not None and length > limit:
@@ -90,7 +97,7 @@ def read(req, limit):
     try:
         data = req.bounded_stream.read() if length is not None else req.stream.read(limit + 1)
     except (OSError, ValueError) as error:
-        # The client went away, or its chunks are none; servers have their own errors for it.
+        # The client disconnected or sent malformed chunks. Each WSGI server raises its own errors.
         raise errors.BadRequest(
             reason=f"The body could not be read: {type(error).__name__}") from None
     if len(data) > limit:
@@ -111,7 +118,7 @@ def _unique(pairs):
     if len(found) < len(pairs):
         raise ValueError("an object names a key twice")
     for key, value in pairs:
-        # Half of a surrogate pair is no character, and no database takes it.
+        # A lone surrogate is not a character, and no database stores it.
         for each in (key, value):
             if isinstance(each, str) and not each.isascii():
                 _check_text(each)
@@ -122,32 +129,31 @@ def _check_text(text):
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise ValueError("a text has half of a surrogate pair") from None
+        raise ValueError("a text contains a lone surrogate") from None
 
 
 def _refuse_constant(name):
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _number(text):
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text[:40]} is too large a number")
-    # 2.0 is as whole as 2.
+        raise ValueError(f"the number {text[:40]} is too large")
+    # JSON schema counts 2.0 as an integer.
     return int(value) if value.is_integer() and abs(value) < 2 ** 53 else value
 
 
 def query(req):
-    """The parameters of the query string.
+    """Return the parameters of the query string, a dict of name to value.
 
-    :returns: dict of name to value
-    :raises BadRequest: for one that is given twice, or is not UTF-8
+    :raises BadRequest: if a parameter is repeated or is not UTF-8, or if there are more than 100
     """
     if not req.query_string:
         return {}
     try:
         pairs = parse.parse_qsl(req.query_string, keep_blank_values=True, errors="strict",
-                                max_num_fields=_MOST_PARAMETERS)
+                                max_num_fields=_MAX_PARAMETERS)
     except ValueError as error:
         raise errors.BadRequest(
             reason=f"Invalid query string parameters: {str(error)[:80]}") from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request, as the resources see it, and their answer to it."""
+"""A request as the resources see it, and the answer that they return."""
 
 import dataclasses
 
@@ -11,16 +11,17 @@ from placement_rpc.http.errors import AddressNotFound
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What a resource answers.
+    """The answer of a resource.
 
     :param status: int
     :param body: JSON values; None for no body
-    :param location: str, the path of what was made
+    :param location: str, the path of a created resource
     :param etag: str
-    :param is_fixed: bool, whether an equal ``etag`` means an equal body, whoever else changes what
-    :param position: int, of the events, that the body is true at
-    :param stream: iterable of bytes in place of a body
-    :param content_type: str, of the stream
+    :param is_fixed: bool, whether an equal ``etag`` guarantees an equal body, so that
+        If-None-Match can be answered with 304
+    :param position: int, the position of the last event that the body is sure to include
+    :param stream: iterable of bytes, instead of a body
+    :param content_type: str, media type of the stream
     """
 
     status: int = 200
@@ -37,55 +38,63 @@ NO_CONTENT = Answer(204)
 
 
 class Call:
-    """One request: checked, allowed, and not answered yet.
+    """One validated and authorized request.
 
-    ``api`` is the :class:`placement_rpc.api.PlacementAPI`; ``version`` the microversion, a tuple
-    of int; ``spelling`` the :class:`placement_rpc.http.spelling.Spelling` of its address;
-    ``path`` the values of the address, ``query`` the parameters, ``body`` the JSON value;
-    ``conf`` the ``api`` group; ``follower`` who waits for events.
+    :ivar api: :class:`placement_rpc.api.PlacementAPI`
+    :ivar version: tuple of int, the microversion
+    :ivar spelling: :class:`placement_rpc.http.spelling.Spelling` of its address
+    :ivar path: dict of the variable parts of the address
+    :ivar query: dict of the query parameters
+    :ivar body: JSON value; None for no body
+    :ivar conf: the option group ``api``
+    :ivar follower: :class:`placement_rpc.http.follower.Follower`, which waits for events
+    :ivar openapi: dict, the description of the API
     """
 
     __slots__ = ("_expected", "_if_match", "_req", "api", "body", "conf", "context",
-                 "follower", "path", "query", "spelling", "version")
+                 "follower", "openapi", "path", "query", "spelling", "version")
 
     def __init__(self, req, facade, route, path, query, body):
         self._req = req
-        # The generation that If-Match names, once a resource asked for it.
+        # The generation that If-Match names, set when a resource asks for it.
         self._expected = None
         self._if_match = preconditions.tags(req.get_header("If-Match"))
         self.api, self.conf, self.follower = facade.api, facade.conf.api, facade.follower
+        self.openapi = facade.openapi
         self.context, self.version = req.context.caller, req.context.version
         self.spelling = route.spelling
         self.path, self.query, self.body = path, query, body
 
     def header(self, name):
-        """:returns: str; None where it is not given"""
+        """Return a header of the request; None if it is missing."""
         return self._req.get_header(name)
 
     @property
     def request_id(self):
-        """str, by which the same change again is known, and its events; the answer's own where the
-        client has none"""
+        """str, the id by which a repeated change is recognised, and which its events carry
+
+        The client's Idempotency-Key; without one, the request id of the answer.
+        """
         return self._req.get_header("Idempotency-Key") or self._req.context.request_id
 
     @property
     def prefix(self):
-        """str, the path below which the application is"""
+        """str, the path under which the application is mounted"""
         return self._req.root_path
 
     @property
     def is_conditional(self):
-        """bool, whether the state is named at which to make the change"""
+        """bool, whether the request has an If-Match header"""
         return self._if_match is not None
 
     def is_about_condition(self, error):
-        """:returns: bool, whether an error says that what If-Match names is not current"""
+        """Return whether an error says that the state that If-Match names is not current."""
         return self._expected is not None and error.kwargs.get("given") == self._expected
 
     def uuid(self):
-        """The uuid in the address, in the one spelling.
+        """Return the uuid in the address, in canonical spelling.
 
-        :raises AddressNotFound: when it is none: there is nothing there
+        :raises AddressNotFound: if it is not a uuid, so that nothing can exist there
         """
         try:
             return as_uuid("uuid", self.path["uuid"])
@@ -93,9 +102,9 @@ class Call:
             raise AddressNotFound() from None
 
     def class_name(self, name="resource_class"):
-        """The name of a class in the address, in today's spelling.
+        """Return the class name in the address, in its current spelling.
 
-        :raises AddressNotFound: when it can be no class's
+        :raises AddressNotFound: if it is not a valid class name
         """
         try:
             return canonical(self.path[name])
@@ -103,12 +112,14 @@ class Call:
             raise AddressNotFound() from None
 
     def generation(self, uuid, given=None):
-        """The generation at which a provider may be changed.
+        """Return the generation that a provider must have for the change.
 
-        :param uuid: str, the provider's
-        :param given: int, the one in the body; None for none
-        :returns: int; None for whatever it is
-        :raises PreconditionRequired: :raises PreconditionFailed: :raises ConcurrentUpdate:
+        :param uuid: str, uuid of the provider
+        :param given: int, the generation in the body; None for none
+        :returns: int; None if any generation will do
+        :raises PreconditionRequired: if the address requires If-Match and there is none
+        :raises PreconditionFailed: if no tag of If-Match is current
+        :raises ConcurrentUpdate: if the generation in the body is not current
         """
         wanted = self._if_match
         if wanted is None:
@@ -130,19 +141,21 @@ class Call:
         return found[0]
 
     def wants(self, media_type, other):
-        """:returns: bool, whether the client names a media type, and prefers it to another"""
+        """Return whether Accept names a media type and prefers it to another."""
         accept = self._req.get_header("Accept") or ""
         return media_type in accept and self._req.client_prefers(
             (other, media_type)) == media_type
 
     def consumer_generation(self, uuid, consumer):
-        """As :meth:`generation`, of a consumer, who has no generation in any body.
+        """Return the generation that a consumer must have for the change.
 
-        :param consumer: :class:`placement_rpc.objects.consumer.Consumer`; None for one that holds
-            nothing
+        As :meth:`generation`, but no body carries a consumer's generation.
+
+        :param consumer: :class:`placement_rpc.objects.consumer.Consumer`; None for one without
+            allocations
         """
         if self._req.get_header("If-None-Match") == preconditions.ANY:
-            # Only one that holds nothing yet.
+            # The consumer must not have allocations yet.
             self._expected = 0
             return 0
         self.check_current(None if consumer is None else preconditions.tag(
@@ -153,15 +166,18 @@ class Call:
         return consumer.generation
 
     def refuse_condition(self):
-        """:raises PreconditionFailed: where a state is named of what has none"""
+        """Refuse If-Match on a resource without an ETag.
+
+        :raises PreconditionFailed: if the header names a tag
+        """
         if self._if_match not in (None, preconditions.ANY):
             raise preconditions.failed("this resource has no ETag")
 
     def check_current(self, etag):
-        """Compare what If-Match names.
+        """Check If-Match against the current state.
 
-        :param etag: str; None where there is nothing yet
-        :raises PreconditionFailed: when it is not the current state
+        :param etag: str, the current tag; None if the resource does not exist yet
+        :raises PreconditionFailed: if the header does not name the current tag
         """
         wanted = self._if_match
         if wanted is not None and (
@@ -169,10 +185,12 @@ class Call:
             raise preconditions.failed()
 
     def position(self):
-        """int, of the newest event: whatever is read from now on has it in it; None where the
-        service can not tell"""
+        """Return the position of the newest event, which everything read from now on includes.
+
+        :returns: int; None if the service does not know positions
+        """
         try:
             return self.api.get_event_positions(self.context).last
         except (exception.ServiceTooOld, exception.UnsupportedCall):
-            # A release upgrade is under way: an older service has no such call yet.
+            # During a rolling upgrade, an older service does not have this call yet.
             return None

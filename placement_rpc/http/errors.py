@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors as a client gets them (HTTP.md, Errors; the API working group's guideline on errors)."""
+"""Errors as HTTP answers (HTTP.md, Errors; the API working group's guideline on errors)."""
 
 import html
 import http
@@ -14,8 +14,8 @@ from placement_rpc.http import microversion
 
 LOG = logging.getLogger(__name__)
 
-# What came in may be long, and an answer that repeats it would be.
-_LONGEST_DETAIL = 4000
+# A detail may quote the request, which can be long.
+_MAX_DETAIL = 4000
 _RETRY_AFTER = "1"
 
 
@@ -44,7 +44,7 @@ class BodyTooLarge(exception.InvalidInput):
 
 
 class BadRequest(exception.InvalidInput):
-    """A request that says what it says in a wrong way; the whole text is the caller's."""
+    """A malformed request; the raising code gives the whole text."""
 
     code = "placement.undefined_code"
     message = "{reason}"
@@ -62,21 +62,21 @@ class MethodNotAllowed(exception.PlacementException):
 
 
 def document(status, detail, request_id, code, **more):
-    """The document of one error.
+    """Return the JSON document of one error.
 
-    ``code`` is there at every microversion: the guideline asks for it, and a program reads it.
+    It has ``code`` at every microversion: the guideline asks for it, and programs read it.
 
     :param status: int
-    :param more: what an error has beside
+    :param more: further members of the error
     :returns: dict
     """
     return {"errors": [{
         "status": status, "title": http.HTTPStatus(status).phrase,
-        "detail": detail[:_LONGEST_DETAIL], "code": code, "request_id": request_id, **more}]}
+        "detail": detail[:_MAX_DETAIL], "code": code, "request_id": request_id, **more}]}
 
 
 def answer(req, resp, error):
-    """Fill an answer with an error.
+    """Write an error into an answer.
 
     :param error: :class:`placement_rpc.exception.PlacementException`
     """
@@ -102,14 +102,14 @@ def answer(req, resp, error):
 
 
 def unopened(error, start_response):
-    """Answer a request before there is an application, for want of what it needs.
+    """Answer a request with 503 while the application cannot be made.
 
-    :param error: :class:`placement_rpc.exception.PlacementException`
-    :param start_response: of WSGI
+    :param error: :class:`placement_rpc.exception.PlacementException`, why it cannot
+    :param start_response: WSGI's callable
     :returns: list of bytes
     """
     request_id = f"req-{uuid.uuid4()}"
-    # What is wrong in the configuration or in the schema is the operator's to read, in the log.
+    # Faults of the configuration or of the schema are for the operator, so only the log has them.
     start_response("503 Service Unavailable", [
         ("content-type", "application/json"), ("retry-after", _RETRY_AFTER),
         ("x-openstack-request-id", request_id), ("vary", microversion.HEADER)])
@@ -124,12 +124,12 @@ def _page(error):
 
 
 def on_expected(req, resp, error, _params):
-    """For errors of the one tree."""
+    """Handle an error of :mod:`placement_rpc.exception`."""
     answer(req, resp, error)
 
 
 def on_library(req, resp, error, _params):
-    """For what Falcon itself refuses: an unknown address, a broken header."""
+    """Handle an error that Falcon raises: an unknown address, a malformed header."""
     if isinstance(error, falcon.HTTPNotFound):
         answer(req, resp, AddressNotFound())
         return
@@ -139,7 +139,7 @@ def on_library(req, resp, error, _params):
 
 
 def on_defect(req, resp, error, _params):
-    """For what nobody expected: told of in the log, under an incident that the answer names."""
+    """Handle an unexpected exception: log it under an incident id that the answer names."""
     LOG.error("Incident %s: a request failed", req.context.request_id, exc_info=error)
     answer(req, resp, exception.RemoteFailure(
         method="the request", incident=req.context.request_id))

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all requests share: the client of the service, the policy, and who waits for events."""
+"""The HTTP facade: the state that all requests share, and the WSGI callable."""
+
+from oslo_middleware import healthcheck, http_proxy_to_wsgi
 
 from placement_rpc import policy
-from placement_rpc.http import app, auth
+from placement_rpc.http import app, auth, openapi, routes
 from placement_rpc.http.follower import Follower
 from placement_rpc.telemetry.metrics import CONTENT_TYPE, Metrics
 
 
 class Facade:
-    """The HTTP facade on a service.
-
-    ``application`` is the WSGI callable.
+    """The HTTP facade of a service.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param api: :class:`placement_rpc.api.PlacementAPI`
-    :param is_remote: bool, whether the service is another process, that checks the policy again
-    :param metrics: :class:`placement_rpc.telemetry.metrics.Metrics` of the service, where it is
+    :param is_remote: bool, whether the service is another process, which checks the policy again
+    :param metrics: :class:`placement_rpc.telemetry.metrics.Metrics` of the service if it runs in
         this process
+    :ivar application: the WSGI callable
     """
 
     def __init__(self, conf, api, is_remote=False, metrics=None):
@@ -25,6 +26,7 @@ class Facade:
         self.metrics = metrics or Metrics()
         self.follower = Follower(api, conf.api.max_waiting)
         self._policy = policy.Enforcer(conf)
+        self.openapi = openapi.document(routes.ROUTES)
         self._is_remote = is_remote
         identity, protect = auth.strategy(conf)
         self.application = _with_health(
@@ -33,22 +35,23 @@ class Facade:
             self.application = _with_metrics(self.metrics, self.application)
 
     def authorize(self, caller, rule):
-        """Check one rule; a service in another process is told which it was.
+        """Check one rule.
 
-        :raises Forbidden:
+        The context carries the rule to a service in another process, which checks it again.
+
+        :raises Forbidden: if the rule does not allow the caller
         """
         self._policy.authorize(caller, rule)
         if self._is_remote:
             caller.rule = rule
 
     def close(self):
-        """Let everybody go who waits."""
+        """End the requests that wait for events."""
         self.follower.close()
 
 
 def _with_health(conf, application):
-    """Answers ``/healthcheck`` before anything else is looked at (oslo.middleware)."""
-    from oslo_middleware import healthcheck
+    """Wrap an application so that oslo.middleware answers ``/healthcheck`` first."""
     health = healthcheck.Healthcheck(application, conf)
 
     def choose(environ, start_response):
@@ -60,7 +63,7 @@ def _with_health(conf, application):
 
 
 def _with_metrics(metrics, application):
-    """Answers ``/metrics`` before anything else is looked at."""
+    """Wrap an application so that ``/metrics`` is answered first."""
     def choose(environ, start_response):
         if environ.get("PATH_INFO") != "/metrics" or environ["REQUEST_METHOD"] != "GET":
             return application(environ, start_response)
@@ -73,7 +76,6 @@ def _with_metrics(metrics, application):
 
 
 def _behind_proxy(conf, application):
-    """Takes a proxy's word for the address that was asked for, where that is configured."""
-    from oslo_middleware import http_proxy_to_wsgi
+    """Wrap an application so that it trusts a proxy's headers, if that is configured."""
     proxied = http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)
     return proxied if conf.oslo_middleware.enable_proxy_headers_parsing else application

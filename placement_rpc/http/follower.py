@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for events: one look at the newest position for all who wait."""
+"""Waiting for events: one poll of the newest position for all requests that wait."""
 
 import contextlib
 import logging
@@ -9,24 +9,24 @@ from placement_rpc import exception
 
 LOG = logging.getLogger(__name__)
 
-_LOOK_EVERY = 0.2
-# Who asks is not kept longer than this from learning that the service is away.
-_LOOK_TIMEOUT = 5
+_POLL_INTERVAL = 0.2
+# Seconds after which an unanswered poll is given up, so that an outage is noticed.
+_POLL_TIMEOUT = 5
 
 
 class TooManyWaiting(exception.PlacementException):
     code = "placement.events.too_many_waiting"
     http_status = 503
-    message = "As many requests as may wait for events at a time ({limit}) do already"
+    message = "Too many requests are waiting for events (limit {limit}); try again later"
 
 
 class Follower:
-    """Lets requests wait for the next event.
+    """Block requests until the next event.
 
-    However many wait, the service is asked once each time, and not at all while nobody waits.
+    One thread polls the service for all waiting requests, and only while there are any.
 
     :param api: :class:`placement_rpc.api.PlacementAPI`
-    :param limit: int, how many may wait at a time
+    :param limit: int, the maximum number of requests that wait at a time
     """
 
     def __init__(self, api, limit):
@@ -36,14 +36,14 @@ class Follower:
         self._places = 0
         self._waiting = 0
         self._last = 0
-        self._looking = False
+        self._polling = False
         self.closed = False
 
     @contextlib.contextmanager
     def place(self):
-        """A place among those who may wait, for a block.
+        """Hold one of the places for waiting requests; a context manager.
 
-        :raises TooManyWaiting:
+        :raises TooManyWaiting: if all places are taken
         """
         with self._changed:
             if self._places >= self._limit:
@@ -56,17 +56,17 @@ class Follower:
                 self._places -= 1
 
     def wait(self, after, seconds):
-        """Wait for an event behind a position.
+        """Wait for an event after a position.
 
         :param after: int
-        :param seconds: float, for so long at the most
+        :param seconds: float, the time limit
         :returns: bool, whether there is one
         """
         with self._changed:
             self._waiting += 1
-            if not self._looking:
-                self._looking = True
-                threading.Thread(target=self._look, name="follower", daemon=True).start()
+            if not self._polling:
+                self._polling = True
+                threading.Thread(target=self._poll, name="follower", daemon=True).start()
             try:
                 self._changed.wait_for(lambda: self._last > after or self.closed, seconds)
                 return self._last > after
@@ -74,12 +74,12 @@ class Follower:
                 self._waiting -= 1
 
     def close(self):
-        """Let everybody go who waits."""
+        """End all waits."""
         with self._changed:
             self.closed = True
             self._changed.notify_all()
 
-    def _look(self):
+    def _poll(self):
         while True:
             last = self._newest()
             with self._changed:
@@ -87,17 +87,17 @@ class Follower:
                     self._last = last
                     self._changed.notify_all()
                 if not self._waiting or self.closed:
-                    self._looking = False
+                    self._polling = False
                     return
-                # Nobody wakes it before its time but the end.
-                self._changed.wait_for(lambda: self.closed, _LOOK_EVERY)
+                # Only closing ends the pause early.
+                self._changed.wait_for(lambda: self.closed, _POLL_INTERVAL)
 
     def _newest(self):
         try:
-            return self._api.get_event_positions(None, timeout=_LOOK_TIMEOUT).last
+            return self._api.get_event_positions(None, timeout=_POLL_TIMEOUT).last
         except exception.PlacementException as error:
-            LOG.warning("Looking for new events is put off: %s", error)
+            LOG.warning("Polling for new events failed; retrying: %s", error)
             return None
         except Exception:
-            LOG.exception("Looking for new events failed; it goes on")
+            LOG.exception("Polling for new events failed unexpectedly; retrying")
             return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Microversions: which meaning of the API a request asks for (HTTP.md, Microversions)."""
+"""Microversions: the version of the API that a request asks for (HTTP.md, Microversions)."""
 
 import functools
 import re
@@ -11,15 +11,14 @@ from placement_rpc import exception
 SERVICE_TYPE = "placement"
 HEADER = "openstack-api-version"
 
-#: tuple of int each, the oldest and the newest that is served
+#: The oldest and the newest microversion that are served, a tuple of int each
 MIN, MAX = (1, 0), (1, 4)
-
 
 _VERSION = re.compile(r"-?[0-9]{1,9}\.[0-9]{1,9}", re.ASCII)
 
 
 class UnacceptableVersion(exception.InvalidInput):
-    """A well-formed version that is not served; the answer says which are."""
+    """A well-formed version that is not served; the answer names the versions that are."""
 
     code = "placement.microversion.unacceptable"
     http_status = 406
@@ -32,17 +31,28 @@ class InvalidVersion(exception.InvalidInput):
 
 
 def text(version):
-    """:param version: tuple of int; :returns: str, as ``1.4``"""
+    """Return a version, a tuple of int, as text like ``1.4``."""
     return ".".join(map(str, version))
 
 
+def schema_at(schemas, version):
+    """Return the JSON schema of a microversion.
+
+    :param schemas: dict of microversion to schema; None for none
+    :returns: the schema of the latest entry that is not newer; None if there is none
+    """
+    since = max((each for each in schemas or () if each <= version), default=None)
+    return None if since is None else schemas[since]
+
+
 @functools.lru_cache(maxsize=256)
-def asked(header):
-    """The version that a request asks for.
+def requested(header):
+    """Return the version that a request asks for.
 
     :param header: str, the value of ``OpenStack-API-Version``; None for none
-    :returns: tuple of int; where none is asked for the oldest, not the newest
-    :raises InvalidVersion: :raises UnacceptableVersion:
+    :returns: tuple of int; without a header the oldest version, not the newest
+    :raises InvalidVersion: if the header is malformed
+    :raises UnacceptableVersion: if the version is not served
     """
     if header is None:
         return MIN

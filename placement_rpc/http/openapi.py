@@ -1,28 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The description of the API in OpenAPI, made of the table of routes and the schemas."""
-
-import functools
+"""The OpenAPI document of the API, generated from the table of routes and the schemas."""
 
 import placement_rpc
 from placement_rpc import policies
 from placement_rpc.http import microversion
+from placement_rpc.http.microversion import schema_at
 from placement_rpc.schemas import common, event
 
 
-@functools.cache
-def document():
-    """The OpenAPI document of the newest microversion.
+def document(routes):
+    """Return the OpenAPI document of the newest microversion.
 
+    :param routes: iterable of :class:`placement_rpc.http.routes.Route`
     :returns: dict
     """
-    # The table names this module's reader among its handlers.
-    from placement_rpc.http import routes
     rules = {rule.name: rule.description for rule in policies.list_rules()}
     paths = {}
-    for route in routes.ROUTES:
+    for route in routes:
         operations = paths.setdefault(route.path, {})
         name = route.method.lower()
-        made = _operation(route, rules, routes.at)
+        made = _operation(route, rules)
         operations[name] = _either(operations[name], made) if name in operations else made
     return {
         "openapi": "3.1.0",
@@ -44,17 +41,18 @@ def document():
     }
 
 
-def _operation(route, rules, at):
+def _operation(route, rules):
     version = microversion.MAX
     operation = {
         "operationId": _name(route), "summary": rules.get(route.rule, _first_line(route)),
         "x-since": microversion.text(route.since),
-        "parameters": [{"$ref": "#/components/parameters/Microversion"},
-                       *_path_parameters(route), *_query_parameters(at(route.query, version))],
-        "responses": _responses(route, at(route.answer, version))}
+        "parameters": [
+            {"$ref": "#/components/parameters/Microversion"}, *_path_parameters(route),
+            *_query_parameters(schema_at(route.query, version))],
+        "responses": _responses(route, schema_at(route.answer, version))}
     if route.rule is None:
         operation["security"] = []
-    body = at(route.body, version)
+    body = schema_at(route.body, version)
     if body is not None:
         operation["requestBody"] = {
             "required": True, "content": {"application/json": {"schema": body}}}
@@ -67,17 +65,17 @@ def _operation(route, rules, at):
 
 
 def _header_parameters(route):
-    """The headers that a request may have, beside the version and the token."""
+    """Yield the headers that a request may have in addition to the version and the token."""
     if route.rule is None:
         return
     needed = route.spelling.needs_etag and route.method == "PUT"
-    yield _header("If-Match", "Only where one of these ETags is the current one.", needed)
+    yield _header("If-Match", "Fail with 412 unless one of these ETags is current.", needed)
     if route.method == "GET":
-        yield _header("If-None-Match", "Answer 304 where this ETag is the current one.")
+        yield _header("If-None-Match", "Answer 304 if one of these ETags is current.")
     else:
-        yield _header("Idempotency-Key", "The same change under the same key is made once.")
+        yield _header("Idempotency-Key", "A change repeated under the same key is made once.")
     if route.path == "/events":
-        yield _header("Last-Event-ID", "The position to go on from; counts more than after.")
+        yield _header("Last-Event-ID", "The position to continue from; overrides after.")
 
 
 def _header(name, description, required=False):
@@ -117,13 +115,13 @@ def _responses(route, answer):
                             "text/event-stream": {}}
     refused = {"description": "Refused, and nothing was done", "content": {
         "application/json": {"schema": {"$ref": "#/components/schemas/Errors"}}}}
-    other = {"304": {"description": "What the client has is current"}} if (
+    other = {"304": {"description": "The client's copy is current"}} if (
         route.method == "GET" and route.rule is not None) else {}
     return {str(route.status): found, **other, "4XX": refused, "503": refused, "504": refused}
 
 
 def _headers(route):
-    """The headers that only some answers have."""
+    """Yield the headers that only the answers of some routes have."""
     if route.status == 201:
         yield "location"
     if "{uuid}" in route.path and route.method != "DELETE":
@@ -134,7 +132,7 @@ def _headers(route):
 
 
 def _either(one, other):
-    """Two variants of one method, which OpenAPI has no words for but these."""
+    """Merge the operations of two variants of one method, for which OpenAPI has no notation."""
     schemas = [each["requestBody"]["content"]["application/json"]["schema"]
                for each in (one, other)]
     known = schemas[0].get("anyOf", [schemas[0]])
@@ -150,7 +148,7 @@ def _either(one, other):
 
 
 def _both(one, other):
-    """The answers of two variants; of one status either's."""
+    """Merge the answers of two variants; an answer of both has either schema."""
     found = {**other, **one}
     for status in one.keys() & other.keys():
         contents = [each[status].get("content", {}).get("application/json") for each in (

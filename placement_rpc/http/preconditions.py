@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ETags, If-Match and If-None-Match (generic-resource-pools-draft, REST API impact; RFC 9110).
 
-The tag of a provider and of everything below it is its uuid and its generation: what changes any
-of them changes the generation.
+The tag of a provider, and of everything below its address, is made of its uuid and its generation,
+since every change to them raises the generation.
 """
 
 import re
@@ -17,15 +17,15 @@ _NEWEST = 2 ** 63 - 1
 
 
 def tag(uuid, generation):
-    """:returns: str, the strong ETag of something at a generation"""
+    """Return the strong ETag of a resource at a generation."""
     return f'"{uuid}-{generation}"'
 
 
 def tags(header):
-    """What an If-Match or If-None-Match header names.
+    """Parse an If-Match or If-None-Match header.
 
-    :param header: str; None for none
-    :returns: None for no header, :data:`ANY`, or a list of tags; an empty one where it is broken
+    :param header: str; None if the request does not have it
+    :returns: None without a header, :data:`ANY`, or a list of tags, empty for a malformed header
     """
     if header is None:
         return None
@@ -42,11 +42,11 @@ def tags(header):
 
 
 def generations(wanted, uuid):
-    """The generations at which a change may be made.
+    """Return the generations at which a change may be made.
 
     :param wanted: as :func:`tags` returns it
-    :returns: list of int; None where any is right
-    :raises PreconditionFailed: where none is of that uuid
+    :returns: list of int; None if any generation will do
+    :raises PreconditionFailed: if no tag belongs to the uuid
     """
     if wanted is None or wanted == ANY:
         return None
@@ -59,14 +59,14 @@ def generations(wanted, uuid):
 
 
 def failed(reason="no ETag of If-Match is the current one"):
-    """:returns: :class:`PreconditionFailed`"""
+    """Return a :class:`PreconditionFailed`."""
     return exception.PreconditionFailed(reason=reason)
 
 
 def is_not_modified(header, current):
-    """Whether a client has what it asks for already.
+    """Return whether the client's copy is current.
 
-    :param header: str, If-None-Match; None for none
+    :param header: str, If-None-Match; None if the request does not have it
     :param current: str, the current tag
     """
     wanted = tags(header)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every address and method: since which microversion, by which rule, with what in it.
+"""The table of routes: address, method, first microversion, policy rule and schemas.
 
-The table is what the application is built from, what the OpenAPI document is made of, and where a
-later microversion is added: a line of its own for a new address or method, a further entry in
-``body``, ``query`` or ``answer`` for another shape.
+The application and the OpenAPI document are built from it. A later microversion adds a line for a
+new address or method, and an entry in ``body``, ``query`` or ``answer`` for a new shape.
 """
 
 import dataclasses
@@ -38,16 +37,17 @@ class Route:
     """One method of one address.
 
     :param method: str
-    :param path: str, with the parts that vary in braces
+    :param path: str, with the variable parts in braces
     :param handler: callable of a :class:`placement_rpc.http.call.Call` that returns an
         :class:`placement_rpc.http.call.Answer`
-    :param rule: str, the policy's; None for what anybody may read
+    :param rule: str, the policy rule; None if no token is needed
     :param since: tuple of int, the first microversion that has it
-    :param body: dict of microversion to the JSON schema of the body from then on
-    :param query: the same, of the query's parameters, all of them texts
-    :param status: int, where all is well
-    :param answer: the same, of the answer; None for an answer without a body
-    :param variant: str, the parameter without a value that chooses it among several
+    :param body: dict of microversion to the JSON schema of the body from that version on
+    :param query: the same for the query parameters, whose values are all text
+    :param status: int, of a successful answer
+    :param answer: the same for the answer; None for an answer without a body
+    :param variant: str, the query parameter without a value that selects this route among those
+        with the same method and path
     :param spelling: :class:`placement_rpc.http.spelling.Spelling`
     """
 
@@ -62,16 +62,6 @@ class Route:
     answer: dict | None = None
     variant: str | None = None
     spelling: Spelling = PROVIDERS
-
-
-def at(schemas, version):
-    """The schema of a microversion.
-
-    :param schemas: dict of microversion to schema
-    :returns: the one of the latest that is not later; None where there is none
-    """
-    since = max((each for each in schemas or () if each <= version), default=None)
-    return None if since is None else schemas[since]
 
 
 _ALL = "/resource_providers"
@@ -138,7 +128,7 @@ _CLASSES = (
 
 
 def _pool(route, **changes):
-    """The draft's spelling of a route; its addresses are older than microversions."""
+    """Return a route in the draft's spelling, which exists at every microversion."""
     return dataclasses.replace(
         route, path=route.path.replace("/resource_providers", "/resource_pools"), since=V1_0,
         spelling=POOLS, **changes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server of ``placement-rpc standalone``: threads of the same process (cheroot)."""
+"""The HTTP server of ``placement-rpc standalone``: threads in the same process (cheroot)."""
 
 import logging
 import threading
@@ -11,15 +11,16 @@ from placement_rpc import exception
 LOG = logging.getLogger(__name__)
 
 _SHUTDOWN_TIMEOUT = 5
-_MOST_HEADERS = 256 * 1024
-# What is somewhat too large is refused by the application, in its words.
-_BODIES = 16
+_MAX_HEADERS = 256 * 1024
+# cheroot's limit, as a multiple of [api] max_body: below it the application refuses a body that is
+# too large, with its own error document.
+_BODY_LIMIT_FACTOR = 16
 
 
 class _Gateway(wsgi.Gateway_10):
-    """Ends the connection after a request in chunks.
+    """Close the connection after a chunked request.
 
-    What was not read of it would be taken for the next request.
+    Otherwise cheroot would parse the unread rest of its body as the next request.
     """
 
     def respond(self):
@@ -29,11 +30,10 @@ class _Gateway(wsgi.Gateway_10):
 
 
 class Server:
-    """Listens, and answers in threads.
-
-    ``url`` is where, once it was started.
+    """Serve a facade's application from a pool of threads.
 
     :param facade: :class:`placement_rpc.http.facade.Facade`
+    :ivar url: str, its address, set by :meth:`start`
     """
 
     def __init__(self, facade):
@@ -42,30 +42,35 @@ class Server:
         self._host = options.bind_host
         self._server = wsgi.Server(
             (options.bind_host, options.bind_port), facade.application,
-            # Who waits for events has a thread of his own.
+            # Additional threads for the requests that wait for events.
             numthreads=options.threads + options.max_waiting, server_name="placement-rpc",
             shutdown_timeout=_SHUTDOWN_TIMEOUT, request_queue_size=128)
         self._server.gateway = _Gateway
-        self._server.max_request_header_size = _MOST_HEADERS
-        self._server.max_request_body_size = _BODIES * options.max_body
+        self._server.max_request_header_size = _MAX_HEADERS
+        self._server.max_request_body_size = _BODY_LIMIT_FACTOR * options.max_body
         self._server.error_log = _log
         self._listens, self._failure = threading.Event(), None
         self._thread = threading.Thread(target=self._serve, name="http", daemon=True)
 
     def start(self):
-        """Begin to listen; :raises ServiceUnavailable: where it can not"""
+        """Start to listen.
+
+        :raises ServiceUnavailable: if the port cannot be opened
+        """
         self._thread.start()
         self._listens.wait()
         port = self._server.bind_addr[1]
         if self._failure is not None:
             raise exception.ServiceUnavailable(
-                reason=f"HTTP on port {port}: {self._failure} ([api] bind_port says which)")
+                reason=f"cannot listen for HTTP on port {port}: {self._failure}; set [api] "
+                       "bind_port to another one")
         host = f"[{self._host}]" if ":" in self._host else self._host
         self.url = f"http://{host}:{port}"
 
     def _serve(self):
         try:
-            # Here, so that its threads end with the process as this one does.
+            # In this daemon thread, so that the pool's threads are daemons too and do not keep
+            # the process alive.
             self._server.prepare()
         except OSError as error:
             self._failure = error
@@ -78,7 +83,7 @@ class Server:
             LOG.exception("The HTTP server failed")
 
     def stop(self):
-        """Finish what was taken in, and close."""
+        """Finish the accepted requests and close the port."""
         self._facade.close()
         self._server.stop()
         if self._thread.is_alive():
@@ -86,5 +91,5 @@ class Server:
 
 
 def _log(message="", level=20, traceback=False):
-    # What a client sent may be in it.
+    # %r, since the message may quote what a client sent.
     LOG.log(level, "%r", message, exc_info=traceback)

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource providers, and the draft's resource pools: one thing with two spellings."""
+"""Two spellings of one resource: resource providers, and the draft's resource pools."""
 
 import dataclasses
 
 _ALWAYS = (1, 0)
-# What is linked to since which microversion.
+# Relation, path below the provider, and first microversion of each link.
 _LINKS = (("self", "", _ALWAYS), ("inventories", "/inventories", _ALWAYS),
           ("usages", "/usages", _ALWAYS), ("aggregates", "/aggregates", (1, 1)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Spelling:
-    """How a provider is written.
+    """How a provider appears in addresses and bodies.
 
-    :param collection: str, its address, and the key of a list
+    :param collection: str, the first part of the address, and the key of a list
     :param has_generations: bool, whether bodies carry generations
-    :param needs_etag: bool, whether a PUT has to name the state that was read
-    :param answers_changes: bool, whether a change answers what it made
+    :param needs_etag: bool, whether PUT requires If-Match
+    :param answers_changes: bool, whether the answer to a change has the new state in its body
     """
 
     collection: str
@@ -25,11 +25,11 @@ class Spelling:
     answers_changes: bool
 
     def address(self, prefix, uuid):
-        """:returns: str, the path of a provider"""
+        """Return the path of a provider."""
         return f"{prefix}/{self.collection}/{uuid}"
 
     def of_provider(self, provider, version, prefix):
-        """A provider as it is answered.
+        """Return the body for a provider, as a dict.
 
         :param provider: :class:`placement_rpc.objects.resource_provider.ResourceProvider`
         :param version: tuple of int, the microversion
@@ -43,7 +43,7 @@ class Spelling:
         return found
 
     def generation(self, value):
-        """:returns: dict with a provider's generation, to be part of a body"""
+        """Return the part of a body that has a provider's generation, as a dict."""
         return {"resource_provider_generation": value} if self.has_generations else {}
 
 

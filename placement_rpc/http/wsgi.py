@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For WSGI servers: ``placement_rpc.http.wsgi:application``.
+"""The entry point for WSGI servers: ``placement_rpc.http.wsgi:application``.
 
-The configuration file is the one that the environment variable ``PLACEMENT_RPC_CONF`` names, or
+The environment variable ``PLACEMENT_RPC_CONF`` names the configuration file; the default is
 ``/etc/placement-rpc/placement-rpc.conf``.
 """
 
@@ -10,7 +10,7 @@ import os
 from oslo_log import log
 from oslo_service import backend
 
-# Before anything else that would choose for us (FACTS.md, RPC).
+# First, since importing oslo.messaging would select the eventlet backend.
 backend.init_backend(backend.BackendType.THREADING)
 
 from placement_rpc.conf import service as configuration  # noqa: E402

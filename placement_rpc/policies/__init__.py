@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what over HTTP: rules as data, a module per resource."""
+"""The policy rules of the HTTP API: data, a module per resource."""
 
 from placement_rpc.policies import (
     aggregate,
@@ -16,7 +16,7 @@ _MODULES = (resource_provider, inventory, usage, allocation, aggregate, resource
 
 
 def list_rules():
-    """For oslo.policy's generators.
+    """Return all rules, for oslo.policy's generators too.
 
     :returns: list of :class:`oslo_policy.policy.RuleDefault`
     """

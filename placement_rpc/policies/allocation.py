@@ -11,6 +11,6 @@ RULES = [
     rule(OF_PROVIDER, "List the allocations of a resource provider.",
          "GET /resource_providers/{uuid}/allocations"),
     rule(LIST, "List the allocations of a consumer.", "GET /allocations/{consumer_uuid}"),
-    rule(UPDATE, "Set what a consumer holds.", "PUT /allocations/{consumer_uuid}"),
-    rule(DELETE, "Give back what a consumer holds.", "DELETE /allocations/{consumer_uuid}"),
+    rule(UPDATE, "Replace the allocations of a consumer.", "PUT /allocations/{consumer_uuid}"),
+    rule(DELETE, "Delete the allocations of a consumer.", "DELETE /allocations/{consumer_uuid}"),
 ]

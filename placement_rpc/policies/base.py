@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rules have in common: administrators and services may do everything
+"""The default of all rules: administrators and services may do everything
 (generic-resource-pools, REST API impact)."""
 
 from oslo_policy import policy
@@ -14,9 +14,9 @@ RULES = [
 
 
 def rule(name, description, *operations):
-    """A rule of the default.
+    """Return a rule with the default check.
 
-    :param operations: str each, method and path
+    :param operations: str each, method and path separated by a space
     :returns: :class:`oslo_policy.policy.DocumentedRuleDefault`
     """
     return policy.DocumentedRuleDefault(

@@ -8,7 +8,7 @@ LIST, CREATE, SHOW = f"{_PREFIX}list", f"{_PREFIX}create", f"{_PREFIX}show"
 UPDATE, DELETE, EXPLAIN = f"{_PREFIX}update", f"{_PREFIX}delete", f"{_PREFIX}explain"
 
 RULES = [
-    rule(LIST, "List resource providers, and find those that have room.",
+    rule(LIST, "List resource providers, and find those with room for a request.",
          "GET /resource_providers", "POST /resource_providers?request", "GET /resource_pools"),
     rule(CREATE, "Create a resource provider.",
          "POST /resource_providers", "POST /resource_pools"),
@@ -18,6 +18,6 @@ RULES = [
          "PUT /resource_providers/{uuid}", "PUT /resource_pools/{uuid}"),
     rule(DELETE, "Delete a resource provider.",
          "DELETE /resource_providers/{uuid}", "DELETE /resource_pools/{uuid}"),
-    rule(EXPLAIN, "Tell why resource providers have no room.",
+    rule(EXPLAIN, "Explain why resource providers have no room for a request.",
          "POST /resource_providers?explain"),
 ]

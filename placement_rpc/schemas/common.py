@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several schemas have in common."""
+"""Parts that several schemas share."""
 
-#: The largest amount.
+#: The largest amount
 MAX_INT = 2 ** 31 - 1
 MAX_GENERATION = 2 ** 63 - 1
 
@@ -26,7 +26,7 @@ LINKS = {"type": "array", "items": {
 
 
 def exactly(**properties):
-    """A schema of an object that has just these properties."""
+    """Return the schema of an object that has all of these properties and no others."""
     return {"type": "object", "properties": properties, "required": list(properties),
             "additionalProperties": False}
 

@@ -34,7 +34,7 @@ REPLACE = {
     "additionalProperties": False,
 }
 
-# The draft has no generation in a body: an ETag stands for it.
+# Bodies of the draft have no generation; the ETag has it.
 ADD_TO_POOL = _inventory(["resource_class"], resource_class=common.CLASS_NAME)
 UPDATE_OF_POOL = _inventory([], resource_class={"type": "string"})
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of the service."""
+"""The processes of the service: conductor, command consumer, HTTP, and their housekeeping."""

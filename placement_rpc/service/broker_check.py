@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether what the broker keeps for this service is durable, bounded and read.
+"""Check that the queues of this service are durable, bounded and consumed.
 
-RabbitMQ keeps a queue that somebody once declared until somebody deletes it, and fills it with
-every event, read or not: an unread queue without a bound ends with the broker.
+RabbitMQ keeps a queue until it is deleted, and routes every event to it whether or not the queue
+has a consumer: an abandoned queue without a bound grows until the broker runs out of disk.
 """
 
 import dataclasses
@@ -24,17 +24,18 @@ _BOUNDS = {"listener": (*_LENGTHS, "message-ttl", "expires"), "stream": ("max-ag
 _MEND = {
     "listener": '{"max-length":1000000,"message-ttl":604800000}',
     "stream": '{"max-age":"40D","max-length-bytes":5000000000}',
-    # None of these may be dropped.
+    # Commands must not be dropped, so a full queue rejects further ones.
     "commands": '{"max-length":1000000,"overflow":"reject-publish"}',
     "dead letters": '{"max-length":100000,"message-ttl":2592000000}'}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """A queue, and what is wrong with it.
+    """A queue and its faults.
 
-    ``kind`` is ``calls``, ``commands``, ``dead letters``, ``stream`` or ``listener``. ``trouble``
-    and ``mend`` are lists of str, in the same order; empty where all is well.
+    ``kind`` is ``calls``, ``commands``, ``dead letters``, ``stream``, ``listener`` or
+    ``exchange``. ``trouble`` and ``mend``, the fault and its remedy, are lists of str in the same
+    order; both are empty if there is no fault.
     """
 
     queue: str
@@ -46,9 +47,9 @@ class Finding:
 
 
 class Management:
-    """The management interface of a broker.
+    """A client of a broker's management interface.
 
-    :param url: str, as ``http://user:password@host:15672``
+    :param url: str, like ``http://user:password@host:15672``
     :param virtual_host: str
     """
 
@@ -56,7 +57,8 @@ class Management:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise exception.InvalidInput(
-                what="management URL", reason="it looks like http://user:password@host:15672")
+                what="management URL",
+                reason="it must have the form http://user:password@host:15672")
         self._url = urllib.parse.urlunsplit(
             (parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
         self._auth = tuple(urllib.parse.unquote(part or "guest")
@@ -64,9 +66,10 @@ class Management:
         self.virtual_host = virtual_host
 
     def get(self, *path):
-        """:returns: what the interface answers for the virtual host; None where there is none
+        """Return a resource of the virtual host, as JSON values; None if it does not exist.
 
-        :raises ServiceUnavailable: when it can not be asked
+        :param path: str each, the kind of resource, and its name if it has one
+        :raises ServiceUnavailable: if the interface does not answer or refuses the request
         """
         resource, *rest = (urllib.parse.quote(part, safe="") for part in (
             path[0], self.virtual_host, *path[1:]))
@@ -81,20 +84,21 @@ class Management:
             status = getattr(getattr(error, "response", None), "status_code", None)
             raise exception.ServiceUnavailable(
                 reason=f"the management interface at {self._url} did not answer as expected "
-                       f"({status or type(error).__name__}); it takes 'rabbitmq-plugins enable "
-                       "rabbitmq_management' and a user with the tag 'monitoring'") from None
+                       f"({status or type(error).__name__}); run 'rabbitmq-plugins enable "
+                       "rabbitmq_management' on the broker, and use a user with the tag "
+                       "'monitoring'") from None
 
 
 def check(conf, broker, management, topic, exchange):
-    """Look at every queue of this service and of its listeners.
+    """Check every queue of this service and of its listeners.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param broker: :class:`placement_rpc.amqp.broker.Broker`
     :param management: :class:`Management`
-    :param topic: str, where the service listens
+    :param topic: str, the topic of the service
     :param exchange: str
-    :returns: list of :class:`Finding`
-    :raises ServiceUnavailable: when the broker can not be asked
+    :returns: list of :class:`Finding`, one for each queue
+    :raises ServiceUnavailable: if the broker or its management interface cannot be reached
     """
     bindings = management.get("bindings") or []
     kinds = _kinds(conf, bindings, topic, exchange)
@@ -114,14 +118,14 @@ def check(conf, broker, management, topic, exchange):
     if described and not described["durable"]:
         findings.append(Finding(
             f"(exchange {exchange})", "exchange", 0, 0, ["not durable"],
-            [f"stop what uses it, 'rabbitmqadmin -V {shlex.quote(management.virtual_host)} delete "
-             f"exchange name={exchange}', and start it with [oslo_messaging_rabbit] "
-             "rabbit_quorum_queue = true everywhere"]))
+            ["stop the programs that use it, run 'rabbitmqadmin -V "
+             f"{shlex.quote(management.virtual_host)} delete exchange name={exchange}', and start "
+             "the programs with [oslo_messaging_rabbit] rabbit_quorum_queue = true"]))
     return sorted(findings, key=lambda finding: (finding.kind, finding.queue))
 
 
 def _kinds(conf, bindings, topic, exchange):
-    """:returns: dict of queue to kind"""
+    """Return the kind of each queue, a dict of names."""
     events = f"{conf.notifications.topic}.{envelope.PRIORITY}"
     calls = [routing.name(topic, each) for each in routing.QUEUES]
     kinds = {}
@@ -139,7 +143,7 @@ def _kinds(conf, bindings, topic, exchange):
 
 
 def _counts(broker, names):
-    """:returns: dict of queue to its messages and consumers, as they are now"""
+    """Return the current numbers of messages and consumers, a dict of queue name to a tuple."""
     counts = {}
     try:
         with broker.connected() as connection:
@@ -148,7 +152,7 @@ def _counts(broker, names):
                 try:
                     answer = channel.queue_declare(name, passive=True)
                 except CHANNEL_FAILURES:
-                    # It is somebody's alone, or went away meanwhile.
+                    # It is exclusive to another connection, or has been deleted since.
                     continue
                 counts[name] = answer.message_count, answer.consumer_count
                 channel.close()
@@ -158,7 +162,10 @@ def _counts(broker, names):
 
 
 def _look(queue, kind, messages, consumers, virtual_host):
-    """:returns: :class:`Finding` of a queue as the management interface describes it"""
+    """Return the :class:`Finding` about a queue.
+
+    :param queue: dict, its description by the management interface
+    """
     name = queue["name"]
     limits = {key.removeprefix("x-") for key in queue.get("arguments") or {}}
     limits.update(queue.get("effective_policy_definition") or {})
@@ -167,10 +174,10 @@ def _look(queue, kind, messages, consumers, virtual_host):
     troubles = []
     if not queue["durable"]:
         troubles.append((
-            "not durable", "set [oslo_messaging_rabbit] rabbit_quorum_queue = true in whoever "
-                           f"declares it, and: {delete}"))
+            "not durable", "set [oslo_messaging_rabbit] rabbit_quorum_queue = true in the program "
+                           f"that declares it, and: {delete}"))
     if kind != "calls" and not limits.intersection(_BOUNDS[kind]):
-        # Calls expire by themselves.
+        # Queues of calls need no bound, since each call expires.
         troubles.append(("unbounded", " ".join((
             control, "set_policy --apply-to queues --priority 10",
             shlex.quote(f"bound-{name}"), shlex.quote(f"^{re.escape(name)}$"),
@@ -178,13 +185,17 @@ def _look(queue, kind, messages, consumers, virtual_host):
     unread = _unread(kind, messages, consumers)
     if unread:
         troubles.append((unread[0], unread[1] or (
-            f"start whoever read it; where that is gone for good: {delete}")))
+            f"start its consumer or, if there is none any more: {delete}")))
     return Finding(name, kind, messages, consumers, [trouble for trouble, _ in troubles],
                    [mend for _, mend in troubles])
 
 
 def _unread(kind, messages, consumers):
-    """:returns: tuple of the trouble and how to mend it, or None for that; None for no trouble"""
+    """Return the fault of a queue that is not consumed.
+
+    :returns: tuple of the fault and its remedy, which is None if it depends on the queue; None if
+        there is no fault
+    """
     if kind == "dead letters":
         return ("dead letters wait", "placement-rpc-manage dead-letters list") if messages else (
             None)

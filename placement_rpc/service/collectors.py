@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a conductor is, as it is read when somebody scrapes its metrics."""
+"""Gauges of a conductor that are collected on each Prometheus scrape."""
 
 import logging
 
@@ -10,30 +10,30 @@ LOG = logging.getLogger(__name__)
 
 
 def state(database, candidates, servers):
-    """What there is to tell; see :meth:`placement_rpc.telemetry.metrics.Metrics.watch`.
+    """Yield the gauges, as :meth:`placement_rpc.telemetry.metrics.Metrics.watch` reads them.
 
     :param database: :class:`placement_rpc.db.api.Database`
-    :param candidates: of :mod:`placement_rpc.candidates.search`
-    :param servers: dict of intake to its server
+    :param candidates: a search of :mod:`placement_rpc.candidates.search`
+    :param servers: dict of queue name, the label ``intake``, to its server
     """
-    yield ("intake_calls", "Calls that are worked on, by intake", {
+    yield ("intake_calls", "Calls being processed, by request queue", {
         (("intake", name),): server.busy for name, server in servers.items()})
-    yield ("intake_places", "Calls that can be worked on at a time, by intake", {
+    yield ("intake_places", "Maximum number of calls processed at a time, by request queue", {
         (("intake", name),): server.places for name, server in servers.items()})
     pool = database.engine.pool
-    yield ("database_connections", "Connections of the pool that are in use", {
+    yield ("database_connections", "Database connections in use", {
         (): pool.checkedout()})
-    yield ("database_connections_max", "Connections that the pool may have", {
+    yield ("database_connections_max", "Maximum number of database connections", {
         (): pool.size() + max(0, pool._max_overflow)})
     index = candidates.statistics()
     for name, text in (
             ("providers", "Providers in the candidate index"),
             ("inventories", "Inventories in the candidate index"),
-            ("bytes", "Memory of the candidate index"),
-            ("position", "Position up to which the candidate index has all events"),
-            ("age_seconds", "Since when the candidate index was not brought up to date"),
-            ("made", "How often a candidate index was made"),
-            ("applied", "Events that the candidate index was brought up to date with")):
+            ("bytes", "Memory of the candidate index in bytes"),
+            ("position", "Position of the last event that the candidate index includes"),
+            ("age_seconds", "Seconds since the candidate index was last brought up to date"),
+            ("made", "Number of times that a candidate index was built"),
+            ("applied", "Number of events applied to the candidate index")):
         if name in index:
             yield (f"index_{name}", text, {(): index[name]})
     yield from _outbox(database)
@@ -44,8 +44,8 @@ def _outbox(database):
         with database.reader() as tx:
             unsent, oldest = events.lag(tx)
     except exception.PlacementException as error:
-        LOG.warning("The outbox's lag can not be told: %s", error)
+        LOG.warning("Cannot read the outbox for its metrics: %s", error)
         return
     yield ("outbox_unsent", "Events that the broker has not confirmed yet", {(): unsent})
-    yield ("outbox_oldest_unsent_seconds", "How long the oldest of them waits", {
+    yield ("outbox_oldest_unsent_seconds", "Age of the oldest unconfirmed event in seconds", {
         (): (bulk.now() - oldest).total_seconds() if oldest else 0})

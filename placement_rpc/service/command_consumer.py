@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server's end of the command queue: settled, committed, and only then acknowledged.
+"""The consumer of the command queue: a command is committed first and acknowledged then.
 
-Of all conductors one works on the queue at a time, so that commands are settled in the order in
-which they were sent; another takes over when it dies. What it had not acknowledged is delivered
-again, and what of that was committed is recognised by its request id.
+One conductor at a time consumes the queue, so that commands are settled in the order in which they
+were sent; another takes over when it dies. RabbitMQ delivers unacknowledged commands again, and
+those that had been committed are recognised by their request id.
 """
 
 import logging
@@ -22,21 +22,21 @@ _STOP_TIMEOUT = 30
 
 
 class _ToldToStop(Exception):
-    """While something was waited for."""
+    """The consumer was stopped during a wait."""
 
 
 class CommandConsumer:
-    """Works on the commands of a topic.
+    """Consume the commands of a topic.
 
-    A command that can not be understood goes to the dead letters. While the store is away the
-    commands at hand are kept, and tried again until it is back. One that fails otherwise, or
-    that whoever works on it dies over, is tried ``[queues] commands_attempts`` times and then
-    goes to the dead letters.
+    A command that cannot be parsed becomes a dead letter. While the database is unreachable, the
+    received commands are kept and retried until it is back. A command that fails otherwise, or
+    during which the worker dies, is tried ``[queues] commands_attempts`` times and then becomes a
+    dead letter.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param broker: :class:`placement_rpc.amqp.broker.Broker`
     :param manager: :class:`placement_rpc.manager.Manager`
-    :param topic: str, where the service listens
+    :param topic: str, the topic of the service
     """
 
     def __init__(self, conf, broker, manager, topic=routing.TOPIC):
@@ -45,8 +45,8 @@ class CommandConsumer:
         self._manager = manager
         self._topic = topic
         self._queue = command_queue.name(topic)
-        # Whatever it is pinned to: a command that was kept must not be lost for having been made
-        # in a release that this program knows.
+        # Not limited by the pin: a queued command of any release that this program knows must not
+        # be lost.
         self._dispatcher = dispatcher.Dispatcher(manager, seen_clients=manager.seen_clients)
         self._ended = threading.Event()
         self._pause = _FIRST_PAUSE
@@ -56,7 +56,7 @@ class CommandConsumer:
         self._thread.start()
 
     def stop(self):
-        """End, after the commands at hand; what was not begun goes back to the queue."""
+        """Finish the current commands and stop; RabbitMQ requeues those that were not begun."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join(_STOP_TIMEOUT)
@@ -83,17 +83,17 @@ class CommandConsumer:
         intake = consumer.QueueConsumer(connection, self._queue)
         while not self._ended.is_set():
             received = intake.receive(0.5, self._options.commands_batch)
-            # Somebody may have died over one of them: then one after the other.
+            # If one was delivered before, a worker may have died on it: settle them one by one.
             doubtful = any(map(consumer.deliveries, received))
             for batch in [[message] for message in received] if doubtful else [received]:
                 self._work(connection, graves, batch, doubtful)
                 if batch:
                     intake.acknowledge(batch[-1])
-                    # Something works again.
+                    # The broker works again.
                     self._pause = _FIRST_PAUSE
 
     def _work(self, connection, graves, batch, doubtful):
-        """Settle commands, or bury them."""
+        """Settle commands; those that cannot be settled become dead letters."""
         commands = []
         for message in batch:
             try:
@@ -101,7 +101,7 @@ class CommandConsumer:
             except exception.PlacementException as error:
                 self._bury(graves, message, f"{error.code}: {error.text}")
             except Exception as error:
-                # It would come round for ever, and all that wait behind it would wait.
+                # Requeueing it would loop for ever and block the queue.
                 LOG.exception("A command can not be read")
                 self._bury(graves, message, repr(error)[:200])
         if doubtful:
@@ -113,9 +113,9 @@ class CommandConsumer:
             self._conclude(connection, graves, message, settlement, settled.error)
 
     def _conclude(self, connection, graves, message, settlement, error):
-        """Deal with a command that was not settled."""
+        """Retry or dead-letter a command that was not settled."""
         if isinstance(error, exception.RequestIdReused):
-            # Nothing is stored for it, and nothing ever can be.
+            # Its id belongs to another request, so no outcome can ever be stored for it.
             self._bury(graves, message, f"{error.code}: {error.text}")
         elif _is_failure(error):
             self._try(connection, graves, message, settlement, repr(error))
@@ -141,7 +141,7 @@ class CommandConsumer:
             lambda tx: queries.count_attempt(tx, counted), "command")
 
     def _settle(self, connection, settlements):
-        """:returns: list of Settled; no error in it says that the store is away"""
+        """Return the list of outcomes, after waiting until the database can be reached."""
         def settle():
             try:
                 answers = self._manager.group_commit.settle(settlements)
@@ -155,9 +155,9 @@ class CommandConsumer:
         return self._insist(connection, settle) if settlements else []
 
     def _insist(self, connection, do):
-        """Do something however long the store is away; :returns: what it returned
+        """Return what a callable returns, retrying while the database is unreachable.
 
-        :raises _ToldToStop:
+        :raises _ToldToStop: if the consumer is stopped meanwhile
         """
         pause = _FIRST_PAUSE
         while True:
@@ -167,7 +167,7 @@ class CommandConsumer:
                 if not error.retryable:
                     raise
                 LOG.warning("Commands wait for the store: %s", error)
-            # Kept here: what is given back would be a delivery more.
+            # The messages are kept meanwhile: requeueing them would count as a delivery.
             self._wait(connection, pause)
             pause = min(_LONGEST_PAUSE, 2 * pause)
 
@@ -177,9 +177,9 @@ class CommandConsumer:
         wait(connection, seconds)
 
     def _settlement(self, message):
-        """:returns: the settlement that a message asks for
+        """Return the pending request of a message.
 
-        :raises PlacementException: when it can not be understood
+        :raises PlacementException: if the message cannot be parsed
         """
         command = command_queue.opened(message.body)
         method = command["method"]
@@ -188,7 +188,7 @@ class CommandConsumer:
             raise exception.UnsupportedCall(reason=f"{str(method)[:64]!r} is no command")
         context, arguments = self._dispatcher.arguments(
             command["version"], method, command["context"], command["args"])
-        # It waits for as long as it takes.
+        # A command has no deadline: it waits in the queue for as long as necessary.
         context.deadline = None
         return self._manager.enter(context, method, arguments)
 
@@ -198,7 +198,7 @@ class CommandConsumer:
 
 
 def _is_failure(error):
-    """Whether an error says nothing about the command: it may be settled when tried again."""
+    """Return whether a retry may succeed: the error is not the command's outcome."""
     return error is not None and (
         isinstance(error, exception.StoreBusy)
         or not isinstance(error, exception.PlacementException))

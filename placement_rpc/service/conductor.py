@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of the service: start, heartbeat, drain, reload."""
+"""The conductor's processes: start, heartbeat, drain, reload."""
 
 import datetime
 import functools
@@ -36,12 +36,12 @@ _PRUNE_EVERY = 60
 
 
 class Conductor:
-    """One process's worth of the service: the RPC server, its store, its heartbeat.
+    """The parts of the service in one process: RPC servers, database, relay, heartbeat.
 
-    :param conf: :class:`oslo_config.cfg.ConfigOpts` made by :mod:`placement_rpc.conf`
+    :param conf: :class:`oslo_config.cfg.ConfigOpts` made by :mod:`placement_rpc.conf.service`
     :param worker: int, its number among the workers of this machine
     :param binary: str, the program's name in the services table
-    :param topic: str, where it listens
+    :param topic: str, the topic whose request queues it consumes
     """
 
     def __init__(self, conf, worker=0, binary=BINARY, topic=routing.TOPIC):
@@ -49,7 +49,7 @@ class Conductor:
         self.host = conf.conductor.host or socket.gethostname()
         self._binary, self._worker = binary, worker
         self._topic = topic
-        # Of leases: like nobody else.
+        # The name under which this process holds leases, different in each process.
         self._holder = f"{self.host}.{uuid.uuid4().hex[:16]}"
         self._ended = threading.Event()
         self._housekeeping = threading.Thread(
@@ -60,9 +60,11 @@ class Conductor:
         self._end_metrics = lambda: None
 
     def start(self):
-        """Open the store, check its schema, and begin to answer calls.
+        """Open the database, check its schema, and begin to answer calls.
 
-        :raises StoreUnavailable: :raises SchemaOutdated: :raises ServiceTooOld:
+        :raises StoreUnavailable: if the database cannot be reached
+        :raises SchemaOutdated: if its schema is not that of this release
+        :raises ServiceTooOld: if a live service is too old to run alongside this release
         """
         self.database = db.Database(self.conf)
         migration.check(self.database)
@@ -100,12 +102,12 @@ class Conductor:
                 self._end_metrics = self.manager.metrics.serve(
                     options.host, options.port + self._worker)
             except OSError as error:
-                # Calls are answered all the same.
-                LOG.error("Metrics can not be shown on port %d: %s",
+                # The worker can answer calls without metrics.
+                LOG.error("Cannot serve metrics on port %d: %s",
                           options.port + self._worker, error)
 
     def _intakes(self, broker):
-        """:returns: list of servers, one for each intake"""
+        """Return the servers, one for each request queue."""
         threads = {None: self.conf.conductor.threads, contract.CLAIMS: 0,
                    contract.FLEET: self.conf.conductor.fleet_threads}
         name = f"{self.host}.{self._binary}.{self._worker}"
@@ -115,14 +117,14 @@ class Conductor:
                 self.manager.release, self.manager.seen_clients, number or None)
                 for intake, number in threads.items()]
         queues = {intake: [routing.name(self._topic, intake)] for intake in threads}
-        # By its own name it can be asked, too.
+        # A queue of its own, for calls to this worker only.
         queues[None].append(f"{self._topic}.{name}")
         return [batch_server.BatchServer(
             self.conf, broker, self.manager, queues[intake], number, intake)
             for intake, number in threads.items()]
 
     def stop(self):
-        """Take in nothing more, finish what was taken in, and close."""
+        """Accept no more calls, finish the accepted ones, and close."""
         for server in self._servers:
             server.stop()
         for server in self._servers:
@@ -143,7 +145,7 @@ class Conductor:
             self._transport.cleanup()
 
     def _keep_house(self):
-        """Write heartbeats, prune what is old and take snapshots, until told to end."""
+        """Write heartbeats, verify the index, prune and take snapshots, until stopped."""
         since_pruned = 0
         upkeep = search.IndexMaintenance(
             self.manager.candidates, self.conf.candidates.verify_sample)
@@ -158,9 +160,9 @@ class Conductor:
                     self._prune()
                 self._take_snapshot(interval / 2)
             except exception.PlacementException as error:
-                LOG.warning("Housekeeping is put off: %s", error)
+                LOG.warning("Skipping the rest of housekeeping: %s", error)
             except Exception:
-                LOG.exception("Housekeeping failed; it goes on at the next interval")
+                LOG.exception("Housekeeping failed unexpectedly; retrying at the next interval")
 
     def _prune(self):
         for prune, retention in (
@@ -170,13 +172,13 @@ class Conductor:
             before = bulk.now() - datetime.timedelta(seconds=retention)
             while not self._ended.is_set() and self.database.write(
                     functools.partial(prune, before=before), "prune"):
-                LOG.debug("Pruned what is older than %s", before)
-
+                LOG.debug("Pruned rows older than %s", before)
 
     def _take_snapshot(self, seconds):
-        """Carry on the snapshot that is due, for some seconds; leaves the store as much time.
+        """Work on a snapshot that is due, for some seconds.
 
-        One process does at a time, and what somebody began is brought to its end in any case.
+        It pauses for as long as each step took, which leaves the database time for calls. One
+        process does so at a time, under a lease, and continues a snapshot that another began.
         """
         period = self.conf.notifications.snapshot_period or None
         if not snapshot.is_wanted(self.database, period) or not self.database.write(
@@ -193,7 +195,7 @@ class Conductor:
 class ConductorWorker(cotyledon.Service):
     """A worker process of ``placement-rpc-conductor``.
 
-    On SIGTERM it drains. On SIGHUP it drains too, and the parent starts it anew with the
+    On SIGTERM it drains. On SIGHUP it drains too, and the parent starts it again with the
     configuration as it is then.
     """
 
@@ -208,7 +210,7 @@ class ConductorWorker(cotyledon.Service):
         self._conductor.start()
 
     def terminate(self):
-        LOG.info("Worker %s drains", self.worker_id)
+        LOG.info("Draining worker %s", self.worker_id)
         self._conductor.stop()
 
 
@@ -220,7 +222,7 @@ def run_conductor(conf):
         ConductorWorker, workers=conf.conductor.workers or os.cpu_count(), args=(conf,))
 
     def reload():
-        LOG.info("Reading the configuration again")
+        LOG.info("Reloading the configuration")
         conf.reload_config_files()
         workers.reconfigure(service_id, conf.conductor.workers or os.cpu_count())
 
@@ -229,7 +231,7 @@ def run_conductor(conf):
 
 
 def prepare_store(conf):
-    """Make sure that the store is there and of this release; for the embedded default."""
+    """Create the schema or bring it up to this release; for the embedded default."""
     database = db.Database(conf)
     try:
         return migration.sync(database, class_names.STANDARD_IDS)

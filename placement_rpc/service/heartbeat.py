@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The row by which other processes know that one is alive, and of which release."""
+"""Heartbeats: the row that tells other processes that one is alive, and its release."""
 
 import datetime
 import logging
@@ -9,8 +9,8 @@ from placement_rpc import exception
 from placement_rpc.db.queries import bulk, services
 
 LOG = logging.getLogger(__name__)
-# A row that was not written for so many times the time after which a process counts as down is
-# one that nobody will write again.
+# A row that has not been written for this many times service_down_time is deleted, since its
+# process has ended for good.
 _FORGOTTEN_AFTER = 10
 
 
@@ -18,10 +18,10 @@ class Heartbeat:
     """The heartbeats of one process.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
-    :param manager: :class:`placement_rpc.manager.Manager` that it works with
+    :param manager: :class:`placement_rpc.manager.Manager` of the process
     :param binary: str, the program's name
     :param host: str
-    :param worker: int, its number among those of the program on the host
+    :param worker: int, the number of the process among those of the program on the host
     """
 
     def __init__(self, conf, manager, binary, host, worker):
@@ -31,7 +31,11 @@ class Heartbeat:
         self._identity = {"binary": binary, "host": host, "worker": worker}
 
     def beat(self, started=False):
-        """Write one; :raises PlacementException: where the store is away"""
+        """Write a heartbeat.
+
+        :param started: bool, whether it is the first of this process
+        :raises PlacementException: if the database cannot be reached
+        """
         versions = {
             "version": placement_rpc.__version__,
             "rpc_version": self._manager.release.contract,
@@ -41,16 +45,18 @@ class Heartbeat:
             lambda tx: services.beat(tx, self._identity, versions, started), "heartbeat")
 
     def forget_others(self):
-        """Delete the rows of processes of this program and host that ended long ago, and had
-        numbers that come only once."""
+        """Delete the rows of processes of this program on this host that ended long ago.
+
+        For programs whose worker number is a process id, whose rows no later process reuses.
+        """
         before = bulk.now() - datetime.timedelta(
             seconds=_FORGOTTEN_AFTER * self._conf.conductor.service_down_time)
         self._database.write(lambda tx: services.forget(
             tx, self._identity["binary"], self._identity["host"], before), "heartbeat")
 
     def goodbye(self):
-        """Take the row away, of a process that ends in good order."""
+        """Remove the row when the process ends in an orderly way."""
         try:
             self._database.write(lambda tx: services.remove(tx, self._identity), "goodbye")
         except exception.PlacementException as error:
-            LOG.warning("The heartbeat row could not be removed: %s", error)
+            LOG.warning("Cannot remove the heartbeat row: %s", error)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that serves the HTTP facade, and its way to the service."""
+"""A process of the HTTP facade: its client of the service, its database and its heartbeat."""
 
 import atexit
 import logging
@@ -21,11 +21,14 @@ BINARY = "placement-rpc-api"
 
 
 class HTTPService:
-    """What a process of the HTTP facade has open.
+    """The resources that a process of the HTTP facade has open.
 
-    :param conf: :class:`oslo_config.cfg.ConfigOpts` made by :mod:`placement_rpc.conf`
-    :raises StoreUnavailable: :raises SchemaOutdated: :raises ServiceTooOld: with the local
-        transport, where it may not start
+    The errors occur with the local transport only.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts` made by :mod:`placement_rpc.conf.service`
+    :raises StoreUnavailable: if the database cannot be reached
+    :raises SchemaOutdated: if its schema is not that of this release
+    :raises ServiceTooOld: if a live service is too old to run alongside this release
     """
 
     def __init__(self, conf):
@@ -67,12 +70,12 @@ class HTTPService:
                 self._heartbeat.beat()
                 upkeep.step()
             except exception.PlacementException as error:
-                LOG.warning("A heartbeat is put off: %s", error)
+                LOG.warning("Skipping a heartbeat: %s", error)
             except Exception:
-                LOG.exception("A heartbeat failed; the next is tried")
+                LOG.exception("A heartbeat failed unexpectedly; retrying at the next interval")
 
     def close(self):
-        """Give back what is open."""
+        """Close everything."""
         if self._ended.is_set():
             return
         self._ended.set()
@@ -84,9 +87,10 @@ class HTTPService:
 
 
 class Application:
-    """A WSGI callable that opens what it needs at the first request of its process.
+    """A WSGI callable that opens its service at the first request of each process.
 
-    Servers load an application and fork then: neither threads nor connections survive that.
+    Servers load an application before they fork, and neither threads nor connections survive a
+    fork.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     """
@@ -101,7 +105,7 @@ class Application:
             try:
                 self._open()
             except exception.PlacementException as error:
-                LOG.warning("The service can not be opened yet: %s", error)
+                LOG.warning("Cannot open the service yet: %s", error)
                 return errors.unopened(error, start_response)
         return self._service.facade.application(environ, start_response)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is counted, for Prometheus, and the line in the log that tells of a slow call.
+"""Metrics for Prometheus, and the log line for a slow call.
 
-Each service of a process has counters of its own. Names of providers, consumers or people are in
-none of them.
+Each service in a process has its own registry. No metric has the name of a provider, a consumer or
+a user.
 """
 
 import contextlib
@@ -19,44 +19,44 @@ from placement_rpc.telemetry import spans
 LOG = logging.getLogger(__name__)
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-#: What :meth:`Metrics.show` returns, as a MIME type.
+#: The MIME type of what :meth:`Metrics.show` returns.
 CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
 
 
 class Metrics:
-    """The counters of one service.
+    """The metrics of one service.
 
-    :param slow: float, seconds above which a call is told of in the log; 0 for never
+    :param slow: float, seconds after which a call is logged as slow; 0 turns it off
     """
 
     def __init__(self, slow=0):
         self._slow = slow
         self._registry = registry = prometheus_client.CollectorRegistry()
         self._calls = prometheus_client.Counter(
-            "placement_rpc_calls", "Calls that were answered, by what came out",
+            "placement_rpc_calls", "Calls answered, by method and outcome",
             ("method", "outcome"), registry=registry)
         self._seconds = prometheus_client.Histogram(
-            "placement_rpc_call_seconds", "How long calls took in the service", ("method",),
+            "placement_rpc_call_seconds", "Time from taking up a call to its answer", ("method",),
             buckets=_SECONDS, registry=registry)
         self._together = prometheus_client.Histogram(
-            "placement_rpc_settled_together", "Claims that were settled in one transaction",
+            "placement_rpc_settled_together", "Claims settled in one transaction",
             buckets=_SIZES, registry=registry)
         self._requests = prometheus_client.Counter(
-            "placement_rpc_http_requests", "Requests over HTTP that were answered",
+            "placement_rpc_http_requests", "HTTP requests answered, by method, route and status",
             ("method", "route", "status"), registry=registry)
         self._request_seconds = prometheus_client.Histogram(
-            "placement_rpc_http_request_seconds", "How long requests over HTTP took",
+            "placement_rpc_http_request_seconds", "Time from an HTTP request to its answer",
             ("method", "route"), buckets=_SECONDS, registry=registry)
-        # To look a child up costs more than to count.
+        # Looking a labelled child up costs more than incrementing it.
         self._call = functools.cache(self._calls.labels)
         self._took = functools.cache(self._seconds.labels)
 
     @contextlib.contextmanager
     def watched(self, method, request_id=None):
-        """Count a call, and tell of it where it is slow.
+        """Count the call that a block answers, and log it if it is slow; a context manager.
 
-        :param method: str, a method that there is
-        :param request_id: what the caller gave as that; anything
+        :param method: str, the name of an existing method, since each name is a label
+        :param request_id: the caller's request id, of any type, for the log
         """
         began, outcome = time.perf_counter(), "done"
         with spans.collected() as spent:
@@ -76,7 +76,8 @@ class Metrics:
         """Count a call.
 
         :param outcome: str, ``done`` or the code of an error
-        :param spent: dict of stage to seconds
+        :param seconds: float, its duration
+        :param spent: dict of span name to seconds
         """
         self._call(method, outcome).inc()
         self._took(method).observe(seconds)
@@ -89,31 +90,37 @@ class Metrics:
                 outcome, request_id)
 
     def settled(self, count):
-        """Count a transaction; :param count: int, how many claims it settled"""
+        """Count a transaction.
+
+        :param count: int, the number of claims that it settled
+        """
         self._together.observe(count)
 
     def requested(self, method, route, status, seconds):
-        """Count a request over HTTP; :param route: str, its template"""
+        """Count an HTTP request.
+
+        :param route: str, the template of its address, not the address itself
+        """
         self._requests.labels(method, route, status).inc()
         self._request_seconds.labels(method, route).observe(seconds)
 
     def watch(self, state):
-        """Show what somebody tells when he is asked.
+        """Add gauges that are read on each scrape.
 
-        :param state: callable that gives tuples of name, help, and a dict of labels' values, each
-            a tuple of pairs, to a number
+        :param state: callable that yields tuples of a name, a help text, and a dict of labels, a
+            tuple of pairs of name and value, to a number
         """
         self._registry.register(_State(state))
 
     def show(self):
-        """:returns: bytes, as Prometheus reads it"""
+        """Return the metrics as bytes in Prometheus's text format."""
         return prometheus_client.generate_latest(self._registry)
 
     def serve(self, host, port):
-        """Answer ``/metrics`` on a port of its own.
+        """Serve ``/metrics`` on a port of its own.
 
-        :returns: callable that ends it
-        :raises OSError: when the port is taken
+        :returns: callable that stops the server
+        :raises OSError: if the port is in use
         """
         server, thread = prometheus_client.start_http_server(
             port, addr=host, registry=self._registry)
@@ -127,13 +134,13 @@ class Metrics:
 
 
 class _State:
-    """A collector of gauges that are read when they are asked for."""
+    """A collector of gauges that are read on each scrape."""
 
     def __init__(self, state):
         self._read = state
 
     def describe(self):
-        """Nothing is asked before somebody scrapes."""
+        """Return nothing: the gauges are not read before the first scrape."""
         return ()
 
     def collect(self):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of a call goes, for the line that tells of a slow one.
+"""Spans: the time that each part of a call takes, for the log line of a slow call.
 
-Whoever does something that may take long says what it is: ``with stage("database"):``. Outside of
-a call that is watched this costs next to nothing.
+Code that may take long names itself with ``with span("database"):``. Outside of a call that is
+being measured, that costs next to nothing.
 """
 
 import contextlib
@@ -14,9 +14,10 @@ _local = threading.local()
 
 @contextlib.contextmanager
 def collected():
-    """Collect the stages of this thread for a block.
+    """Collect the spans of this thread for a block.
 
-    :returns: context manager giving a dict of stage to seconds, without those of the stages in it
+    :returns: context manager that gives a dict of span name to seconds, excluding the time of
+        nested spans
     """
     before = getattr(_local, "stack", None), getattr(_local, "spent", None)
     spent = {}
@@ -28,7 +29,7 @@ def collected():
 
 
 class span:  # noqa: N801
-    """A block that is one stage of a call.
+    """A context manager that measures one part of a call.
 
     :param name: str
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running HTTP facade for somebody's tests."""
+"""A running HTTP facade, as a fixture."""
 
 import fixtures
 
@@ -11,9 +11,9 @@ from placement_rpc.testing.fixtures import RunningService
 class Facade(fixtures.Fixture):
     """A whole service in this process, with an HTTP facade on a free port.
 
-    ``url`` is where it is; ``running`` the :class:`RunningService`, ``api`` and ``database`` its.
-
     :param overrides: further options, see :func:`placement_rpc.conf.new_config`
+    :ivar url: str, its address
+    :ivar running: :class:`RunningService`, whose ``api`` and ``database`` are set here too
     """
 
     def __init__(self, **overrides):

@@ -2,9 +2,9 @@
 """Private RabbitMQ, PostgreSQL and MariaDB servers, as fixtures.
 
 Each fixture owns its processes, ports and data, so any number of them, in any number of test
-processes, run side by side and beside the machine's own services.  Nothing outlives the fixture,
-not even when the test process is killed: see ``_SUPERVISED``.  The environment of the calling
-process is neither changed nor, ``PATH`` apart, passed on to the servers.
+processes, run side by side and alongside the machine's own services. Nothing outlives the fixture,
+even if the test process is killed: see ``_SUPERVISED``. The environment of the calling process is
+not changed, and only its ``PATH`` is passed on to the servers.
 """
 
 import glob
@@ -24,8 +24,8 @@ from pifpaf.drivers import mysql, postgresql, rabbitmq
 
 START_TIMEOUT = 120
 
-# Below the range Linux picks from for outgoing connections: one of these could otherwise be given
-# the port of a server while that is stopped.
+# Below the range from which Linux picks ports for outgoing connections, which could otherwise take
+# the port of a stopped server.
 _PORTS = range(15000, 32000)
 
 _PROGRAMS = {
@@ -34,17 +34,18 @@ _PROGRAMS = {
     "rabbitmq-server": ("epmd", "rabbitmq-server", "rabbitmqctl"),
 }
 
-# Becomes the server, leaving a watchdog beside it, which waits for the end of a pipe whose other
-# end only the test process has, so for the death of that; then it ends the server and removes its
-# directory.  PR_SET_PDEATHSIG would be lost where setpriv changes the user, and would strike when
-# the thread that started the server ends rather than the process.  A process forked without exec
-# (multiprocessing's "fork") shares the pipe, and so keeps the server alive too.
+# The shell starts a watchdog in the background and becomes the server. The watchdog waits for the
+# end of a pipe whose other end only the test process has, that is, for the death of that process;
+# then it ends the server and removes its directory. PR_SET_PDEATHSIG would be lost when setpriv
+# changes the user, and would trigger when the thread that started the server ends, rather than the
+# process. A process that was forked without exec (multiprocessing's "fork") shares the pipe, so it
+# keeps the server alive too.
 _SUPERVISED = """
 signal=$1 directory=$2; shift 2
 exec 3<&0 </dev/null
 {
     read -r _ <&3
-    # Again until it is gone: PostgreSQL takes a moment to end its own children.
+    # Repeated until the server is gone: PostgreSQL takes a moment to end its children.
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do kill -s "$signal" $$ || break; sleep 0.5; done
     rm -rf "$directory"
     kill -s KILL -- -$$
@@ -54,10 +55,9 @@ exec "$@" 3<&-
 
 
 def missing(*packages):
-    """Say which Debian packages the fixtures need and the machine lacks.
+    """Return the Debian packages that the fixtures need and the machine lacks, as a list.
 
-    :param packages: str, the packages to look for; all that are needed where none is named
-    :returns: list of str
+    :param packages: str each, the packages to look for; without any, all that are needed
     """
     path = _path()
     return [
@@ -69,34 +69,34 @@ def missing(*packages):
 
 def _path():
     newest_first = sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)
-    # RabbitMQ's before /usr/sbin, where Debian has wrappers which insist on the user rabbitmq.
+    # RabbitMQ's directory before /usr/sbin, where Debian's wrappers insist on the user rabbitmq.
     path = ["/usr/lib/rabbitmq/bin", *newest_first, os.environ.get("PATH", os.defpath)]
     return os.pathsep.join([*path, "/usr/sbin"])
 
 
 class _Server(drivers.Driver):
-    """What the three have in common: a server process which can crash and come back."""
+    """Base of the three: a server process that can crash and be started again."""
 
-    # The server's command line, a regular expression for what it logs when it accepts
-    # connections, and the signal which ends it at once.
+    # The server's command line, a regular expression for its log line when it accepts
+    # connections, and the signal that ends it at once.
     _command = ()
     _ready = ""
     _crash = signal.SIGKILL
     _process = None
 
     def _setUp(self):
-        # Not super()._setUp(): of pifpaf's own the directory is wanted, not the server.
+        # Not super()._setUp(), which would start pifpaf's own server; only its directory is used.
         drivers.Driver._setUp(self)
 
     def putenv(self, key, value, raw=False):
-        """Do not, as pifpaf would, change the environment of the calling process."""
+        """Do nothing; pifpaf would change the environment of the calling process."""
 
     def start(self):
-        """Start the server, on the data it had before, and wait until it is usable."""
+        """Start the server on its existing data and wait until it accepts connections."""
         self._process = self._serve(self._command, self._ready)
 
     def stop(self):
-        """Stop the server as a crash would, keeping its data; do nothing when it is stopped."""
+        """Stop the server as a crash would, keeping its data; do nothing if it is stopped."""
         if self._process:
             self._kill(self._process)
 
@@ -143,14 +143,14 @@ class _Server(drivers.Driver):
             return
         process.send_signal(self._crash)
         process.wait()
-        # The watchdog is still in the group, so its number cannot be another's by now.
+        # The watchdog is still in the process group, so its id has not been reused.
         os.killpg(process.pid, signal.SIGKILL)
         process.stdin.close()
 
     def _reserve_port(self):
-        # Not the generator which a test may have seeded, in every process alike.
+        # Not the global generator, which a test may have seeded alike in every process.
         port = random.SystemRandom().choice(_PORTS)
-        # A name in the abstract namespace is a lock between processes which the kernel drops.
+        # A name in the abstract namespace is a lock between processes that the kernel releases.
         lock = socket.socket(socket.AF_UNIX)
         self.addCleanup(lock.close)
         try:
@@ -164,8 +164,8 @@ class _Server(drivers.Driver):
 class RabbitMQ(_Server, rabbitmq.RabbitMQDriver):
     """A RabbitMQ node of its own, with its own epmd, on 127.0.0.1.
 
-    ``plugins`` are enabled from the start.  The management plugin listens on ``management_port``;
-    others with listeners of their own use the ports which are the default for them.
+    ``plugins`` are enabled from the start. The management plugin listens on ``management_port``;
+    other plugins with listeners use their default ports.
     """
 
     _command = ("rabbitmq-server",)
@@ -183,9 +183,9 @@ class RabbitMQ(_Server, rabbitmq.RabbitMQDriver):
         self.url = f"rabbit://{self.username}:{self.password}@127.0.0.1:{self.port}/"
         self.env = {
             "ERL_EPMD_PORT": str(epmd_port),
-            # Nobody is to start an epmd as a daemon: it would stay.
+            # An epmd that the node starts as a daemon would outlive the fixture.
             "ERL_FLAGS": "-start_epmd false",
-            # The place of the Erlang cookie.
+            # The directory of the Erlang cookie.
             "HOME": self.tempdir,
             "RABBITMQ_ADVANCED_CONFIG_FILE": f"{self.tempdir}/none",
             "RABBITMQ_CONFIG_FILE": f"{self.tempdir}/rabbitmq.conf",
@@ -197,12 +197,13 @@ class RabbitMQ(_Server, rabbitmq.RabbitMQDriver):
             "RABBITMQ_LOG_BASE": self.tempdir,
             "RABBITMQ_MNESIA_BASE": self.tempdir,
             "RABBITMQ_NODENAME": f"rabbit-{self.port}@localhost",
-            # Several nodes bound to the same processors would get in each other's way.
+            # Schedulers of several nodes must not be bound to the same processors.
             "RABBITMQ_SCHEDULER_BIND_TYPE": "u",
-            # With RabbitMQ's "none", loading its modules, and so the start, takes twice as long.
+            # With RabbitMQ's default "none", loading its modules, and so the start, takes twice
+            # as long.
             "RABBITMQ_SCHEDULER_BUSY_WAIT_THRESHOLD": "short",
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
-            # Has the script become the node, rather than wait for it.
+            # Makes the script become the node instead of waiting for it.
             "RUNNING_UNDER_SYSTEMD": "true",
         }
         with open(self.env["RABBITMQ_CONFIG_FILE"], "w") as config:
@@ -212,16 +213,17 @@ class RabbitMQ(_Server, rabbitmq.RabbitMQDriver):
             print("management.tcp.ip = 127.0.0.1", file=config)
         with open(self.env["RABBITMQ_ENABLED_PLUGINS_FILE"], "w") as enabled:
             print(f"[{','.join(self.plugins)}].", file=enabled)
-        # Debugging has epmd tell when it is ready.
+        # With debugging, epmd logs when it is ready.
         epmd = ("epmd", "-d", "-d", "-address", "127.0.0.1")
         self._serve(epmd, "entering the main select")
         self.start()
 
     def stop(self):
-        """Kill the node, keeping its data; do nothing when it is stopped."""
+        """Kill the node, keeping its data; do nothing if it is stopped."""
         if self._process and self._process.poll() is None:
-            # RabbitMQ writes the names of new quorum queues late (rabbitmq/ra pull request 443),
-            # and a queue killed before that, with its confirmed messages, never works again.
+            # RabbitMQ delays writing the names of new quorum queues to disk (rabbitmq/ra pull
+            # request 443). A queue that is killed before that never works again, and its
+            # confirmed messages are lost.
             self.rabbitmqctl("eval", "[dets:sync(Table) || Table <- dets:all()].")
         super().stop()
 
@@ -233,7 +235,7 @@ class RabbitMQ(_Server, rabbitmq.RabbitMQDriver):
 class PostgreSQL(_Server, postgresql.PostgreSQLDriver):
     """A PostgreSQL server of its own, on a Unix socket.
 
-    Unless ``durable``, it is fast, and stop() may lose what was committed just before.
+    Without ``durable`` it is fast, and stop() may lose the latest commits.
     """
 
     _ready = "database system is ready to accept connections"
@@ -253,7 +255,7 @@ class PostgreSQL(_Server, postgresql.PostgreSQLDriver):
         self._run(*user, "initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync")
         self._command = (*user, "postgres", "-D", data, "-p", str(self.port))
         self._command += ("-k", self.tempdir, "-h", "", "-N", "200")
-        # In the data directory: what a crash leaves in /dev/shm would stay there.
+        # In the data directory, since a crash would leave shared memory behind in /dev/shm.
         self._command += ("--dynamic_shared_memory_type=mmap",)
         if not self.sync:
             self._command += ("--fsync=off", "--synchronous_commit=off", "--full_page_writes=off")
@@ -270,7 +272,7 @@ class PostgreSQL(_Server, postgresql.PostgreSQLDriver):
 class MariaDB(_Server, mysql.MySQLDriver):
     """A MariaDB server of its own, on a Unix socket.
 
-    Unless ``durable``, it is fast, and stop() may lose what was committed just before.
+    Without ``durable`` it is fast, and stop() may lose the latest commits.
     """
 
     _ready = "ready for connections"

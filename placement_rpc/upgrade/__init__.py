@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From one release to the next, side by side: manifests, pins, the gate, what is left to do."""
+"""Rolling upgrades of what is stored: the gate, online migrations, checks and status."""

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in the way of the next step of an upgrade."""
+"""The obstacles to the contraction of the schema."""
 
 from placement_rpc.db.queries import compute_nodes
 from placement_rpc.upgrade import gate
 
 
 def to_contraction(database, conf):
-    """What still needs what the contraction takes away.
+    """Return what still needs the columns that the contraction drops.
 
-    :returns: list of str, a sentence each; empty where nothing does
+    :returns: list of str, a sentence each; empty if the schema can be contracted
     """
     with database.reader() as tx:
         counts = compute_nodes.counts(tx)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate: whether everybody knows that compute nodes have their capacity in inventories.
+"""The gate: whether all live services read the capacity of compute nodes from inventories.
 
-Until then both places are written, and nothing is migrated (compute-node-inventory).
+While it is closed, columns and inventories are both written, and no node is migrated
+(compute-node-inventory).
 """
 
 import datetime
@@ -18,7 +19,7 @@ AUTO, ALWAYS, NEVER = "auto", "always", "never"
 
 
 class InventoryGate:
-    """Opens when every live service knows; once open it stays so.
+    """A gate that opens as soon as every live service supports the migration, and stays open.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param database: :class:`placement_rpc.db.api.Database`
@@ -32,41 +33,44 @@ class InventoryGate:
 
     @property
     def settings(self):
-        """:class:`placement_rpc.nova.migration.Settings`, as of now"""
+        """:class:`placement_rpc.nova.migration.Settings` with the current state of the gate"""
         return Settings(self._options, self.is_open())
 
     def is_open(self):
-        """:returns: bool; that it is open is remembered, that it is not is not"""
+        """Return whether the gate is open; True is cached, False is checked again next time."""
         if not self._open:
             mode = self._options.inventory_migration
             self._open = mode == ALWAYS or (mode == AUTO and not self.holders()) or (
-                # There is nothing else left to write.
+                # The columns no longer exist.
                 migration.is_contracted(self._database))
         return self._open
 
     def holders(self):
-        """:returns: list of rows of the live services that are too old"""
+        """Return the rows of the live services that are too old, as a list."""
         with self._database.reader() as tx:
             return [row for row in alive(tx, self._down_time) if not knows(row)]
 
 
 def alive(tx, down_time):
-    """The services with a heartbeat that is not too old.
+    """Return the services with a recent heartbeat.
 
-    :param down_time: int, seconds
-    :returns: list of rows of all columns of services
+    :param down_time: int, seconds without a heartbeat after which a service counts as down
+    :returns: list of rows of the table services
     """
     oldest = bulk.now() - datetime.timedelta(seconds=down_time)
     return [row for row in services.everyone(tx) if row.last_seen_at >= oldest]
 
 
 def knows(row):
-    """:param row: of a service; :returns: bool, whether it knows of the migration"""
+    """Return whether a service supports the migration.
+
+    :param row: a row of the table services
+    """
     if releases.of_contract(row.rpc_version) is None or not releases.is_version(row.version):
         return False
     return releases.number(row.version) >= releases.number(NEEDED)
 
 
 def name(row):
-    """:returns: str, what an operator knows a service by"""
+    """Return the name of a service as operators see it."""
     return f"{row.binary} {row.worker} on {row.host} (version {row.version})"

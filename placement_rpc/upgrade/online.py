@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Migrations of data while the service runs, in batches.
+"""Online data migrations: in batches, while the service runs.
 
-A row that is read or saved migrates by itself; these are for all the others.
+The service migrates a row that it reads or saves; these migrate all other rows.
 """
 
 import dataclasses
@@ -19,7 +19,12 @@ BATCH = 50
 
 @dataclasses.dataclass(slots=True)
 class Progress:
-    """How far a migration came: rows found and done, and a list of (what it is, error)."""
+    """The progress of a migration.
+
+    :ivar found: number of rows that were to be migrated
+    :ivar done: number of rows that were migrated
+    :ivar refused: list of tuples of a row's description and the error that prevents its migration
+    """
 
     name: str
     found: int = 0
@@ -27,15 +32,15 @@ class Progress:
     refused: list = dataclasses.field(default_factory=list)
 
 
-def compute_node_inventories(database, settings, limit=None, told=lambda progress: None):
+def compute_node_inventories(database, settings, limit=None, report=lambda progress: None):
     """Move the capacity of compute nodes into inventories.
 
-    One that can not be migrated is passed over, and tried again in the next run.
+    A node that cannot be migrated is skipped, and tried again in the next run.
 
     :param settings: :class:`placement_rpc.nova.migration.Settings`
-    :param limit: int, how many rows to migrate at the most; None for all. One that can not be
-        does not count, so that it is not in the way of others
-    :param told: callable, given the :class:`Progress` after each batch
+    :param limit: int, the maximum number of rows to migrate; None for all. Skipped rows do not
+        count, so that they do not prevent the migration of others
+    :param report: callable that gets the :class:`Progress` after each batch
     :returns: :class:`Progress`
     """
     progress, after = Progress("compute_node_inventories"), 0
@@ -49,7 +54,7 @@ def compute_node_inventories(database, settings, limit=None, told=lambda progres
         progress.found += len(rows)
         if settings.migrates:
             _migrate(database, settings.options, rows, progress)
-        told(progress)
+        report(progress)
     return progress
 
 
@@ -67,7 +72,7 @@ def _migrate(database, options, rows, progress):
 
 
 def _one_by_one(database, options, rows):
-    """What one row does to a transaction must not take the others down with it."""
+    """Migrate each row in a transaction of its own, so that one that fails affects no other."""
     done, refused = 0, {}
     for row in rows:
         try:
@@ -83,5 +88,5 @@ def _write(database, options, ids):
         tx, outbox, ids, options, ComputeNode.of_columns))
 
 
-#: Every migration, by the name that operators see.
+#: All migrations, by the name that operators see.
 MIGRATIONS = {"compute_node_inventories": compute_node_inventories}

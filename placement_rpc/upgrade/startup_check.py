@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who else is at work, and whether a service of this release may start beside them."""
+"""Check at startup that a service of this release can run alongside the live services."""
 
 from placement_rpc import exception
 from placement_rpc.db import migration
@@ -8,10 +8,10 @@ from placement_rpc.versions import releases
 
 
 def too_old(database, down_time):
-    """The live services beside which this release does not run.
+    """Return the live services alongside which this release cannot run.
 
-    Those are older than every release that this one knows; and, once the schema was contracted,
-    those that need what is gone from it.
+    These are services older than every release that this one knows, and, once the schema has been
+    contracted, those that need the dropped columns.
 
     :param down_time: int, seconds without a heartbeat after which a service counts as down
     :returns: list of rows of services
@@ -24,19 +24,19 @@ def too_old(database, down_time):
 
 
 def check(conf, database):
-    """Whether a service may start.
+    """Check that a service may start.
 
-    :raises ServiceTooOld: beside one that is too old, naming all of them
-    :raises InvalidInput: where it is told to write what is gone from the schema
+    :raises ServiceTooOld: if live services are too old; it names all of them
+    :raises InvalidInput: if the configuration says to write columns that have been dropped
     """
     found = too_old(database, conf.conductor.service_down_time)
     if found:
         raise exception.ServiceTooOld(
-            what="to start beside others", needed=releases.RELEASES[0].contract,
+            what="a service of this release", needed=releases.RELEASES[0].contract,
             who=", ".join(map(gate.name, found)),
             found=", ".join(sorted({row.rpc_version for row in found})))
     if conf.compute_nodes.inventory_migration == gate.NEVER and (
             migration.is_contracted(database)):
         raise exception.InvalidInput(
             what="[compute_nodes] inventory_migration",
-            reason="'never' writes columns that the contraction took away")
+            reason="'never' writes columns that the contraction of the schema dropped; use 'auto'")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an upgrade stands: who runs what, what a bump would break, what is left to be done."""
+"""The status of an upgrade: releases at work, what a newer pin would break, what is left to do."""
 
 import collections
 import dataclasses
@@ -10,24 +10,24 @@ from placement_rpc.db.queries import bulk, compute_nodes, events, services
 from placement_rpc.upgrade import gate
 from placement_rpc.versions import releases
 
-_MOST_EVENTS = 20_000
+_MAX_EVENTS = 20_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Status:
-    """What is known of the releases at work.
+    """The status of an upgrade.
 
     :param services: list of dicts of binary, host, worker, version, rpc_version, release, pin,
         oldest_caller, alive
     :param schema: dict of expand, contract (bool), needed
     :param gate: dict of mode, open, held_by (list of str)
     :param compute_nodes: dict of nodes, migrated, without_uuid
-    :param waiting_payloads: dict of payload and version, as ``AllocationPayload 1.0``, to how
-        many events that wait to be published have it
-    :param bumps: dict of each newer release than the oldest that is alive to a list of str: who
-        would not understand it
-    :param left_behind: dict of each older release than this to a list of str: the services that
-        were called by one of it lately
+    :param waiting_payloads: dict of payload and version, like ``AllocationPayload 1.0``, to the
+        number of unpublished events that have it
+    :param bumps: dict of each release that is newer than the oldest live service to a list of
+        str, the services that would not understand it
+    :param left_behind: dict of each release that is older than this one to a list of str, the
+        services that a client of that release called recently
     """
 
     services: list
@@ -40,16 +40,16 @@ class Status:
 
 
 def status(database, conf):
-    """:returns: :class:`Status`
+    """Return the :class:`Status` of the upgrade.
 
-    :raises StoreUnavailable:
+    :raises StoreUnavailable: if the database cannot be reached
     """
     inventory_gate = gate.InventoryGate(conf, database)
     with database.reader() as tx:
         rows = services.everyone(tx)
         alive = gate.alive(tx, conf.conductor.service_down_time)
         counts = compute_nodes.counts(tx)
-        waiting = events.waiting_payloads(tx, _MOST_EVENTS)
+        waiting = events.waiting_payloads(tx, _MAX_EVENTS)
     return Status(
         services=[_service(row, row in alive) for row in rows],
         schema={"expand": migration.current(database), "needed": migration.newest(),
@@ -94,9 +94,9 @@ def _left_behind(alive):
 
 
 def outdated(waiting_payloads):
-    """:param waiting_payloads: as of :class:`Status`
+    """Return the part of ``waiting_payloads`` that is at an older version than this release's.
 
-    :returns: dict of those that this release has a newer version of
+    :param waiting_payloads: as in :class:`Status`
     """
     return {key: number for key, number in waiting_payloads.items()
             if releases.CURRENT.payloads.get(key.split(" ")[0], key.split(" ")[1])

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What travels between releases: releases, contract, pins."""
+"""Compatibility of releases on the bus: releases, contract, pins, seen clients."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which release calls are made in, while services of several releases answer.
+"""The pin: the release whose messages a client sends while services of several releases answer.
 
-A client of any release is understood by every service that is as new as it: the pin is what
-keeps it from saying something that an older one does not know yet.
+A service understands every client that is not newer than itself. The pin keeps a newer client from
+sending what an older service does not understand yet.
 """
 
 import threading
@@ -12,16 +12,16 @@ from placement_rpc import exception
 from placement_rpc.versions import releases
 
 AUTO = "auto"
-# Seconds for which an answer that did not come is not waited for again.
-_IN_VAIN = 1.0
+# Seconds after a failed query of the services during which the query is not repeated.
+_FAILURE_PAUSE = 1.0
 
 
 def fixed(text):
-    """The release that an option names.
+    """Return the release that an option names.
 
     :param text: str, a release, a version of the contract, or ``auto``
     :returns: :class:`placement_rpc.versions.releases.Release`; None for ``auto``
-    :raises InvalidInput: when there is no such release
+    :raises InvalidInput: if there is no such release
     """
     if text == AUTO:
         return None
@@ -29,17 +29,18 @@ def fixed(text):
     if found is None:
         known = ", ".join(f"{each.name} ({each.contract})" for each in releases.RELEASES)
         raise exception.InvalidInput(
-            what="pin", reason=f"{text!r} is no release; there are {known}, and {AUTO}")
+            what="pin", reason=f"{text!r} is not a release; use one of {known}, or {AUTO}")
     return found
 
 
 def lowest(services):
-    """The release that all live services know.
+    """Return the newest release that all live services understand.
 
     :param services: iterable of :class:`placement_rpc.objects.service.Service`
-    :returns: :class:`placement_rpc.versions.releases.Release`; where no heartbeat is fresh, and
-        yet somebody answered, the lowest of all that ever reported; this one where nobody did
-    :raises ServiceTooOld: when one is older than every release that is known
+    :returns: :class:`placement_rpc.versions.releases.Release`. If no heartbeat is fresh, although
+        a service answered, the oldest release of all that ever reported; this release if there is
+        none
+    :raises ServiceTooOld: if a live service is older than every known release
     """
     found, services = releases.CURRENT, list(services)
     alive = [each for each in services if each.alive]
@@ -56,7 +57,7 @@ def lowest(services):
 
 
 class FixedPin:
-    """The release that an operator chose.
+    """A release that the operator chose.
 
     :param release: :class:`placement_rpc.versions.releases.Release`
     """
@@ -65,58 +66,62 @@ class FixedPin:
         self.chosen = release
 
     def release(self, _timeout=None):
-        """:returns: :class:`placement_rpc.versions.releases.Release`"""
+        """Return the :class:`placement_rpc.versions.releases.Release`."""
         return self.chosen
 
     last = property(release)
 
     def forget(self):
-        """What an operator chose stays."""
+        """Do nothing: the operator's choice does not change."""
 
 
 class AutoPin:
-    """The lowest of the live services, found out again from time to time.
+    """The release of the oldest live service, determined again at intervals.
 
-    :param ask: callable of seconds that returns the services
-    :param interval: float, seconds for which an answer holds
+    :param list_services: callable of a time-out in seconds that returns the services
+    :param interval: float, seconds for which an answer is used
     """
 
-    def __init__(self, ask, interval):
-        self._ask = ask
+    def __init__(self, list_services, interval):
+        self._list_services = list_services
         self._interval = interval
         self._mutex = threading.Lock()
-        self._until = self._in_vain_until = 0
-        #: The release that was found last; None before the first
+        self._until = self._failed_until = 0
+        #: The release that was determined last; None before the first time
         self.last = None
 
     def release(self, timeout):
-        """:param timeout: float, seconds; :returns: a release
+        """Return the release, after listing the services if the last answer is too old.
 
-        :raises ServiceUnavailable: and others, where it can not be found out
+        :param timeout: float, seconds
+        :returns: :class:`placement_rpc.versions.releases.Release`
+        :raises PlacementException: if the services cannot be listed, such as ServiceUnavailable
         """
         if self.last is not None and time.monotonic() < self._until:
             return self.last
         ends = time.monotonic() + timeout
-        if time.monotonic() < self._in_vain_until:
-            raise exception.ServiceUnavailable(reason="its release could not be found out")
+        if time.monotonic() < self._failed_until:
+            raise exception.ServiceUnavailable(
+                reason="the release of its services could not be determined a moment ago")
         if not self._mutex.acquire(timeout=timeout):
-            raise exception.ServiceUnavailable(reason="its release is not known yet")
+            raise exception.ServiceUnavailable(
+                reason="the release of its services was not determined in time")
         try:
             if self.last is None or time.monotonic() >= self._until:
-                self.last = lowest(self._asked(max(0.0, ends - time.monotonic())))
+                self.last = lowest(self._services(max(0.0, ends - time.monotonic())))
                 self._until = time.monotonic() + self._interval
             return self.last
         finally:
             self._mutex.release()
 
-    def _asked(self, seconds):
+    def _services(self, seconds):
         try:
-            return self._ask(seconds)
+            return self._list_services(seconds)
         except exception.PlacementException:
-            # Whoever waits for the same need not find out the same.
-            self._in_vain_until = time.monotonic() + _IN_VAIN
+            # The threads that wait for the same answer fail at once instead of asking again.
+            self._failed_until = time.monotonic() + _FAILURE_PAUSE
             raise
 
     def forget(self):
-        """Find it out anew before the next call that needs it."""
+        """List the services again before the next call that needs the release."""
         self._until = 0

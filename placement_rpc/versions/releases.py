@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every release: its version of the contract, of each object, and of each payload.
 
-A release is added at the end and never changed any more once it is out. The first two are what
-the specifications of their time say: newton has resource pools, compute node inventory and get
-by request, all of standard resource classes; ocata has custom resource classes, generations of
-consumers, and limits. ``tests/unit/test_manifests.py`` holds the last one equal to the objects.
+A release is added at the end, and never changed once it is published. The first two are what the
+specifications of their time say: newton has resource pools, compute node inventory and get by
+request, all of standard resource classes; ocata has custom resource classes, generations of
+consumers, and limits. ``tests/unit/test_manifests.py`` keeps the last one equal to the objects.
 """
 
 import dataclasses
@@ -18,10 +18,10 @@ class Release:
     """One release.
 
     :param name: str
-    :param contract: str, the newest version of the RPC contract that it knows
-    :param objects: dict of the name of an object that calls carry, or that is in one, to its
-        version
-    :param payloads: dict of the name of an event's payload to its version
+    :param contract: str, the newest version of the RPC contract that it understands
+    :param objects: dict of object name to version, of the objects that calls carry, nested ones
+        included
+    :param payloads: dict of object name to version, of the payloads of events
     """
 
     name: str
@@ -31,7 +31,7 @@ class Release:
 
     @property
     def number(self):
-        """tuple of int, the contract's version, for comparing"""
+        """tuple of int, the version of the contract, for comparisons"""
         return number(self.contract)
 
     @property
@@ -41,12 +41,12 @@ class Release:
 
 
 def is_version(value):
-    """:returns: bool, whether it is a text as ``1.2``"""
+    """Return whether a value is a text like ``1.2``."""
     return isinstance(value, str) and _VERSION.fullmatch(value) is not None
 
 
 def number(version):
-    """:param version: str, as ``1.2``; :returns: tuple of int"""
+    """Return a version such as ``1.2`` as a tuple of int."""
     return tuple(int(part) for part in version.split("."))
 
 
@@ -83,30 +83,33 @@ _OF_2026_2 = Release(
         "ComputeNode": "1.19", "ComputeNodeList": "1.17", "NUMACell": "1.5",
         "NetworkMetadata": "1.0"},
     payloads=_OCATA.payloads)
-#: Every release that there was, the oldest first.
+#: All releases, the oldest first.
 RELEASES = (_NEWTON, _OCATA, _OF_2026_2)
 #: This release.
 CURRENT = RELEASES[-1]
 
 
 def of_contract(version):
-    """The newest release that speaks no newer version of the contract.
+    """Return the newest release whose version of the contract is not newer than a given one.
 
-    :param version: str, as ``1.2``
-    :returns: :class:`Release`; None where all are newer, or it is no version
+    :param version: str, like ``1.2``
+    :returns: :class:`Release`; None if all are newer or of another major version, or if it is not
+        a version
     """
     if not is_version(version):
         return None
-    asked = number(version)
+    limit = number(version)
     return max((each for each in RELEASES
-                if each.number <= asked and each.number[0] == asked[0]),
+                if each.number <= limit and each.number[0] == limit[0]),
                key=lambda each: each.number, default=None)
 
 
 def lower(one, other):
-    """:returns: dict of object name to the older of two versions; None for both of this release
+    """Return the older of two versions of each object.
 
-    :param one: dict of object name to version; None for those of this release
+    :param one: dict of object name to version; None for the versions of this release
+    :param other: the same
+    :returns: the same; None if both are None
     """
     if one is None or other is None:
         return one or other
@@ -115,11 +118,7 @@ def lower(one, other):
 
 
 def named(text):
-    """A release by its name, or by its version of the contract.
-
-    :param text: str
-    :returns: :class:`Release`; None where there is none such
-    """
+    """Return the release with a name or a version of the contract; None if there is none."""
     for each in RELEASES:
         if text in (each.name, each.contract):
             return each

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of which releases those are who call: what an operator asks before a release is left behind."""
+"""Track which releases clients call from, so that an operator knows when one can be dropped."""
 
 import time
 
@@ -7,9 +7,9 @@ from placement_rpc.versions import releases
 
 
 class SeenClients:
-    """Remembers when somebody of each release called last.
+    """The time of the last call from a client of each release.
 
-    :param seconds: float, for how long
+    :param seconds: float, how long a client counts after its last call
     """
 
     def __init__(self, seconds=3600.0):
@@ -17,14 +17,17 @@ class SeenClients:
         self._seen = {}
 
     def note(self, manifest):
-        """:param manifest: what a caller's context says that it reads"""
+        """Record a call.
+
+        :param manifest: the ``manifest`` of the caller's context
+        """
         if isinstance(manifest, str):
             release = releases.of_contract(manifest)
             if release is not None:
                 self._seen[release] = time.monotonic()
 
     def oldest(self):
-        """:returns: str, name of the oldest release that called lately; None for none"""
+        """Return the name of the oldest release that called recently; None if there is none."""
         since = time.monotonic() - self._seconds
         return next((release.name for release in releases.RELEASES
                      if self._seen.get(release, since) > since), None)

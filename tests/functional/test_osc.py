@@ -123,7 +123,7 @@ class AllocationTest(FacadeTest):
             self.run_json("resource-provider", "usage", self.small))
         self.assertIn("VCPU", self.refused(
             "allocation", "set", base.new_uuid(), "--allocation", f"rp={self.small},VCPU=3"))
-        self.assertIn("can not shrink", self.refused(
+        self.assertIn("cannot shrink", self.refused(
             "resource-provider", "set", "inventory", self.small, "--resource-class=VCPU",
             "--total=1"))
         self.done("allocation", "delete", consumer)

@@ -252,7 +252,7 @@ class ExitCodeTest(ProgramTest):
             tx, _OLD, {"version": "0.0.1", "rpc_version": "0.9"}, True))
         code, checks = self.check()
         self.assertEqual(2, code)
-        self.assertIn("old.example.org", checks["Services beside this release"][1])
+        self.assertIn("old.example.org", checks["Services alongside this release"][1])
 
     def test_of_the_upgrade_check_without_a_database(self):
         self.file.write_text("[database]\nconnection = sqlite:////no/such/directory/x\n")
@@ -289,7 +289,7 @@ class StatusTest(ProgramTest):
         self.assertEqual({"ComputeNodePayload 1.0": 1, "InventoryPayload 1.0": 1,
                           "ResourceProviderPayload 1.0": 1}, found["waiting_payloads"])
         code, out, _ = self.manage("upgrade", "status", "--format", "table")
-        for words in ("1 of 2 migrated", "a pin of 2026.2 breaks", "newton is still spoken to"):
+        for words in ("1 of 2 migrated", "a pin of 2026.2 breaks", "clients of newton still call"):
             self.assertIn(words, out)
 
     def test_events_that_wait_at_an_old_version(self):

@@ -52,7 +52,8 @@ class DeadLettersTest(test_queue_listener.QueueTest):
             "discard", found[0]["id"], "--queue", "other", code=1).stdout)
         self.assertIn("1 dead letters were removed", self.manage(
             "discard", found[0]["id"], "--queue", self.queue).stdout)
-        self.assertIn("there is no x", self.manage("replay", found[1]["id"], "x", code=1).stderr)
+        self.assertIn("there is no dead letter x", self.manage(
+            "replay", found[1]["id"], "x", code=1).stderr)
         self.assertEqual([1], self.listen())
         self.assertIn("1 dead letters were sent again", self.manage("replay", "--all").stdout)
         self.assertEqual([1, 2], self.listen())
@@ -72,7 +73,7 @@ class DeadLettersTest(test_queue_listener.QueueTest):
         # Both say the same, and so have the same id.
         self.assertIn("in several queues", self.manage("replay", letter_id, code=1).stderr)
         done = self.manage("replay", "--all", code=1)
-        self.assertIn("did not take it", done.stderr)
+        self.assertIn("did not accept it", done.stderr)
         self.assertIn("1 dead letters were sent again", done.stdout)
         self.assertEqual([gone], [each["queue"] for each in json.loads(
             self.manage("list").stdout)])

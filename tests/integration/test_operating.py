@@ -268,7 +268,7 @@ class UsageReportTest(OperatingTest):
         begin = datetime.datetime.now(datetime.UTC)
         said = self.report("--from", begin.isoformat(), code=1)
         self.assertEqual("", said.stdout)
-        self.assertIn("not enough to know all that was held", said.stderr)
+        self.assertIn("do not cover the period", said.stderr)
         allowed = self.report("--from", begin.isoformat(), "--allow-incomplete")
         self.assertFalse(json.loads(allowed.stdout)["complete"])
         self.assertIn("incomplete", allowed.stderr)

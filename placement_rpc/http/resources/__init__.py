@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is found at the addresses, a module per resource: functions of one request."""
+"""Handlers, a module per resource. A handler takes a Call and returns an Answer."""

@@ -6,12 +6,12 @@ from placement_rpc.http.call import Answer
 
 
 def shown(call):
-    """GET of the list."""
+    """List the aggregates of a provider."""
     return _answered(call.api.get_aggregates(call.context, call.uuid()))
 
 
 def replaced(call):
-    """PUT of the list."""
+    """Replace the aggregates of a provider."""
     uuid = call.uuid()
     answer = _answered(call.api.set_aggregates(
         call.context, uuid, call.body, call.generation(uuid), request_id=call.request_id))

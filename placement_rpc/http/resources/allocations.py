@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations, of a consumer and of a provider (generic-resource-pools)."""
+"""Allocations of a consumer and of a provider (generic-resource-pools)."""
 
 from placement_rpc import exception
 from placement_rpc.api import Claim, as_uuid
@@ -8,7 +8,7 @@ from placement_rpc.http.call import NO_CONTENT, Answer
 
 
 def of_consumer(call):
-    """GET of what a consumer holds; of one that is not known, nothing."""
+    """Show the allocations of a consumer; an unknown consumer has none."""
     uuid = _consumer(call)
     position = call.position()
     held = call.api.get_allocations(call.context, uuid)
@@ -21,7 +21,7 @@ def of_consumer(call):
 
 
 def of_provider(call):
-    """GET of who holds what of a provider."""
+    """List the allocations from a provider, by consumer."""
     uuid = call.uuid()
     position = call.position()
     found = call.api.get_provider_allocations(call.context, uuid)
@@ -35,7 +35,7 @@ def of_provider(call):
 
 
 def claimed(call):
-    """PUT of what a consumer is to hold, in place of what it held."""
+    """Replace the allocations of a consumer."""
     uuid = _consumer(call)
     wanted = _wanted(call.body["allocations"])
     consumer = call.api.get_allocations(call.context, uuid).consumer
@@ -51,7 +51,7 @@ def claimed(call):
 
 
 def released(call):
-    """DELETE of what a consumer holds."""
+    """Delete the allocations of a consumer."""
     uuid = _consumer(call)
     generation = None
     if call.is_conditional:
@@ -70,9 +70,10 @@ def _consumer(call):
 
 
 def _wanted(entries):
-    """:param entries: list of dicts of resource_provider and resources
+    """Return the requested amounts, a dict of provider uuid to dict of class name to int.
 
-    :returns: dict of provider uuid to dict of class to amount
+    :param entries: list of dicts of resource_provider and resources
+    :raises BadRequest: if a class of a provider is given twice
     """
     found = {}
     for entry in entries:
@@ -85,7 +86,7 @@ def _wanted(entries):
 
 
 def _owner(call, consumer):
-    """Whose a consumer is: requests before microversion 1.8 do not say it, so it stays."""
+    """Return project and user: requests before 1.8 do not name them, so the stored ones stay."""
     if consumer is not None:
         return consumer.project_id, consumer.user_id
     return call.conf.incomplete_consumer_project_id, call.conf.incomplete_consumer_user_id

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events, for those who have no broker: as lines of JSON, or as server-sent events."""
+"""Events for clients without access to the broker: JSON lines, or server-sent events."""
 
 import contextlib
 import json
@@ -15,22 +15,24 @@ LOG = logging.getLogger(__name__)
 
 LINES, STREAM = "application/x-ndjson", "text/event-stream"
 _PAGE = 500
-_MOST = 1000
-# A proxy between takes a connection for dead on which nothing comes.
-_SIGN_OF_LIFE = 15
+_MAX_LIMIT = 1000
+# Seconds between keep-alive comments: proxies close connections that stay silent.
+_KEEP_ALIVE = 15
 _POSITION = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
 def listed(call):
-    """GET: the events after a position, at once or as soon as there are any."""
+    """List the events after a position, at once or as soon as there are any."""
     call.refuse_condition()
     after = _after(call)
     if call.wants(STREAM, LINES):
         if call.query.keys() - {"after"}:
-            raise errors.BadRequest(reason="limit and wait are for lines, not for a stream")
+            raise errors.BadRequest(
+                reason="limit and wait apply to application/x-ndjson only; omit them for "
+                       "text/event-stream")
         first = call.api.list_events(call.context, after, _PAGE)
         return Answer(stream=_Stream(call, first), content_type=STREAM)
-    limit = min(_MOST, int(call.query.get("limit", _MOST)))
+    limit = min(_MAX_LIMIT, int(call.query.get("limit", _MAX_LIMIT)))
     ends = time.monotonic() + int(call.query.get("wait", 0))
     page = call.api.list_events(call.context, after, limit)
     if not page.events and time.monotonic() < ends:
@@ -42,22 +44,23 @@ def listed(call):
 
 
 def _after(call):
-    """The position to begin after; None for the oldest that is kept."""
-    # Who comes again asks for the same address, and says how far he was.
+    """Return the position to begin after; None to begin with the oldest event that is kept."""
+    # A client that reconnects requests the same address, and gives the last position it saw here.
     text = call.header("Last-Event-ID")
     if text is None:
         text = call.query.get("after")
     elif not _POSITION.fullmatch(text):
-        raise errors.BadRequest(reason=f"Last-Event-ID {text[:40]!r} is no position")
+        raise errors.BadRequest(
+            reason=f"Last-Event-ID {text[:40]!r} is not a position, which is a whole number")
     if text == "now":
         return call.position()
     return None if text is None else int(text)
 
 
 class _Stream:
-    """Server-sent events, until the client goes away or the service ends.
+    """Server-sent events until the client disconnects or the service stops.
 
-    :raises TooManyWaiting: before anything is answered
+    :raises TooManyWaiting: on construction, if all places for waiting requests are taken
     """
 
     def __init__(self, call, page):
@@ -70,25 +73,25 @@ class _Stream:
         return self._events
 
     def close(self):
-        """Called by the server in the end, whatever became of the answer (PEP 3333)."""
+        """Release the place. WSGI servers always call this at the end of an answer (PEP 3333)."""
         self._events.close()
         self._place.close()
 
     def _follow(self, page):
         call = self._call
-        # Where to go on, should the connection break before anything happens.
+        # Sent first, so that the client can continue if the connection breaks before any event.
         begin = page.events[0]["position"] - 1 if page.events else page.position
         yield f": events follow\nid: {begin}\n\n".encode()
         while not call.follower.closed:
             for event in page.events:
                 yield (f"id: {event['position']}\nevent: {event['event_type']}\n"
                        f"data: {json.dumps(event)}\n\n").encode()
-            if not page.events and not call.follower.wait(page.position, _SIGN_OF_LIFE):
+            if not page.events and not call.follower.wait(page.position, _KEEP_ALIVE):
                 yield b": nothing new\n\n"
             try:
                 page = call.api.list_events(call.context, page.position, _PAGE)
             except exception.PlacementException as error:
-                LOG.warning("A stream of events ends: %s", error)
+                LOG.warning("Ending a stream of events: %s", error)
                 yield (f"event: error\ndata: "
                        f"{json.dumps({'code': error.code, 'detail': error.text})}\n\n").encode()
                 return

@@ -9,24 +9,24 @@ from placement_rpc.http import errors, preconditions
 from placement_rpc.http.call import NO_CONTENT, Answer
 
 _FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
-# Since when everything may be reserved.
+# The first microversion at which the whole total may be reserved.
 _ALL_RESERVED = (1, 26)
 
 
 def listed(call):
-    """GET of all."""
+    """List the inventories of a provider."""
     found = call.api.get_inventory(call.context, call.uuid())
     return _all(call, found)
 
 
 def shown(call):
-    """GET of one class."""
+    """Show the inventory of one class."""
     found = call.api.get_inventory(call.context, call.uuid())
     return _one(call, found, call.class_name())
 
 
 def replaced(call):
-    """PUT of all."""
+    """Replace all inventories of a provider."""
     uuid = call.uuid()
     generation = call.generation(uuid, call.body["resource_provider_generation"])
     wanted = [_given(call, name, values) for name, values in call.body["inventories"].items()]
@@ -37,7 +37,7 @@ def replaced(call):
 
 
 def added(call):
-    """POST of one."""
+    """Add the inventory of a class."""
     uuid = call.uuid()
     values = dict(call.body)
     name = values.pop("resource_class")
@@ -53,10 +53,10 @@ def added(call):
 
 
 def updated(call):
-    """PUT of one class."""
+    """Change the inventory of a class."""
     uuid, name = call.uuid(), call.class_name()
     values = dict(call.body)
-    # The address says which.
+    # The class in the address counts.
     values.pop("resource_class", None)
     generation = call.generation(uuid, values.pop("resource_provider_generation", None))
     found = call.api.update_inventory(
@@ -66,7 +66,7 @@ def updated(call):
 
 
 def deleted(call):
-    """DELETE of one class."""
+    """Delete the inventory of a class."""
     uuid, name = call.uuid(), call.class_name()
     call.api.delete_inventory(
         call.context, uuid, name, call.generation(uuid), request_id=call.request_id)
@@ -75,7 +75,7 @@ def deleted(call):
 
 @contextlib.contextmanager
 def _known_classes():
-    """A class that is not known is a fault of the body."""
+    """Answer 400 instead of 404 for an unknown class, since the body names it."""
     try:
         yield
     except exception.ResourceClassNotFound as error:

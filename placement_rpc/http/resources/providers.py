@@ -8,14 +8,14 @@ from placement_rpc.http.call import NO_CONTENT, Answer
 
 
 def listed(call):
-    """GET of the collection: all, or those that the parameters choose."""
+    """List all providers, or those that match the query."""
     call.refuse_condition()
     position = call.position()
     return _list(call, _chosen(call), position)
 
 
 def requested(call):
-    """POST ?request: those that have room."""
+    """List the providers that have room for a request (POST ?request)."""
     call.refuse_condition()
     position = call.position()
     return _list(call, _with_room(call, **call.body), position)
@@ -71,16 +71,16 @@ def _one(call, uuid, member_of):
 
 
 def _aggregates(text):
-    """:param text: str, a uuid, or ``in:`` and several; :returns: list of uuids"""
+    """Parse a uuid, or ``in:`` and several, into a list of uuids."""
     return text.removeprefix("in:").split(",") if text.startswith("in:") else [text]
 
 
 def amounts(text):
-    """The amounts in a parameter.
+    """Parse the amounts of a query parameter.
 
-    :param text: str, as ``VCPU:2,MEMORY_MB:1024``
-    :returns: dict of class to amount
-    :raises BadRequest:
+    :param text: str, like ``VCPU:2,MEMORY_MB:1024``
+    :returns: dict of class name to int
+    :raises BadRequest: if the text has another form or names a class twice
     """
     found = {}
     for part in text.split(","):
@@ -98,7 +98,7 @@ def amounts(text):
 
 
 def explained(call):
-    """POST ?explain: for each provider whether it fits, and what is in the way."""
+    """Show for each provider whether a request fits and, if not, why (POST ?explain)."""
     call.refuse_condition()
     position = call.position()
     body = dict(call.body)
@@ -114,7 +114,7 @@ def explained(call):
 
 
 def created(call):
-    """POST of the collection."""
+    """Create a provider."""
     call.refuse_condition()
     made = call.api.create_provider(
         call.context, call.body["name"], call.body.get("uuid"), request_id=call.request_id)
@@ -123,13 +123,13 @@ def created(call):
 
 
 def shown(call):
-    """GET of one."""
+    """Show a provider."""
     found = call.api.get_provider(call.context, call.uuid())
     return _answered(call, found)
 
 
 def renamed(call):
-    """PUT of one."""
+    """Rename a provider."""
     uuid = call.uuid()
     found = call.api.update_provider(
         call.context, uuid, call.body["name"], call.generation(uuid),
@@ -145,7 +145,7 @@ def _answered(call, provider):
 
 
 def deleted(call):
-    """DELETE of one."""
+    """Delete a provider."""
     uuid = call.uuid()
     call.api.delete_provider(
         call.context, uuid, call.generation(uuid), request_id=call.request_id)

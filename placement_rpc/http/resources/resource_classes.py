@@ -7,7 +7,7 @@ _PAGE = 1000
 
 
 def listed(call):
-    """GET of all."""
+    """List all resource classes."""
     call.refuse_condition()
     found, marker = [], None
     while True:
@@ -20,14 +20,14 @@ def listed(call):
 
 
 def shown(call):
-    """GET of one."""
+    """Show a resource class."""
     call.refuse_condition()
     found = call.api.resource_class_get(call.context, call.class_name("name"))
     return Answer(body=_written(call, found.name))
 
 
 def created(call):
-    """POST of the collection."""
+    """Create a custom resource class."""
     call.refuse_condition()
     made = call.api.resource_class_create(
         call.context, call.body["name"], request_id=call.request_id)
@@ -35,7 +35,7 @@ def created(call):
 
 
 def renamed(call):
-    """PUT of one; 204, as the specification has it."""
+    """Rename a custom resource class; the specification says 204, so there is no body."""
     call.refuse_condition()
     call.api.resource_class_rename(
         call.context, call.class_name("name"), call.body["name"], request_id=call.request_id)
@@ -43,7 +43,7 @@ def renamed(call):
 
 
 def deleted(call):
-    """DELETE of one."""
+    """Delete a custom resource class."""
     call.refuse_condition()
     call.api.resource_class_delete(
         call.context, call.class_name("name"), request_id=call.request_id)

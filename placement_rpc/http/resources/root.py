@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service says of itself: its versions, and the description of its API."""
+"""The versions of the API and its description, which need no token."""
 
-from placement_rpc.http import microversion, openapi
+from placement_rpc.http import microversion
 from placement_rpc.http.call import Answer
 
 
 def versions(call):
-    """GET of the root."""
+    """List the versions of the API."""
     return Answer(body={"versions": [{
         "id": f"v{microversion.text(microversion.MIN)}", "status": "CURRENT",
         "min_version": microversion.text(microversion.MIN),
@@ -15,5 +15,5 @@ def versions(call):
 
 
 def description(call):
-    """GET of the OpenAPI document."""
-    return Answer(body=openapi.document())
+    """Show the OpenAPI description of the newest microversion."""
+    return Answer(body=call.openapi)

@@ -6,7 +6,7 @@ from placement_rpc.http.call import Answer
 
 
 def shown(call):
-    """GET of what is used, by class."""
+    """Show how much of each class of a provider is used."""
     found = call.api.get_usages(call.context, call.uuid())
     return Answer(
         body={**call.spelling.generation(found.generation), "usages": {
