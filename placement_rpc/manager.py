@@ -23,7 +23,6 @@ from placement_rpc.accounting import (
 from placement_rpc.accounting import (
     find_and_claim,
     idempotency,
-    inventory_batch,
     providers,
     reads,
     resource_classes,
@@ -94,11 +93,11 @@ class Manager(Endpoint):
             database.versions = self.release.versions
         self.metrics = Metrics(conf.metrics.slow_call)
         limit = conf.claims.max_settled_together
-        self.group_commit = GroupCommit(database, limit, settled=self.metrics.settled)
+        self.group_commit = GroupCommit(
+            database, limit, observe_batch_size=self.metrics.settled)
         self._group_commits: dict[str | None, GroupCommit] = {
             contract.CLAIMS: self.group_commit,
-            contract.FLEET: GroupCommit(
-                database, limit, inventory_batch.settle, method="set_inventory")}
+            contract.FLEET: GroupCommit(database, limit, method="set_inventory")}
         self.candidates = get_candidates(conf, database)
         self.gate = InventoryGate(conf, database)
         self.seen_clients = SeenClients()

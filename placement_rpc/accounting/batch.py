@@ -1,135 +1,135 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settling batches: many requests to change what consumers hold, in one transaction.
+"""Batches: many requests for changes, settled in one transaction.
 
-Each is accepted or refused on its own (DESIGN rule 6). One claim is a batch of one.
+Each request is accepted or refused on its own (DESIGN rule 6). All of them are applied to one
+:class:`placement_rpc.accounting.locked_state.LockedState`, in their order. A single request is a
+batch of one.
 """
 
 import dataclasses
 import json
-import logging
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection
 
 from placement_rpc import exception
-from placement_rpc.accounting import idempotency
-from placement_rpc.accounting.events import record
-from placement_rpc.accounting.ledger import ConsumerEntry, InventoryEntry, Ledger, ProviderEntry
+from placement_rpc.accounting import idempotency, locked_state
+from placement_rpc.accounting.idempotency import Request
+from placement_rpc.accounting.locked_state import LockedState, Scope
 from placement_rpc.accounting.outbox import Outbox
-from placement_rpc.accounting.resource_classes import ids_of, names_of
 from placement_rpc.db import api as db
-from placement_rpc.db.queries import claims as queries
-from placement_rpc.db.queries import events, requests
+from placement_rpc.db.queries import requests
 from placement_rpc.objects import request_result
-
-LOG = logging.getLogger(__name__)
+from placement_rpc.objects.payloads import EventPayload
 
 
 class PendingRequest:
-    """One request that is settled together with others.
+    """One request that is settled together with others; subclasses say what it changes.
 
-    :param request: :class:`placement_rpc.accounting.idempotency.Request`
-    :param deadline: float, seconds since the epoch after which nothing may be done any more;
-        None for no deadline
+    :param deadline: seconds since the epoch after which nothing may be changed; None for no
+        deadline
     """
 
     #: Whether a refusal is the final answer, to be stored as the request's outcome.
     final = True
 
-    def __init__(self, request, deadline=None):
+    def __init__(self, request: Request, deadline: float | None = None):
         self.request = request
         self.deadline = deadline
 
-    def refused(self, error):
-        """The event of a refusal.
+    @property
+    def weight(self) -> int:
+        """The share of a transaction that the request takes: about the rows that it writes."""
+        raise NotImplementedError
 
-        :returns: tuple of event type and payload; None where there is none to tell
+    def add_to_scope(self, scope: Scope) -> None:
+        """Add what has to be locked for the request."""
+        raise NotImplementedError
+
+    def apply(self, state: LockedState, outbox: Outbox) -> Any:
+        """Change the state, and record the events of the change.
+
+        :returns: the result of the request, a versioned object
+        :raises PlacementException: if the request is refused; the state is as it was
         """
+        raise NotImplementedError
+
+    def refused(self, error: exception.PlacementException) -> tuple[str, EventPayload] | None:
+        """Return the type and the payload of the event of a refusal; None if it has none."""
 
     @property
-    def is_late(self):
-        """bool, whether the caller has stopped waiting"""
+    def is_late(self) -> bool:
+        """Whether the deadline has passed, so that the client has stopped waiting."""
         return self.deadline is not None and time.time() > self.deadline
 
-    def check_deadline(self):
-        """:raises RequestExpired: when the caller has stopped waiting (DESIGN rule 5)"""
+    def check_deadline(self) -> None:
+        """Check the deadline (DESIGN rule 5).
+
+        :raises RequestExpired: if it has passed
+        """
         if self.is_late:
             raise exception.RequestExpired(late=round(time.time() - self.deadline, 3))
 
 
-class AllocationChange(PendingRequest):
-    """One request to change what consumers hold; subclasses say how."""
-
-    #: tuple of str, uuids of the consumers whose holding may change
-    consumers = ()
-    #: dict of provider uuid to dict of class name to amount: what is asked for
-    allocations = {}
-
-    def holdings(self, ledger):
-        """What the consumers are to hold.
-
-        :param ledger: :class:`placement_rpc.accounting.ledger.Ledger`
-        :returns: list of :class:`placement_rpc.accounting.ledger.DesiredAllocations`
-        :raises PlacementException: when the request can not be met
-        """
-        raise NotImplementedError
-
-    def result(self, ledger, generations):
-        """The result, once the holdings were accepted.
-
-        :param generations: dict of provider uuid to generation
-        :returns: a versioned object
-        """
-        raise NotImplementedError
-
-    @property
-    def weight(self):
-        """int, how much of a transaction it takes: the number of amounts"""
-        return sum(len(resources) for resources in self.allocations.values()) or 1
-
-
 @dataclasses.dataclass(slots=True)
 class Outcome:
-    """What became of a settlement: ``result``, a versioned object, or ``error``."""
+    """The outcome of a request: ``result``, a versioned object, or ``error``.
 
-    result: object = None
+    ``replayed`` is set if the request was settled before, and this is its first outcome.
+    """
+
+    result: Any = None
     error: Exception | None = None
     replayed: bool = False
 
 
-def settle(database, settlements):
+def settle(database: db.Database, pending: Sequence[PendingRequest], method: str = "claim",
+           ) -> list[Outcome]:
     """Settle a batch in one transaction.
 
-    :param database: :class:`placement_rpc.db.api.Database`
-    :param settlements: list of :class:`Settlement`
-    :returns: list of :class:`Settled`, in the same order
-    :raises StoreUnavailable: :raises StoreBusy: nothing of the batch was done
+    :param method: named in errors and in the log
+    :returns: outcomes in the order of the requests
+    :raises StoreUnavailable: if the database cannot be reached; nothing of the batch is known to
+        be done
+    :raises StoreBusy: if other writers collided with every attempt; nothing was done
     """
-    return database.write(lambda tx: settle_once(tx, settlements, _settle_new), "claim")
+    return database.write(lambda tx: settle_once(tx, pending), method)
 
 
-def settle_once(tx, settlements, settle_new):
-    """Settle what was not settled before, and answer the rest with what came out then.
+def settle_once(tx: Connection, pending: Sequence[PendingRequest]) -> list[Outcome]:
+    """Settle the requests that are new, and answer the others with their stored outcomes.
 
-    :param settlements: list of :class:`Unsettled`
-    :param settle_new: callable of the connection and a list of settlements that are new, which
-        gives a dict of the id of each to its :class:`Settled`
-    :returns: list of :class:`Settled`
+    :returns: outcomes in the order of the requests
+    :raises placement_rpc.db.api.Stale: if a concurrent writer changed what was read
     """
-    stored = requests.find(tx, {each.request.request_id for each in settlements})
-    settled, waiting = {}, []
-    for each in settlements:
-        if each.request.request_id in stored:
-            settled[id(each)] = _replay(each, stored[each.request.request_id])
-        else:
-            waiting.append(each)
-    if waiting:
-        settled.update(settle_new(tx, waiting))
-    return [settled[id(each)] for each in settlements]
+    stored = requests.find(tx, {each.request.request_id for each in pending})
+    new = [each for each in pending if each.request.request_id not in stored]
+    settled = _settle_new(tx, new) if new else {}
+    return [settled[id(each)] if id(each) in settled
+            else _stored_outcome(each, stored[each.request.request_id]) for each in pending]
 
 
-def _replay(settlement, row):
-    """The stored outcome of a request that comes again."""
+def _settle_new(tx, pending):
+    """Return a dict of the id of each request object to its outcome."""
+    # An expired request must not take locks, or wait for any.
+    in_time = [each for each in pending if not each.is_late]
+    scope = Scope()
+    for each in in_time:
+        each.add_to_scope(scope)
+    state = locked_state.lock(tx, scope)
+    outcomes = BatchOutcomes(tx)
+    for each in pending:
+        outcomes.add(each, lambda outbox, each=each: each.apply(state, outbox))
+    locked_state.write(tx, state, *outcomes.rows(state.used_after()))
+    return outcomes.by_id
+
+
+def _stored_outcome(pending, row):
+    """Return the outcome of a request that was settled before."""
     try:
-        settlement.request.check_same(row)
+        pending.request.check_same(row)
         return Outcome(
             result=request_result.outcome_result(json.loads(row.outcome)), replayed=True)
     except exception.PlacementException as error:
@@ -137,156 +137,64 @@ def _replay(settlement, row):
 
 
 class BatchOutcomes:
-    """What is decided in one transaction: outcomes, and events.
+    """The outcomes and the events of the requests of one transaction."""
 
-    :param tx: the connection
-    """
-
-    def __init__(self, tx):
+    def __init__(self, tx: Connection):
         self._tx = tx
-        self._decided, self._rows, self._outboxes = {}, [], []
-        #: dict of the id of a settlement to :class:`Settled`
-        self.settled = {}
+        self._first: dict[str, tuple[Request, Outcome]] = {}
+        self._rows: list[tuple] = []
+        self._outboxes: list[Outbox] = []
+        #: dict of the id of a request object to its outcome
+        self.by_id: dict[int, Outcome] = {}
 
-    def decide(self, settlement, decision):
-        """Decide one request, unless another of the same id was decided before.
+    def add(self, pending: PendingRequest, change: Callable[[Outbox], Any]) -> None:
+        """Make the change of one request, unless one with the same request id came before.
 
-        :param settlement: :class:`Unsettled`
-        :param decision: callable of a :class:`placement_rpc.accounting.outbox.Outbox` that makes
-            the change and returns the result, or raises the PlacementException of a refusal
+        :param change: makes the change and returns the result, or raises the PlacementException
+            with which the request is refused
         """
-        before = self._decided.get(settlement.request.request_id)
-        if before is not None:
-            self.settled[id(settlement)] = _repeat(settlement, *before)
+        first = self._first.get(pending.request.request_id)
+        if first is not None:
+            self.by_id[id(pending)] = _repeated(pending, *first)
             return
-        outbox = Outbox(settlement.request.request_id)
+        outbox = Outbox(pending.request.request_id)
         try:
-            settlement.check_deadline()
-            done = Outcome(result=decision(outbox))
+            pending.check_deadline()
+            outcome = Outcome(result=change(outbox))
         except exception.PlacementException as error:
-            # Its trace would keep all that was read alive for as long as the error is.
-            done = Outcome(error=error.with_traceback(None))
-        self.settled[id(settlement)] = done
-        if done.error is None or (settlement.final and not isinstance(
-                done.error, exception.RequestExpired)):
-            self._keep(settlement, done, outbox)
+            # The traceback would keep all that was read alive for as long as the error is.
+            outcome = Outcome(error=error.with_traceback(None))
+        self.by_id[id(pending)] = outcome
+        if outcome.error is None or (pending.final and not isinstance(
+                outcome.error, exception.RequestExpired)):
+            self._record(pending, outcome, outbox)
 
-    def _keep(self, settlement, done, outbox):
-        self._decided[settlement.request.request_id] = (settlement.request, done)
-        self._rows.append(settlement.request.row(
-            idempotency.of_error(done.error) if done.error else
-            idempotency.of_result(self._tx, done.result)))
-        event = settlement.refused(done.error) if done.error else None
+    def _record(self, pending, outcome, outbox):
+        self._first[pending.request.request_id] = (pending.request, outcome)
+        self._rows.append(pending.request.row(
+            idempotency.of_error(outcome.error) if outcome.error else
+            idempotency.of_result(self._tx, outcome.result)))
+        event = pending.refused(outcome.error) if outcome.error else None
         if event:
             outbox.add(*event)
         self._outboxes.append(outbox)
 
-    def rows(self, used=None):
-        """What is to be written.
+    def rows(self, used: list[list]) -> tuple[list[tuple], list[tuple]]:
+        """Return the rows of the events and the rows of the outcomes.
 
-        :param used: as of ``Outbox.rows``
-        :returns: tuple of the rows of events and those of outcomes
+        :param used: as for :meth:`placement_rpc.accounting.outbox.Outbox.rows`
         """
         return Outbox().rows(self._tx, *self._outboxes, used=used), self._rows
 
-    def write(self):
-        """Write events and outcomes."""
-        told, kept = self.rows()
-        if told:
-            events.insert(self._tx, told)
-        if kept:
-            requests.insert(self._tx, kept)
 
+def _repeated(pending, request, outcome):
+    """Return the outcome of the second request of one id in a batch.
 
-def _settle_new(tx, settlements):
-    ledger, names = _read(tx, settlements)
-    decisions = BatchOutcomes(tx)
-    for each in settlements:
-        decisions.decide(each, lambda outbox, each=each: _decide(ledger, each, names, outbox))
-    _write(tx, ledger, *decisions.rows(ledger.left_used()))
-    return decisions.settled
-
-
-def _repeat(settlement, request, done):
-    """The same request id twice in one batch: one delivery too many, or a mistake."""
-    if request.fingerprint != settlement.request.fingerprint:
+    It is either a second delivery or a mistake of the client.
+    """
+    if request.fingerprint != pending.request.fingerprint:
         return Outcome(error=exception.RequestIdReused(
             request_id=request.request_id, method=request.method))
-    return Outcome(result=done.result, error=done.error, replayed=True)
-
-
-def _decide(ledger, settlement, names, outbox):
-    """:returns: the result; :raises PlacementException: when it is refused"""
-    generations = {}
-    for change in ledger.apply(settlement.holdings(ledger)):
-        record(outbox, change, ledger.providers, names)
-        generations.update((ledger.providers[id_].uuid, after)
-                           for id_, (_, after) in change.generations.items())
-    return settlement.result(ledger, generations)
-
-
-def _read(tx, settlements):
-    """Lock what the batch is about and read it, consumers first, then providers.
-
-    :returns: the ledger, and a dict of class id to name
-    """
-    names = {name for each in settlements for resources in each.allocations.values()
-             for name in resources}
-    consumers = {uuid: ConsumerEntry(uuid) for each in settlements for uuid in each.consumers}
-    for row in queries.lock_consumers(tx, consumers):
-        consumers[row.uuid] = ConsumerEntry(
-            row.uuid, row.id, row.generation, row.project_id, row.user_id,
-            changed_at=row.updated_at)
-    uuids = _read_held(tx, [entry for entry in consumers.values() if entry.id])
-    uuids.update(uuid for each in settlements for uuid in each.allocations)
-    providers = [ProviderEntry(row.id, row.uuid, row.generation, row.generation)
-                 for row in queries.lock_providers(tx, uuids)]
-    inventories = {
-        (row.resource_provider_id, row.resource_class_id): InventoryEntry(
-            row.id, row.capacity, row.used, row.min_unit, row.max_unit, row.step_size)
-        for row in (queries.inventories_of(tx, [each.id for each in providers])
-                    if providers else ())}
-    ids = ids_of(tx, names)
-    held = {class_id for entry in consumers.values() for _, class_id in entry.held}
-    return Ledger(consumers, providers, inventories, ids), names_of(tx, ids, held)
-
-
-def _read_held(tx, entries):
-    """Fill in what the consumers hold; :returns: set of the providers' uuids"""
-    by_id = {entry.id: entry for entry in entries}
-    providers = set()
-    for row in queries.held(tx, list(by_id)):
-        key = row.resource_provider_id, row.resource_class_id
-        by_id[row.consumer_id].held[key] = row.used
-        providers.add(row.provider_uuid)
-    for entry in entries:
-        entry.read_held = dict(entry.held)
-    return providers
-
-
-def _write(tx, ledger, told, kept):
-    """Write what changed, events and outcomes.
-
-    :param told: list of rows of events
-    :param kept: list of rows of outcomes
-    """
-    changed = [entry for entry in ledger.consumers.values() if entry.changed]
-    queries.clear(tx, [entry.id for entry in changed if entry.read_held],
-                  [entry.id for entry in changed if entry.id and not entry.held])
-    held = [entry for entry in changed if entry.held]
-    old = {entry.id: {"project_id": entry.project_id, "user_id": entry.user_id,
-                      "generation": entry.generation} for entry in held if entry.id}
-    if old:
-        queries.update_consumers(tx, old)
-    if not queries.write(tx, {
-            "consumers": [(entry.uuid, entry.project_id, entry.user_id, entry.generation)
-                          for entry in held if not entry.id],
-            "allocations": [(entry.id, entry.uuid, *key, amount)
-                            for entry in held for key, amount in entry.held.items()],
-            "used": [(ledger.inventories[key].id, ledger.inventories[key].used)
-                     for key in ledger.changed_inventories],
-            "generations": [(each.id, each.read_generation, each.generation)
-                            for each in ledger.providers.values()
-                            if each.generation != each.read_generation],
-            "events": told, "requests": kept}):
-        raise db.Stale("a resource provider of a claim")
+    # Each thread raises an error of its own: raising one sets its traceback.
+    error = outcome.error and exception.from_code(outcome.error.code, outcome.error.kwargs)
+    return Outcome(result=outcome.result, error=error, replayed=True)

@@ -1,86 +1,135 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims, releases and moves as changes that a batch settles."""
+"""Claims, releases and moves as requests of a batch."""
+
+from collections.abc import Mapping
 
 from placement_rpc import exception
 from placement_rpc.accounting import events
-from placement_rpc.accounting.batch import AllocationChange
-from placement_rpc.accounting.ledger import DesiredAllocations
-from placement_rpc.objects.claim import ClaimResult
+from placement_rpc.accounting.batch import PendingRequest
+from placement_rpc.accounting.idempotency import Request
+from placement_rpc.accounting.ledger import DesiredAllocations, Ledger
+from placement_rpc.accounting.locked_state import LockedState, Scope
+from placement_rpc.accounting.outbox import Outbox
+from placement_rpc.objects.claim import Claim, ClaimResult
+from placement_rpc.objects.payloads import EventPayload
+
+
+class AllocationChange(PendingRequest):
+    """A request to change what consumers hold; subclasses say how."""
+
+    #: Uuids of the consumers whose allocations may change.
+    consumers: tuple[str, ...] = ()
+    #: Provider uuid to class name to amount: what is asked for.
+    allocations: Mapping[str, Mapping[str, int]] = {}
+
+    def desired_allocations(self, ledger: Ledger) -> list[DesiredAllocations]:
+        """Return what the consumers are to hold.
+
+        :raises PlacementException: if the request cannot be met
+        """
+        raise NotImplementedError
+
+    @property
+    def result_consumer(self) -> str:
+        """Uuid of the consumer that the result is about."""
+        return self.consumers[0]
+
+    @property
+    def weight(self) -> int:
+        return sum(len(resources) for resources in self.allocations.values()) or 1
+
+    def add_to_scope(self, scope: Scope) -> None:
+        scope.consumers.update(self.consumers)
+        scope.providers.update(self.allocations)
+        for resources in self.allocations.values():
+            scope.classes.update(resources)
+
+    def apply(self, state: LockedState, outbox: Outbox) -> ClaimResult:
+        ledger = Ledger(state)
+        generations = {}
+        for change in ledger.apply(self.desired_allocations(ledger)):
+            events.record(outbox, change, state.providers, state.class_names)
+            for provider_id, (_, generation) in change.generations.items():
+                generations[state.providers[provider_id].uuid] = generation
+        return ClaimResult(
+            consumer_uuid=self.result_consumer, generations=generations, replayed=False,
+            consumer_generation=state.consumers[self.result_consumer].generation)
 
 
 class ClaimChange(AllocationChange):
-    """A claim on its way into a batch.
+    """A claim.
 
-    :param claim: :class:`Claim`, checked
+    :param claim: a claim whose fields were checked
+    :param allocations: as of :class:`AllocationChange`; None for those of the claim
     """
 
-    def __init__(self, request, claim, deadline=None, allocations=None):
+    def __init__(self, request: Request, claim: Claim, deadline: float | None = None,
+                 allocations: Mapping[str, Mapping[str, int]] | None = None):
         super().__init__(request, deadline)
         self.claim = claim
         self.consumers = (claim.consumer_uuid,)
         self.allocations = allocations or claim.allocations
 
-    def holdings(self, ledger):
+    def desired_allocations(self, ledger: Ledger) -> list[DesiredAllocations]:
         claim = self.claim
         return [DesiredAllocations(
             claim.consumer_uuid, self.allocations, claim.project_id, claim.user_id,
             claim.value("consumer_generation"))]
 
-    def result(self, ledger, generations):
-        return _result(ledger, self.claim.consumer_uuid, generations)
-
-    def refused(self, error):
+    def refused(self, error: exception.PlacementException) -> tuple[str, EventPayload]:
         return events.refused(self.claim, self.allocations, error)
 
 
 class CandidateClaim(ClaimChange):
-    """A claim on one candidate of several: a refusal only means that the next one is tried."""
+    """A claim on one candidate of several: after a refusal the next candidate is tried."""
 
     final = False
 
 
 class ReleaseChange(AllocationChange):
-    """Everything that a consumer holds, given back.
+    """A release of everything that a consumer holds.
 
-    :param consumer_uuid: str
-    :param generation: int the consumer must be at; None for any
+    :param generation: the generation that the consumer must be at; None for any
     """
 
-    def __init__(self, request, consumer_uuid, generation=None, deadline=None):
+    def __init__(self, request: Request, consumer_uuid: str, generation: int | None = None,
+                 deadline: float | None = None):
         super().__init__(request, deadline)
         self.consumers = (consumer_uuid,)
         self.generation = generation
 
-    def holdings(self, ledger):
+    def desired_allocations(self, ledger: Ledger) -> list[DesiredAllocations]:
         uuid, = self.consumers
         if not ledger.consumers[uuid].held:
             raise exception.ConsumerNotFound(consumer=uuid)
         return [DesiredAllocations(uuid, {}, generation=self.generation)]
 
-    def result(self, ledger, generations):
-        return _result(ledger, self.consumers[0], generations)
-
 
 class MoveChange(AllocationChange):
-    """Everything that one consumer holds, given to another that holds nothing.
+    """A move of everything that one consumer holds to another one that holds nothing.
 
-    The target's project and user are the source's.
+    The target gets the project and the user of the source.
 
-    :param source: str, uuid of the consumer that gives
-    :param target: str, uuid of the consumer that gets
-    :param generation: int the source must be at; None for any
+    :param source: uuid of the consumer that holds the allocations
+    :param target: uuid of the consumer that is to hold them
+    :param generation: the generation that the source must be at; None for any
     """
 
-    def __init__(self, request, source, target, generation=None, deadline=None):
+    def __init__(self, request: Request, source: str, target: str, generation: int | None = None,
+                 deadline: float | None = None):
         super().__init__(request, deadline)
         self.consumers = (source, target)
         self.generation = generation
 
-    def holdings(self, ledger):
+    @property
+    def result_consumer(self) -> str:
+        return self.consumers[1]
+
+    def desired_allocations(self, ledger: Ledger) -> list[DesiredAllocations]:
         source, target = (ledger.consumers[uuid] for uuid in self.consumers)
         if source is target:
             raise exception.ConsumerConflict(
-                consumer=source.uuid, reason="it can not be moved to itself")
+                consumer=source.uuid, reason="it cannot be moved to itself")
         if not source.held:
             raise exception.ConsumerNotFound(consumer=source.uuid)
         if target.held:
@@ -88,14 +137,6 @@ class MoveChange(AllocationChange):
                 consumer=target.uuid, reason="it holds allocations already")
         return [
             DesiredAllocations(source.uuid, {}, generation=self.generation),
-            DesiredAllocations(target.uuid, ledger.allocations_of(source), source.project_id,
-                    source.user_id, carried=True)]
-
-    def result(self, ledger, generations):
-        return _result(ledger, self.consumers[1], generations)
-
-
-def _result(ledger, consumer_uuid, generations):
-    return ClaimResult(
-        consumer_uuid=consumer_uuid, generations=generations,
-        consumer_generation=ledger.consumers[consumer_uuid].generation, replayed=False)
+            DesiredAllocations(
+                target.uuid, ledger.allocations_of(source), source.project_id, source.user_id,
+                skip_unit_checks=True)]

@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The events of allocations."""
 
-from placement_rpc.accounting.outbox import primitive
+from collections.abc import Mapping
+from typing import Any
+
+from placement_rpc import exception
+from placement_rpc.accounting.ledger import ConsumerChange
+from placement_rpc.accounting.locked_state import ProviderEntry
+from placement_rpc.accounting.outbox import Outbox, primitive
+from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.payloads import (
     AllocationPayload,
     ClaimRefusedPayload,
@@ -9,13 +16,12 @@ from placement_rpc.objects.payloads import (
 )
 
 
-def record(outbox, change, providers, names):
-    """Note what became of a consumer; nothing where nothing did.
+def record(outbox: Outbox, change: ConsumerChange, providers: Mapping[int, ProviderEntry],
+           names: Mapping[int, str]) -> None:
+    """Record the change of a consumer; without a change there is no event.
 
-    :param outbox: :class:`placement_rpc.accounting.outbox.Outbox`
-    :param change: :class:`placement_rpc.accounting.ledger.ConsumerChange`
-    :param providers: dict of provider id to :class:`placement_rpc.accounting.ledger.ProviderEntry`
-    :param names: dict of class id to name
+    :param providers: entries by provider id
+    :param names: class names by class id
     """
     if change.generation == change.previous_generation:
         return
@@ -38,11 +44,11 @@ def record(outbox, change, providers, names):
             for id_, (previous, generation) in change.generations.items()])
 
 
-def exists(outbox, consumer, held):
-    """Note what a consumer holds, in a snapshot.
+def exists(outbox: Outbox, consumer: Any, held: Mapping[str, tuple[int, dict[str, int]]]) -> None:
+    """Record what a consumer holds, in a snapshot.
 
     :param consumer: row of uuid, project_id, user_id, generation
-    :param held: dict of provider uuid to its generation and a dict of class to amount
+    :param held: dict of provider uuid to its generation and a dict of class name to amount
     """
     outbox.add_plain(
         "allocation.exists", AllocationPayload,
@@ -63,14 +69,12 @@ def _by_provider(amounts, names):
     return result
 
 
-def refused(claim, allocations, error):
-    """The event of a claim that was not granted.
+def refused(claim: Claim, allocations: Mapping[str, Mapping[str, int]],
+            error: exception.PlacementException) -> tuple[str, ClaimRefusedPayload]:
+    """Return the type and the payload of the event of a refused claim.
 
-    :param claim: :class:`placement_rpc.objects.claim.Claim`
-    :param allocations: dict of provider uuid to dict of class to amount; empty where no provider
-        was found
-    :param error: the PlacementException
-    :returns: tuple of event type and payload
+    :param allocations: dict of provider uuid to dict of class name to amount; empty if no
+        provider was found
     """
     return "allocation.claim.refused", ClaimRefusedPayload(
         consumer_uuid=claim.consumer_uuid, project_id=claim.project_id, user_id=claim.user_id,

@@ -1,163 +1,182 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group commit: claims that arrive while a transaction runs are settled together in the next.
+"""Group commit: requests that arrive while a transaction runs are settled together in the next.
 
-There is no thread of its own and no timer. The first caller to come settles at once, so a lone
-claim never waits; those who come meanwhile queue up, and when the transaction is done one of
-them settles for all that wait. The busier the service, the larger the batches.
+There is no separate thread and no timer. The first caller becomes the leader and settles its
+requests at once, so a lone request never waits. Callers that arrive meanwhile queue up; when the
+transaction ends, the first of them becomes the next leader and settles the requests of all that
+wait. The busier the service, the larger the batches.
 """
 
 import collections
 import logging
 import threading
+from collections.abc import Callable, Sequence
 
 from placement_rpc import exception
-from placement_rpc.accounting.batch import Outcome, settle
+from placement_rpc.accounting import batch
+from placement_rpc.accounting.batch import Outcome, PendingRequest
+from placement_rpc.db.api import Database
 from placement_rpc.telemetry.spans import span
 
 LOG = logging.getLogger(__name__)
-# Amounts in one transaction; bounds the parameters of one statement.
+# The largest sum of weights in one transaction; it bounds the parameters of one statement.
 _MAX_WEIGHT = 5000
 
 
 class _Waiter:
-    """Settlements of one caller, and the lock that it waits on."""
+    """The requests of one caller, and the lock that the caller's thread waits on."""
 
-    __slots__ = ("answers", "called", "error", "leads", "settlements", "weight")
+    __slots__ = ("error", "is_leader", "outcomes", "pending", "wake", "weight")
 
-    def __init__(self, settlements):
-        self.settlements = settlements
-        self.weight = sum(each.weight for each in settlements)
-        self.answers = None
+    def __init__(self, pending):
+        self.pending = pending
+        self.weight = sum(each.weight for each in pending)
+        self.outcomes = None
         self.error = None
-        self.leads = False
-        self.called = threading.Lock()
-        self.called.acquire()
+        self.is_leader = False
+        self.wake = threading.Lock()
+        self.wake.acquire()
 
     @property
     def done(self):
-        return self.answers is not None or self.error is not None
+        return self.outcomes is not None or self.error is not None
+
+    def result(self):
+        if self.error is None:
+            return self.outcomes
+        # The same error may be raised in many threads, and raising one sets its traceback and
+        # its context: each thread raises an error of its own.
+        raise exception.from_code(self.error.code, self.error.kwargs) from self.error
 
 
 class GroupCommit:
-    """Settles what concurrent callers ask for, as few transactions as it takes.
+    """Settles the requests of concurrent callers in as few transactions as possible.
 
-    :param database: :class:`placement_rpc.db.api.Database`
-    :param limit: int, the most settlements in one transaction
-    :param settle_batch: callable of database and settlements
-    :param settled: callable that is told how many settlements a transaction had
-    :param method: str, what is settled, for errors and the log
+    :param limit: the most requests in one transaction
+    :param settle_batch: settles requests in one transaction, as
+        :func:`placement_rpc.accounting.batch.settle` does
+    :param observe_batch_size: called with the number of requests of each transaction
+    :param method: what is settled; named in errors and in the log
     """
 
-    def __init__(self, database, limit, settle_batch=settle, settled=lambda count: None,
-                 method="claim"):
+    def __init__(self, database: Database, limit: int,
+                 settle_batch: Callable[..., list[Outcome]] = batch.settle,
+                 observe_batch_size: Callable[[int], None] = lambda size: None,
+                 method: str = "claim"):
         self._database = database
         self._limit = limit
         self._settle_batch = settle_batch
-        self._settled = settled
+        self._observe_batch_size = observe_batch_size
         self._method = method
-        self._waiting = collections.deque()
+        self._waiting: collections.deque[_Waiter] = collections.deque()
         self._mutex = threading.Lock()
-        self._busy = False
+        self._has_leader = False
 
-    def settle(self, settlements):
-        """Settle, together with what other threads bring.
+    @property
+    def waiting(self) -> int:
+        """How many callers wait for a transaction that has not begun."""
+        return len(self._waiting)
 
-        :param settlements: list of :class:`placement_rpc.accounting.batch.AllocationChange`
-        :returns: list of :class:`placement_rpc.accounting.batch.Outcome`
-        :raises StoreUnavailable: :raises StoreBusy: nothing of them was done, so far as is known
+    def settle(self, pending: Sequence[PendingRequest]) -> list[Outcome]:
+        """Settle requests, together with those of other threads.
+
+        More than ``limit`` requests take several transactions.
+
+        :returns: outcomes in the order of the requests
+        :raises StoreUnavailable: if the database cannot be reached; nothing of the batch is known
+            to be done
+        :raises StoreBusy: if other writers collided with every attempt; nothing was done
         """
-        answers, some, weight = [], [], 0
-        for each in settlements:
+        outcomes, some, weight = [], [], 0
+        for each in pending:
             weight += each.weight
             if some and (len(some) == self._limit or weight > _MAX_WEIGHT):
-                answers += self._settle_some(some)
+                outcomes += self._settle_some(some)
                 some, weight = [], each.weight
             some.append(each)
-        return answers + self._settle_some(some) if some else answers
+        return outcomes + self._settle_some(some) if some else outcomes
 
-    def _settle_some(self, settlements):
-        ticket = _Waiter(settlements)
+    def _settle_some(self, pending):
+        waiter = _Waiter(pending)
         with self._mutex:
-            self._waiting.append(ticket)
-            ticket.leads, self._busy = not self._busy, True
-        if not ticket.leads:
+            self._waiting.append(waiter)
+            waiter.is_leader, self._has_leader = not self._has_leader, True
+        if not waiter.is_leader:
             with span("group commit"):
-                self._await_call(ticket)
-        if ticket.leads:
+                self._wait(waiter)
+        if waiter.is_leader:
             try:
-                while not ticket.done:
-                    self._settle_tickets(self._take())
+                while not waiter.done:
+                    self._settle_waiters(self._take_batch())
             finally:
                 self._hand_over()
-        if ticket.error is not None:
-            raise ticket.error
-        return ticket.answers
+        return waiter.result()
 
-    def _await_call(self, ticket):
+    def _wait(self, waiter):
         try:
-            ticket.called.acquire()
+            waiter.wake.acquire()
         except BaseException:
-            # Interrupted: nobody may wait for this thread to lead.
+            # Interrupted: no other thread may wait for this one to lead.
             with self._mutex:
-                if ticket in self._waiting:
-                    self._waiting.remove(ticket)
-            if ticket.leads:
+                if waiter in self._waiting:
+                    self._waiting.remove(waiter)
+            if waiter.is_leader:
                 self._hand_over()
             raise
 
-    def _take(self):
-        """:returns: list of the tickets for the next transaction"""
-        batch, size, weight = [], 0, 0
+    def _take_batch(self):
+        """Return the waiters of the next transaction, in the order of their arrival."""
+        taken, size, weight = [], 0, 0
         with self._mutex:
             while self._waiting:
-                ticket = self._waiting[0]
-                size += len(ticket.settlements)
-                weight += ticket.weight
-                if batch and (size > self._limit or weight > _MAX_WEIGHT):
+                waiter = self._waiting[0]
+                size += len(waiter.pending)
+                weight += waiter.weight
+                if taken and (size > self._limit or weight > _MAX_WEIGHT):
                     break
-                batch.append(self._waiting.popleft())
-        return batch
+                taken.append(self._waiting.popleft())
+        return taken
 
-    def _settle_tickets(self, tickets):
-        settlements = [each for ticket in tickets for each in ticket.settlements]
+    def _settle_waiters(self, waiters):
+        pending = [each for waiter in waiters for each in waiter.pending]
         try:
-            answers = iter(self._settle_batch(self._database, settlements))
-            self._settled(len(settlements))
-            for ticket in tickets:
-                ticket.answers = [next(answers) for _ in ticket.settlements]
+            outcomes = iter(self._settle_batch(self._database, pending, self._method))
+            self._observe_batch_size(len(pending))
+            for waiter in waiters:
+                waiter.outcomes = [next(outcomes) for _ in waiter.pending]
         except exception.PlacementException as error:
-            for ticket in tickets:
-                ticket.error = error
+            for waiter in waiters:
+                waiter.error = error
         except Exception:
-            self._settle_one_by_one(tickets, settlements)
+            self._settle_one_by_one(waiters, len(pending))
         finally:
-            for ticket in tickets:
-                if not ticket.done:
-                    # The thread is being ended; whoever waits must not wait for ever.
-                    ticket.error = exception.StoreBusy(method=self._method, attempts=1)
-                if not ticket.leads:
-                    ticket.called.release()
+            for waiter in waiters:
+                if not waiter.done:
+                    # The leader's thread is ending; the others must not wait for ever.
+                    waiter.error = exception.StoreBusy(method=self._method, attempts=1)
+                if not waiter.is_leader:
+                    waiter.wake.release()
 
-    def _settle_one_by_one(self, tickets, settlements):
-        # One that the database chokes on must not take the others down with it.
-        LOG.exception("A batch of %d (%s) failed; they are settled singly", len(settlements),
+    def _settle_one_by_one(self, waiters, size):
+        # A request that the database cannot handle must not fail the others of its batch.
+        LOG.exception("A batch of %d requests (%s) failed; each is settled on its own", size,
                       self._method)
-        for ticket in tickets:
-            answers = []
-            for each in ticket.settlements:
+        for waiter in waiters:
+            outcomes = []
+            for each in waiter.pending:
                 try:
-                    answers += self._settle_batch(self._database, [each])
+                    outcomes += self._settle_batch(self._database, [each], self._method)
                 except Exception as error:
                     LOG.exception("Request %s failed", each.request.request_id)
-                    answers.append(Outcome(error=error))
-            ticket.answers = answers
+                    outcomes.append(Outcome(error=error))
+            waiter.outcomes = outcomes
 
     def _hand_over(self):
-        """Let the first who waits lead; with nobody waiting, whoever comes next does."""
+        """Make the first waiter the next leader; without one, the next caller leads."""
         with self._mutex:
             if not self._waiting:
-                self._busy = False
+                self._has_leader = False
                 return
-            heir = self._waiting[0]
-            heir.leads = True
-        heir.called.release()
+            next_leader = self._waiting[0]
+            next_leader.is_leader = True
+        next_leader.wake.release()

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of changing inventories (DESIGN section 4), on what a transaction has locked.
+"""The rules of changing inventories (DESIGN section 4), applied to a locked state.
 
-A :class:`Shelf` holds what a provider has. Changes are applied to it one after the other: each is
-accepted, which changes the shelf, or refused, which leaves it as it was. What changed in the end
-is written for all shelves of the transaction at once.
+Changes are applied to the :class:`LockedInventories` of a provider one after the other. Each is
+either accepted, which changes the state, or refused, which leaves the state as it was.
 """
 
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
 from placement_rpc import exception
-from placement_rpc.accounting.outbox import primitive
-from placement_rpc.accounting.providers import lock
-from placement_rpc.accounting.resource_classes import ids_of
+from placement_rpc.accounting import locked_state
+from placement_rpc.accounting.locked_state import InventoryEntry, LockedState, Scope
+from placement_rpc.accounting.outbox import Outbox, primitive
 from placement_rpc.candidates import capacity
-from placement_rpc.db import api as db
-from placement_rpc.db.queries import claims, resource_classes
-from placement_rpc.db.queries import inventories as queries
 from placement_rpc.objects import codec
-from placement_rpc.objects.class_names import FIRST_CUSTOM_ID
 from placement_rpc.objects.inventory import Inventory, InventoryList
 from placement_rpc.objects.payloads import (
     CapacityExceededPayload,
@@ -27,191 +28,173 @@ from placement_rpc.objects.resource_class import canonical
 _DEFAULTS = {name: Inventory.fields[name].default for name in (
     "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")}
 
+#: The stored values of an inventory by column.
+Columns = dict[str, Any]
+
 
 class LockedInventories:
-    """The inventories of a locked provider.
+    """The view of a locked state through which the inventories of one provider change.
 
-    :param row: row of id, uuid and generation of the provider
-    :param rows: list of :class:`placement_rpc.db.queries.inventories.Row`
+    :param generation: the generation of the provider that the caller read; None for any
+    :raises ProviderNotFound: if there is no such provider
+    :raises ConcurrentUpdate: if the provider is at another generation
     """
 
-    def __init__(self, row, rows):
-        self.id, self.uuid = row.id, row.uuid
-        self.generation = self.read_generation = row.generation
-        #: dict of class name to row, as it was read and as it is to be
-        self.read = {each.resource_class: each for each in rows}
-        self.rows = dict(self.read)
-        self._given = set()
+    def __init__(self, state: LockedState, provider_uuid: str, generation: int | None = None):
+        provider = state.providers_by_uuid.get(provider_uuid)
+        if provider is None:
+            raise exception.ProviderNotFound(provider=provider_uuid)
+        if generation is not None and generation != provider.generation:
+            raise exception.ConcurrentUpdate(
+                provider=provider_uuid, current=provider.generation, given=generation)
+        self._state = state
+        self._provider = provider
+        self._entries = {state.class_names[class_id]: entry
+                         for class_id, entry in provider.inventories.items()}
+        self._given: set[str] = set()
 
-    def inventories(self):
-        """What there is after the last change.
+    @property
+    def classes(self) -> set[str]:
+        """The names of the classes of which the provider has an inventory."""
+        return set(self._entries)
 
-        :returns: :class:`placement_rpc.objects.inventory.InventoryList`
-        """
-        found = inventory_list(self.uuid, self.generation, sorted(
-            self.rows.values(), key=lambda row: row.resource_class_id))
-        for each in found.objects:
-            if each.resource_class in self._given:
-                # As it always was answered: who gave them knows which fields he set.
-                each.forget_changes()
+    def inventories(self) -> InventoryList:
+        """Return the inventories after the last change."""
+        return codec.stored(
+            InventoryList, provider_uuid=self._provider.uuid,
+            generation=self._provider.generation,
+            objects=[self._object(name, entry) for name, entry in sorted(
+                self._entries.items(), key=lambda item: item[1].resource_class_id)])
+
+    def _object(self, name, entry):
+        found = codec.stored(Inventory, **_values(name, entry))
+        if name in self._given:
+            # The caller knows which fields it set; answers have always left these unmarked.
+            found.forget_changes()
         return found
 
-    def change(self, wanted, gone, class_ids, outbox, may_overfill=False):
-        """Change inventories, all of them or none; equal ones change nothing.
+    def change(self, wanted: Mapping[str, Columns], removed: Collection[str], outbox: Outbox,
+               ) -> None:
+        """Change inventories: all that are given, or none; equal ones change nothing.
 
-        The provider's generation rises if anything does change.
+        The generation of the provider is raised if anything changes.
 
-        :param wanted: dict of class name to the columns of its inventory
-        :param gone: set of the names of classes of which there is to be none
-        :param class_ids: dict of class name to id
-        :param outbox: :class:`placement_rpc.accounting.outbox.Outbox`
-        :param may_overfill: bool, whether capacity may go below what is used
-        :raises ResourceClassNotFound: :raises InventoryInUse: :raises CapacityConflict:
+        :param wanted: class name to the columns of its inventory
+        :param removed: names of the classes whose inventories are removed
+        :raises InventoryInUse: if something is allocated from an inventory that is removed
+        :raises CapacityConflict: if a capacity shrinks below what is used, and may not
+        :raises ResourceClassNotFound: if there is no class of a name
         """
-        for name in sorted(gone):
-            if self.rows[name].used:
+        for name in sorted(removed):
+            if self._entries[name].used:
                 raise exception.InventoryInUse(
-                    provider=self.uuid, resource_class=name, used=self.rows[name].used)
+                    provider=self._provider.uuid, resource_class=name,
+                    used=self._entries[name].used)
         changed = [name for name, values in wanted.items()
-                   if name in self.rows and differs(self.rows[name], values)]
+                   if name in self._entries and differs(self._entries[name], values)]
         for name in changed:
-            if not may_overfill:
-                self._check_shrinking(self.rows[name], wanted[name])
-        added = [name for name in wanted if name not in self.rows]
+            if not self._state.may_overfill:
+                self._check_shrinking(name, wanted[name]["capacity"])
+        added = [name for name in wanted if name not in self._entries]
         for name in added:
-            if name not in class_ids:
+            if name not in self._state.class_ids:
                 raise exception.ResourceClassNotFound(resource_class=name)
         self._given = {*changed, *added}
-        if gone or changed or added:
-            self._put(wanted, gone, changed, added, class_ids, outbox)
+        if removed or changed or added:
+            self._put(wanted, removed, changed, added, outbox)
 
-    def _check_shrinking(self, row, values):
-        # What is over-full already may become less so: a change that frees is never in the way
-        # (upstream bugs 1943191 and 2104040).
-        new = values["capacity"]
-        if new < row.used and new < row.capacity:
+    def _check_shrinking(self, name, new_capacity):
+        # An inventory that is over its capacity may become less so: a change that frees is never
+        # refused (upstream bugs 1943191 and 2104040).
+        entry = self._entries[name]
+        if new_capacity < entry.used and new_capacity < entry.capacity:
             raise exception.CapacityConflict(
-                provider=self.uuid, resource_class=row.resource_class, capacity=new,
-                used=row.used)
+                provider=self._provider.uuid, resource_class=name, capacity=new_capacity,
+                used=entry.used)
 
-    def _put(self, wanted, gone, changed, added, class_ids, outbox):
-        before = dict(self.rows)
-        for name in gone:
-            del self.rows[name]
+    def _put(self, wanted, removed, changed, added, outbox):
+        before = dict(self._entries)
+        provider = self._provider
+        if provider.read_inventories is None:
+            provider.read_inventories = dict(provider.inventories)
+        for name in removed:
+            del provider.inventories[self._entries.pop(name).resource_class_id]
         for name in changed:
-            self.rows[name] = self.rows[name]._replace(**wanted[name])
+            self._set(name, dataclasses.replace(self._entries[name], **wanted[name]))
         for name in added:
-            # Deleted a moment ago in the same transaction, it keeps its row.
-            row = self.read.get(name)
-            self.rows[name] = queries.Row(
-                id=row and row.id, resource_provider_id=self.id, used=0, resource_class=name,
-                resource_class_id=class_ids[name], **wanted[name])
-        previous, self.generation = self.generation, self.generation + 1
-        for kind, names in (("delete", gone), ("update", changed), ("create", added)):
+            class_id = self._state.class_ids[name]
+            # If it was removed earlier in the same transaction, it keeps its row.
+            stored = provider.read_inventories.get(class_id)
+            self._set(name, InventoryEntry(
+                id=stored and stored.id, resource_provider_id=provider.id,
+                resource_class_id=class_id, used=0, **wanted[name]))
+        previous, _ = provider.raise_generation()
+        for kind, names in (("delete", removed), ("update", changed), ("create", added)):
             if names:
-                self._tell(outbox, kind, previous, before, sorted(names))
+                self._record(outbox, kind, previous, before, sorted(names))
         for name in changed:
-            self._tell_over_full(outbox, self.rows[name])
+            self._record_excess(outbox, name)
 
-    def _tell(self, outbox, kind, previous, before, names):
+    def _set(self, name, entry):
+        self._entries[name] = self._provider.inventories[entry.resource_class_id] = entry
+
+    def _record(self, outbox, kind, previous, before, names):
         outbox.add_plain(
-            f"inventory.{kind}", InventoryPayload, provider_uuid=self.uuid,
-            generation=self.generation, previous_generation=previous, inventories=[
-                primitive(InventoryChange, resource_class=name, before=_told(before.get(name)),
-                          after=_told(self.rows.get(name))) for name in names])
+            f"inventory.{kind}", InventoryPayload, provider_uuid=self._provider.uuid,
+            generation=self._provider.generation, previous_generation=previous, inventories=[
+                primitive(InventoryChange, resource_class=name,
+                          before=_primitive(name, before.get(name)),
+                          after=_primitive(name, self._entries.get(name))) for name in names])
 
-    def _tell_over_full(self, outbox, row):
-        if row.used > row.capacity:
+    def _record_excess(self, outbox, name):
+        entry = self._entries[name]
+        if entry.used > entry.capacity:
             outbox.add("inventory.capacity_exceeded", CapacityExceededPayload(
-                provider_uuid=self.uuid, generation=self.generation, capacity=row.capacity,
-                resource_class=row.resource_class, used=row.used))
+                provider_uuid=self._provider.uuid, generation=self._provider.generation,
+                capacity=entry.capacity, resource_class=name, used=entry.used))
 
 
-def _told(row):
-    """:returns: dict, what an inventory looks like on its way; None for none"""
-    return row and primitive(Inventory, **{name: getattr(row, name) for name in Inventory.fields})
+def _values(name, entry):
+    """Return the fields of an inventory, by the name of its class and its entry."""
+    return {field: name if field == "resource_class" else getattr(entry, field)
+            for field in Inventory.fields}
 
 
-def read(tx, rows, names):
-    """The shelves of locked providers.
-
-    Custom classes that they have, or that are asked for, keep their names until the transaction
-    ends: what is written and told of a class is of that name.
-
-    :param rows: list of rows of id, uuid and generation
-    :param names: collection of class names that are asked for
-    :returns: tuple of a dict of provider uuid to :class:`Shelf`, and a dict of class name to id
-    """
-    found, class_ids = {}, ids_of(tx, names)
-    custom = {id_: name for name, id_ in class_ids.items() if id_ >= FIRST_CUSTOM_ID}
-    for each in queries.of_providers(tx, [row.id for row in rows]) if rows else ():
-        found.setdefault(each.resource_provider_id, []).append(each)
-        if each.resource_class_id >= FIRST_CUSTOM_ID:
-            custom[each.resource_class_id] = each.resource_class
-    if custom and resource_classes.shared(tx, custom) != custom:
-        raise db.Stale("a resource class that is renamed")
-    return {row.uuid: LockedInventories(row, found.get(row.id, ())) for row in rows}, class_ids
+def _primitive(name, entry):
+    """Return the serialized form of an inventory; None for None."""
+    return entry and primitive(Inventory, **_values(name, entry))
 
 
-def write(tx, shelves):
-    """Write what changed of shelves, set by set.
-
-    :param shelves: list of :class:`Shelf`
-    """
-    shelves = [each for each in shelves if each.generation != each.read_generation]
-    gone = [row.id for shelf in shelves for name, row in shelf.read.items()
-            if name not in shelf.rows]
-    changed, added = [], []
-    for shelf in shelves:
-        for name, row in shelf.rows.items():
-            if row.id is None:
-                added.append(row)
-            elif row != shelf.read[name]:
-                changed.append(row)
-    if gone:
-        queries.delete(tx, gone)
-    if changed:
-        queries.update(tx, changed)
-    if added:
-        queries.insert(tx, added)
-    if shelves and not claims.set_generations(
-            tx, {each.id: each.generation for each in shelves},
-            {each.id: each.read_generation for each in shelves}):
-        raise db.Stale("a resource provider whose inventories change")
+def _lock(tx, provider_uuid, classes, generation=None):
+    """Return the locked state of one provider, and the view of its inventories."""
+    state = locked_state.lock(tx, Scope(
+        providers={provider_uuid}, classes=set(classes), inventories_change=True))
+    return state, LockedInventories(state, provider_uuid, generation)
 
 
-def _change(tx, outbox, shelf, class_ids, wanted, gone=()):
-    shelf.change(wanted, gone, class_ids, outbox, tx.info.get(db.MAY_OVERFILL))
-    write(tx, [shelf])
-    return shelf.inventories()
-
-
-def _shelf(tx, provider_uuid, names, generation=None):
-    """:returns: tuple of the :class:`Shelf` and a dict of class name to id"""
-    row = lock(tx, provider_uuid, generation)
-    shelves, class_ids = read(tx, [row], names)
-    return shelves[row.uuid], class_ids
-
-
-def merge(tx, outbox, provider_uuid, inventories, classes):
+def merge(tx: Connection, outbox: Outbox, provider_uuid: str, inventories: Iterable[Inventory],
+          classes: Collection[str]) -> InventoryList:
     """Set the inventories of some classes, and leave those of all others as they are.
 
-    :param inventories: list of :class:`Inventory`, of these classes
-    :param classes: collection of class names; one without an inventory has none from then on
-    :returns: :class:`InventoryList`
-    :raises ProviderNotFound: :raises InvalidInventory: and what :meth:`Shelf.change` raises
+    :param inventories: of these classes only
+    :param classes: class names; one that is not among the inventories has none afterwards
+    :raises ProviderNotFound: if there is no such provider
+    :raises InvalidInventory: if an inventory contradicts itself, or two are of one class
+
+    It also raises what :meth:`LockedInventories.change` raises.
     """
     wanted = columns_of(inventories)
-    shelf, class_ids = _shelf(tx, provider_uuid, wanted)
-    return _change(tx, outbox, shelf, class_ids, wanted,
-                   (set(shelf.rows) & set(classes)) - set(wanted))
+    state, locked = _lock(tx, provider_uuid, wanted)
+    locked.change(wanted, (locked.classes & set(classes)) - wanted.keys(), outbox)
+    locked_state.write(tx, state)
+    return locked.inventories()
 
 
-def changes(rows, inventories, classes):
-    """What :func:`merge` would change.
+def changes(rows: Iterable[Any], inventories: Iterable[Inventory], classes: Collection[str],
+            ) -> list[str]:
+    """Return the names of the classes that :func:`merge` would change.
 
-    :param rows: list of rows of the provider's inventories
-    :returns: list of class names
+    :param rows: rows of the provider's inventories
     """
     wanted = columns_of(inventories)
     current = {each.resource_class: each for each in rows if each.resource_class in classes}
@@ -220,54 +203,74 @@ def changes(rows, inventories, classes):
                       current[name], wanted[name]))
 
 
-def add(tx, outbox, provider_uuid, inventory, generation=None):
-    """Add an inventory of a class that the provider has none of.
+def add(tx: Connection, outbox: Outbox, provider_uuid: str, inventory: Inventory,
+        generation: int | None = None) -> InventoryList:
+    """Add an inventory of a class of which the provider has none.
 
-    :param generation: int, see :func:`~placement_rpc.accounting.providers.lock`
-    :returns: :class:`InventoryList`
-    :raises InventoryExists: :raises ProviderNotFound: :raises ConcurrentUpdate:
-    :raises InvalidInventory: :raises ResourceClassNotFound:
+    :param generation: see :class:`LockedInventories`
+    :raises InvalidInventory: if the inventory contradicts itself
+    :raises ProviderNotFound: if there is no such provider
+    :raises ConcurrentUpdate: if the provider is at another generation
+    :raises InventoryExists: if the provider has an inventory of the class
+    :raises ResourceClassNotFound: if there is no such class
     """
     wanted = columns_of([inventory])
-    shelf, class_ids = _shelf(tx, provider_uuid, wanted, generation)
-    if inventory.resource_class in shelf.rows:
+    state, locked = _lock(tx, provider_uuid, wanted, generation)
+    if inventory.resource_class in locked.classes:
         raise exception.InventoryExists(
             provider=provider_uuid, resource_class=inventory.resource_class)
-    return _change(tx, outbox, shelf, class_ids, wanted)
+    locked.change(wanted, (), outbox)
+    locked_state.write(tx, state)
+    return locked.inventories()
 
 
-def update(tx, outbox, provider_uuid, inventory, generation=None):
+def update(tx: Connection, outbox: Outbox, provider_uuid: str, inventory: Inventory,
+           generation: int | None = None) -> InventoryList:
     """Change the inventory of one class.
 
-    :raises InventoryNotFound: :raises CapacityConflict: and what :func:`add` raises
+    :param generation: see :class:`LockedInventories`
+    :raises InvalidInventory: if the inventory contradicts itself
+    :raises ProviderNotFound: if there is no such provider
+    :raises ConcurrentUpdate: if the provider is at another generation
+    :raises InventoryNotFound: if the provider has no inventory of the class
+    :raises CapacityConflict: if the capacity shrinks below what is used, and may not
     """
     wanted = columns_of([inventory])
-    shelf, class_ids = _shelf(tx, provider_uuid, wanted, generation)
-    _check_has(shelf, inventory.resource_class)
-    return _change(tx, outbox, shelf, class_ids, wanted)
+    state, locked = _lock(tx, provider_uuid, wanted, generation)
+    _check_has(locked, provider_uuid, inventory.resource_class)
+    locked.change(wanted, (), outbox)
+    locked_state.write(tx, state)
+    return locked.inventories()
 
 
-def delete(tx, outbox, provider_uuid, resource_class, generation=None):
+def delete(tx: Connection, outbox: Outbox, provider_uuid: str, resource_class: str,
+           generation: int | None = None) -> InventoryList:
     """Delete the inventory of one class.
 
-    :raises InventoryNotFound: :raises InventoryInUse: :raises ProviderNotFound:
-    :raises ConcurrentUpdate:
+    :param generation: see :class:`LockedInventories`
+    :returns: the inventories that are left
+    :raises ProviderNotFound: if there is no such provider
+    :raises ConcurrentUpdate: if the provider is at another generation
+    :raises InventoryNotFound: if the provider has no inventory of the class
+    :raises InventoryInUse: if something is allocated from it
     """
     resource_class = canonical(resource_class)
-    shelf, class_ids = _shelf(tx, provider_uuid, (), generation)
-    _check_has(shelf, resource_class)
-    return _change(tx, outbox, shelf, class_ids, {}, {resource_class})
+    state, locked = _lock(tx, provider_uuid, (), generation)
+    _check_has(locked, provider_uuid, resource_class)
+    locked.change({}, {resource_class}, outbox)
+    locked_state.write(tx, state)
+    return locked.inventories()
 
 
-def _check_has(shelf, resource_class):
-    if resource_class not in shelf.rows:
-        raise exception.InventoryNotFound(provider=shelf.uuid, resource_class=resource_class)
+def _check_has(locked, provider_uuid, resource_class):
+    if resource_class not in locked.classes:
+        raise exception.InventoryNotFound(
+            provider=provider_uuid, resource_class=resource_class)
 
 
-def columns(inventory):
+def columns(inventory: Inventory) -> Columns:
     """Return the values to store of an inventory, defaults filled in.
 
-    :param inventory: :class:`placement_rpc.objects.inventory.Inventory`
     :returns: dict of column to value, without the class
     :raises InvalidInventory: if a value is missing, or two contradict each other
     """
@@ -293,20 +296,20 @@ def _invalid(inventory, reason):
     return exception.InvalidInventory(resource_class=inventory.resource_class, reason=reason)
 
 
-def inventory_list(uuid, generation, rows):
-    """Return the :class:`placement_rpc.objects.inventory.InventoryList` of a provider.
+def inventory_list(uuid: str, generation: int, rows: Iterable[Any]) -> InventoryList:
+    """Return the inventories of a provider.
 
-    :param rows: rows of the inventory query
+    :param rows: as :func:`placement_rpc.db.queries.inventories.of_provider` returns them
     """
     return codec.stored(InventoryList, provider_uuid=uuid, generation=generation, objects=[
         codec.stored(Inventory, **{name: getattr(row, name) for name in Inventory.fields})
         for row in rows])
 
 
-def columns_of(inventories):
-    """:returns: dict of class name to the columns of its inventory
+def columns_of(inventories: Iterable[Inventory]) -> dict[str, Columns]:
+    """Return the values to store of inventories, by class name.
 
-    :raises InvalidInventory: when one does not go together, or there are two of a class
+    :raises InvalidInventory: if one contradicts itself, or two are of one class
     """
     wanted = {}
     for inventory in inventories:
@@ -318,6 +321,9 @@ def columns_of(inventories):
     return wanted
 
 
-def differs(row, values):
-    """:returns: bool, whether an inventory has other columns than these"""
-    return any(getattr(row, name) != value for name, value in values.items())
+def differs(inventory: Any, values: Columns) -> bool:
+    """Return whether a stored inventory has other values than these.
+
+    :param inventory: an object with an attribute for each column
+    """
+    return any(getattr(inventory, name) != value for name, value in values.items())

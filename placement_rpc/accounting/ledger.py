@@ -1,82 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of claims, on what a transaction has locked (DESIGN rules 1 to 3).
+"""The rules of claims (DESIGN rules 1 to 3), applied to a locked state.
 
-A :class:`Ledger` holds the consumers, providers and inventories that a batch of claims is
-about. Claims are applied to it one after the other: each is accepted, which changes the
-ledger, or refused, which leaves it as it was. What changed in the end is written by
-:mod:`placement_rpc.accounting.batch`. Nothing here talks to a database.
+Claims are applied to a :class:`Ledger` one after the other. Each is either accepted, which
+changes the state, or refused, which leaves the state as it was. Nothing here uses the database.
 """
 
 import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from placement_rpc import exception
-
-
-@dataclasses.dataclass(slots=True)
-class InventoryEntry:
-    """An inventory: ``used`` changes, the rest are its rules."""
-
-    id: int
-    capacity: int
-    used: int
-    min_unit: int = 1
-    max_unit: int = 2 ** 31 - 1
-    step_size: int = 1
-
-
-@dataclasses.dataclass(slots=True)
-class ProviderEntry:
-    """A provider; ``read_generation`` is the one in the database."""
-
-    id: int
-    uuid: str
-    generation: int
-    read_generation: int
-
-
-@dataclasses.dataclass(slots=True)
-class ConsumerEntry:
-    """A consumer. ``id`` is None, and its generation 0, where it holds nothing yet.
-
-    ``changed_at`` is when the database says that it changed last.
-
-    ``held`` maps provider id and class id to an amount; ``read_held`` is what the database has.
-    """
-
-    uuid: str
-    id: int | None = None
-    generation: int = 0
-    project_id: str = ""
-    user_id: str = ""
-    held: dict = dataclasses.field(default_factory=dict)
-    read_held: dict = dataclasses.field(default_factory=dict)
-    changed: bool = False
-    changed_at: object = None
+from placement_rpc.accounting.locked_state import (
+    ConsumerEntry,
+    InventoryEntry,
+    InventoryKey,
+    LockedState,
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DesiredAllocations:
-    """What a consumer is to hold from now on, in place of what it held.
+    """What a consumer is to hold, in place of everything that it holds now.
 
-    :param consumer: str, uuid
-    :param allocations: dict of provider uuid to dict of class to amount; a class by its name,
-        or by its id where it was read from the ledger
-    :param generation: int the consumer must be at, 0 for one that holds nothing; None for any
-    :param carried: bool, whether the amounts were another consumer's, so that the rules about
-        single amounts were settled when they were claimed
+    :param consumer: uuid
+    :param allocations: dict of provider uuid to dict of class to amount; a class is given by its
+        name, or by its id if it was read from the ledger
+    :param generation: the generation that the consumer must be at, 0 for one that holds nothing;
+        None for any
+    :param skip_unit_checks: whether the amounts are exempt from min_unit, max_unit and step_size,
+        since another consumer holds them and they were checked when it claimed them
     """
 
     consumer: str
-    allocations: dict
+    allocations: Mapping[str, Mapping[str | int, int]]
     project_id: str = ""
     user_id: str = ""
     generation: int | None = None
-    carried: bool = False
+    skip_unit_checks: bool = False
+
+
+class Owner(NamedTuple):
+    """The project and the user of a consumer."""
+
+    project_id: str
+    user_id: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConsumerChange:
-    """What became of one consumer.
+    """The change of one consumer's allocations.
 
     ``before`` and ``after`` map provider id and class id to an amount; ``generations`` maps the
     id of each provider concerned to its generation before and after.
@@ -85,111 +57,94 @@ class ConsumerChange:
     consumer: str
     generation: int
     previous_generation: int
-    owner: tuple
-    previous_owner: tuple
-    before: dict
-    after: dict
-    generations: dict
+    owner: Owner
+    previous_owner: Owner
+    before: dict[InventoryKey, int]
+    after: dict[InventoryKey, int]
+    generations: dict[int, tuple[int, int]]
 
 
 class Ledger:
-    """What a transaction has locked, and what becomes of it.
+    """The view of a locked state to which allocations are applied."""
 
-    :param consumers: dict of uuid to :class:`ConsumerEntry`, one for every consumer named
-    :param providers: iterable of :class:`ProviderEntry`
-    :param inventories: dict of (provider id, class id) to :class:`InventoryEntry`
-    :param class_ids: dict of class name to id
-    """
+    def __init__(self, state: LockedState):
+        self.consumers = state.consumers
+        self.providers = state.providers
+        self._state = state
 
-    def __init__(self, consumers, providers, inventories, class_ids):
-        self.consumers = consumers
-        self.providers = {entry.id: entry for entry in providers}
-        self.inventories = inventories
-        self.changed_inventories = set()
-        self._provider_ids = {entry.uuid: entry.id for entry in self.providers.values()}
-        self._class_ids = class_ids
+    def apply(self, desired: Sequence[DesiredAllocations]) -> list[ConsumerChange]:
+        """Replace what consumers hold: for all of them or for none.
 
-    def apply(self, holdings):
-        """Let consumers hold something else, all of them or none.
-
-        :param holdings: list of :class:`Holding`, of different consumers
-        :returns: list of :class:`HoldingChange`, of every consumer whether it changed or not
-        :raises ConsumerConflict: :raises ProviderNotFound: :raises ResourceClassNotFound:
-        :raises CapacityExceeded: :raises ConstraintsViolated: the ledger is as it was
+        :param desired: of different consumers
+        :returns: a change for every consumer, also for those that hold the same as before
+        :raises ConsumerConflict: if a consumer is not at the generation that was given
+        :raises ProviderNotFound: if there is no provider of a uuid
+        :raises ResourceClassNotFound: if there is no class of a name
+        :raises CapacityExceeded: if an inventory has no room, or a provider has no such inventory
+        :raises ConstraintsViolated: if an amount breaks min_unit, max_unit or step_size
         """
-        wanted = [self._resolve(holding) for holding in holdings]
-        changes = {}
-        for holding, amounts in zip(holdings, wanted, strict=True):
-            held = self._consumer(holding).held
+        wanted = [self._resolve(each) for each in desired]
+        changes: dict[InventoryKey, int] = {}
+        for each, amounts in zip(desired, wanted, strict=True):
+            held = self._consumer(each).held
             for key, amount in amounts.items():
                 if amount != held.get(key):
-                    if not holding.carried:
+                    if not each.skip_unit_checks:
                         self._check_unit(key, amount, held.get(key, 0))
                     changes[key] = changes.get(key, 0) + amount - held.get(key, 0)
             for key, amount in held.items():
                 if key not in amounts:
                     changes[key] = changes.get(key, 0) - amount
         self._check_capacity(changes, wanted)
-        return self._commit(holdings, wanted, changes)
+        return self._commit(desired, wanted, changes)
 
-    def left_used(self):
-        """What is used now of the providers that changed, for the candidate indexes.
+    def allocations_of(self, consumer: ConsumerEntry) -> dict[str, dict[int, int]]:
+        """Return what a consumer holds.
 
-        :returns: list of provider id, its generation as read, its generation now, and a list of
-            class ids, each followed by what is used of it
-        """
-        used = {}
-        for provider_id, class_id in self.changed_inventories:
-            used.setdefault(provider_id, []).extend(
-                (class_id, self.inventories[provider_id, class_id].used))
-        return [[entry.id, entry.read_generation, entry.generation, used.get(entry.id, [])]
-                for entry in self.providers.values()
-                if entry.generation != entry.read_generation]
-
-    def allocations_of(self, consumer):
-        """What a consumer holds, by names.
-
-        :param consumer: :class:`ConsumerEntry`
         :returns: dict of provider uuid to dict of class id to amount
         """
-        result = {}
+        result: dict[str, dict[int, int]] = {}
         for (provider_id, class_id), amount in consumer.held.items():
             result.setdefault(self.providers[provider_id].uuid, {})[class_id] = amount
         return result
 
-    def _consumer(self, holding):
-        entry = self.consumers[holding.consumer]
-        if holding.generation is not None and holding.generation != entry.generation:
+    def _consumer(self, desired):
+        entry = self.consumers[desired.consumer]
+        if desired.generation is not None and desired.generation != entry.generation:
             raise exception.ConsumerConflict(
-                consumer=entry.uuid, current=entry.generation, given=holding.generation,
-                reason=f"it is at generation {entry.generation}, not at {holding.generation}")
+                consumer=entry.uuid, current=entry.generation, given=desired.generation,
+                reason=f"it is at generation {entry.generation}, not at {desired.generation}")
         return entry
 
-    def _resolve(self, holding):
-        """:returns: dict of (provider id, class id) to amount"""
+    def _resolve(self, desired):
+        """Return a dict of (provider id, class id) to amount."""
         amounts = {}
-        for provider, resources in holding.allocations.items():
-            provider_id = self._provider_ids.get(provider)
-            if provider_id is None:
-                raise exception.ProviderNotFound(provider=provider)
+        for uuid, resources in desired.allocations.items():
+            provider = self._state.providers_by_uuid.get(uuid)
+            if provider is None:
+                raise exception.ProviderNotFound(provider=uuid)
             for name, amount in resources.items():
-                class_id = name if isinstance(name, int) else self._class_ids.get(name)
+                class_id = name if isinstance(name, int) else self._state.class_ids.get(name)
                 if class_id is None:
                     raise exception.ResourceClassNotFound(resource_class=name)
-                if (provider_id, class_id) not in self.inventories:
+                if class_id not in provider.inventories:
                     raise exception.CapacityExceeded(
-                        provider=provider, resource_class=name, requested=amount, free=0,
-                        capacity=0)
-                amounts[provider_id, class_id] = amount
+                        provider=uuid, resource_class=self._class_name(class_id),
+                        requested=amount, free=0, capacity=0)
+                amounts[provider.id, class_id] = amount
         return amounts
 
-    def _check_unit(self, key, amount, held):
-        """Whether an amount may be taken at a time.
+    def _inventory(self, key) -> InventoryEntry:
+        provider_id, class_id = key
+        return self.providers[provider_id].inventories[class_id]
 
-        What grows must fit; what shrinks must only be well-formed, so that a maximum that was
-        lowered since does not keep anybody from giving back.
+    def _check_unit(self, key, amount, held):
+        """Check that an amount may be held.
+
+        An amount that grows must keep all limits. One that shrinks is not held to max_unit, so
+        that a maximum that was lowered since does not keep a consumer from freeing resources.
         """
-        inventory = self.inventories[key]
+        inventory = self._inventory(key)
         if amount < inventory.min_unit:
             reason = f"min_unit is {inventory.min_unit}"
         elif amount > inventory.max_unit and amount > held:
@@ -204,7 +159,7 @@ class Ledger:
 
     def _check_capacity(self, changes, wanted):
         for key, change in changes.items():
-            inventory = self.inventories[key]
+            inventory = self._inventory(key)
             if change > 0 and inventory.used + change > inventory.capacity:
                 requested = sum(amounts.get(key, 0) for amounts in wanted)
                 raise exception.CapacityExceeded(
@@ -214,37 +169,36 @@ class Ledger:
                     capacity=inventory.capacity)
 
     def _class_name(self, class_id):
-        return next(name for name, id_ in self._class_ids.items() if id_ == class_id)
+        return self._state.class_names[class_id]
 
-    def _commit(self, holdings, wanted, changes):
+    def _commit(self, desired, wanted, changes):
         for key, change in changes.items():
             if change:
-                self.inventories[key].used += change
-                self.changed_inventories.add(key)
-        return [self._hold(holding, amounts)
-                for holding, amounts in zip(holdings, wanted, strict=True)]
+                self._state.use(key, change)
+        return [self._replace(each, amounts)
+                for each, amounts in zip(desired, wanted, strict=True)]
 
-    def _hold(self, holding, amounts):
-        """Give a consumer its new holding; the same one changes nothing.
+    def _replace(self, desired, amounts):
+        """Give a consumer what it is to hold; the same allocations change nothing.
 
-        Each provider of which it holds something else now has changed once more, so that no two
-        changes are of the same generation.
+        The generation of each provider of which it now holds something else is raised, so that no
+        two changes of a provider have the same generation.
         """
-        entry = self.consumers[holding.consumer]
-        before, owner = entry.held, (entry.project_id, entry.user_id)
+        entry = self.consumers[desired.consumer]
+        before, previous_owner = entry.held, Owner(entry.project_id, entry.user_id)
         previous_generation = entry.generation
         touched = {key[0] for key, _ in amounts.items() ^ before.items()}
         generations = {}
         for provider_id in sorted({key[0] for key in (*amounts, *before)}):
             provider = self.providers[provider_id]
             generations[provider_id] = (
-                provider.generation, provider.generation + (provider_id in touched))
-            provider.generation = generations[provider_id][1]
-        if amounts != before or (amounts and owner != (holding.project_id, holding.user_id)):
+                provider.raise_generation() if provider_id in touched
+                else (provider.generation, provider.generation))
+        owner = Owner(desired.project_id, desired.user_id) if amounts else previous_owner
+        if amounts != before or owner != previous_owner:
             entry.held, entry.changed = amounts, True
-            if amounts:
-                entry.project_id, entry.user_id = holding.project_id, holding.user_id
+            entry.project_id, entry.user_id = owner.project_id, owner.user_id
             entry.generation = entry.generation + 1 if amounts else 0
         return ConsumerChange(
-            entry.uuid, entry.generation, previous_generation,
-            (entry.project_id, entry.user_id), owner, before, amounts, generations)
+            entry.uuid, entry.generation, previous_generation, owner, previous_owner, before,
+            amounts, generations)

@@ -1,63 +1,84 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events of a change, written in the transaction of the change (DESIGN rule 7).
 
-Beside what it tells the world, each event says for the candidate indexes what its transaction
-touched: JSON of ``read``, the uuid of a provider to be read again; ``classes``, true where the
-resource classes changed; or ``used``, a list of provider id, its generation before and after, and
-class ids each with what is used now. Empty where no candidate is touched. NULL, where an event of
-allocations came without, makes an index doubt itself.
+In addition to its payload, each event row has a column ``touched`` that tells the candidate
+indexes what the transaction changed. It is JSON with one of these keys:
+
+* ``read``: the uuid of a provider that is to be read again;
+* ``classes``: true if the resource classes changed;
+* ``used``: a list of provider id, its generation before and after, and a list of class ids, each
+  followed by what is used of it now.
+
+The column is empty if no candidate is affected. NULL, for an event of allocations that does not
+say what it touched, makes an index stale.
 """
 
 import datetime
 import json
 import uuid
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
+from sqlalchemy import Connection
+
+from placement_rpc.context import RequestContext
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import events
-from placement_rpc.objects.base import backported
+from placement_rpc.objects.base import PlacementObject, backported
+from placement_rpc.objects.payloads import EventPayload
+
+_Result = TypeVar("_Result")
 
 
-def primitive(cls, **data):
-    """What an object of the class looks like on its way, without making the object.
+def primitive(cls: type[PlacementObject], **data: Any) -> dict[str, Any]:
+    """Return the serialized form of an object without making the object.
 
-    :param data: its fields, as they travel
+    :param data: its fields in their serialized form
     """
     return {"placement_object.name": cls.__name__,
             "placement_object.namespace": cls.OBJ_PROJECT_NAMESPACE,
             "placement_object.version": cls.VERSION, "placement_object.data": data}
 
 
+class EventRow(NamedTuple):
+    """An event as it is stored."""
+
+    event_id: str
+    event_type: str
+    occurred_at: datetime.datetime
+    payload: str
+    touched: str | None
+
+
 class Outbox:
     """Collects the events of one request.
 
-    No change is without its event and no event without its change: the rules add to the outbox
-    where they change something, and whoever runs the transaction writes it there.
+    There is no change without its event and no event without its change: the rules add an event
+    where they change something, and the transaction that makes the change writes the outbox.
 
-    :param request_id: str, of the request that causes them; None for none
+    :param request_id: id of the request that causes the events; None for none
     """
 
-    def __init__(self, request_id=None):
+    def __init__(self, request_id: str | None = None):
         self._request_id = request_id
-        self._rows = []
+        self._rows: list[EventRow] = []
 
-    def add(self, event_type, payload):
-        """Note that something happened.
+    def add(self, event_type: str, payload: EventPayload) -> None:
+        """Record an event.
 
-        :param event_type: str, of :data:`placement_rpc.objects.catalog.EVENTS`
-        :param payload: :class:`placement_rpc.objects.payloads.EventPayload`
+        :param event_type: a key of :data:`placement_rpc.objects.catalog.EVENTS`
         """
-        # What changed on an object since when means nothing to who receives an event.
+        # Which fields of the object were changed means nothing to a listener.
         payload.forget_changes()
         self._add(event_type, payload.obj_to_primitive())
 
-    def add_plain(self, event_type, payload_class, **data):
+    def add_plain(self, event_type: str, payload_class: type[EventPayload], **data: Any) -> None:
         """As :meth:`add`, for the events of the claim path.
 
-        The data comes from the store and was coerced on its way there; to do so once more for
-        every field costs four times as much as the rest.
+        The data comes from the store and was coerced before it was stored; coercing every field
+        again costs four times as much as the rest.
 
-        :param payload_class: the payload's class
-        :param data: the payload's own fields, as they travel
+        :param data: the payload's own fields in their serialized form
         """
         self._add(event_type, primitive(payload_class, **data))
 
@@ -68,64 +89,73 @@ class Outbox:
         payload["placement_object.data"] |= {
             "event_id": event_id, "position": None, "occurred_at": at.isoformat(),
             "request_id": self._request_id}
-        self._rows.append(
-            (event_id, event_type, at.replace(tzinfo=None), json.dumps(payload), touched))
+        self._rows.append(EventRow(
+            event_id, event_type, at.replace(tzinfo=None), json.dumps(payload), touched))
 
-    def write(self, tx):
+    def write(self, tx: Connection) -> None:
         """Write the events, in one statement."""
         rows = self.rows(tx)
         if rows:
             events.insert(tx, rows)
 
-    def rows(self, tx, *others, used=None):
-        """The rows of the events, and of those of other outboxes.
+    def rows(self, tx: Connection, *others: "Outbox", used: list[list] | None = None,
+             ) -> list[EventRow]:
+        """Return the rows of the events, and of those of other outboxes.
 
-        :param used: list, what the transaction left used of which providers, as above; the last
-            event says it for all of them
-        :returns: list of tuples of event_id, event_type, occurred_at, payload, touched
+        :param used: what the transaction leaves used of which providers, as above. The last event
+            of allocations says it for all of them; None if there are no events of allocations.
         """
         rows = [row for outbox in (self, *others) for row in outbox._rows]
         versions = tx.info.get(db.VERSIONS)
         if versions:
-            rows = [(*row, json.dumps(backported(json.loads(payload), versions)), touched)
-                    for *row, payload, touched in rows]
-        if used is not None:
-            rows = [(*row, touched or "") for *row, touched in rows]
-        if used:
-            rows[-1] = (*rows[-1][:-1], json.dumps({"used": used}, separators=(",", ":")))
-        return rows
+            rows = [row._replace(payload=json.dumps(
+                backported(json.loads(row.payload), versions))) for row in rows]
+        return rows if used is None else _with_used(rows, used)
+
+
+def _with_used(rows, used):
+    """Have the last event of allocations say what is used now, and the others nothing."""
+    text = json.dumps({"used": used}, separators=(",", ":")) if used else ""
+    done = []
+    for row in reversed(rows):
+        if row.touched is None:
+            row, text = row._replace(touched=text), ""
+        done.append(row)
+    return done[::-1]
 
 
 def _touched(event_type, data):
-    """What an event says to the indexes; None where the transaction has to say it."""
+    """Return what an event tells the indexes; None if the transaction has to say it."""
     if event_type.startswith(("resource_provider.", "inventory.")):
         return json.dumps({"read": data["provider_uuid"]})
     if event_type.startswith("resource_class."):
         return '{"classes":true}'
-    return None if event_type in _OF_HOLDINGS else ""
+    return None if event_type in _OF_ALLOCATIONS else ""
 
 
-_OF_HOLDINGS = frozenset(("allocation.create", "allocation.update", "allocation.delete"))
+_OF_ALLOCATIONS = frozenset(("allocation.create", "allocation.update", "allocation.delete"))
 
 
-def changing(context, change, request_id=None):
-    """Make a change in the transaction of the request that is under way, or in one of its own.
+def changing(context: RequestContext, change: Callable[[Connection, Outbox], _Result],
+             request_id: str | None = None) -> _Result:
+    """Make a change in the transaction of the current request, or in a transaction of its own.
 
-    :param context: :class:`placement_rpc.context.RequestContext` with a database
-    :param change: callable that takes the connection and the :class:`Outbox`
-    :param request_id: str, of the request that causes it
-    :returns: what it returned
+    :param context: a context with a database
+    :param request_id: id of the request that causes the change
+    :returns: the result of the change
     """
     if context.transaction is not None:
         return change(*context.transaction)
     return written(context.database, change, request_id)
 
 
-def written(database, change, request_id=None):
-    """Make a change, and tell of it, in a transaction.
+def written(database: db.Database, change: Callable[[Connection, Outbox], _Result],
+            request_id: str | None = None) -> _Result:
+    """Make a change and write its events, in one transaction.
 
-    :param database: :class:`placement_rpc.db.api.Database`
-    :param change: as of :func:`changing`
+    :param change: run again if concurrent writers collide
+    :param request_id: id of the request that causes the change
+    :returns: the result of the change
     """
     def attempt(tx):
         outbox = Outbox(request_id)

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Create, rename and delete resource classes, and resolve their names."""
 
+from collections.abc import Collection, Mapping
+
 from oslo_db import exception as db_exc
+from sqlalchemy import Connection
 
 from placement_rpc import exception
+from placement_rpc.accounting.outbox import Outbox
+from placement_rpc.db import api as db
 from placement_rpc.db.queries import resource_classes as queries
 from placement_rpc.objects import class_names
 from placement_rpc.objects.payloads import ResourceClassPayload
@@ -12,13 +17,13 @@ from placement_rpc.objects.resource_class import ResourceClass, canonical
 _STANDARD_NAMES = {id_: name for name, id_ in class_names.STANDARD_IDS.items()}
 
 
-def resolve(tx, names):
+def resolve(tx: Connection, names: Collection[str]) -> dict[str, int]:
     """Return the ids of classes.
 
     Standard classes never change, so they need no query. Custom ones are read each time: another
     process may have just renamed one.
 
-    :param names: collection of canonical names
+    :param names: canonical names
     :returns: dict of name to id
     :raises ResourceClassNotFound: for the first name that does not exist
     """
@@ -29,8 +34,8 @@ def resolve(tx, names):
     return ids
 
 
-def ids_of(tx, names):
-    """As :func:`resolve`, but without the classes that do not exist."""
+def ids_of(tx: Connection, names: Collection[str]) -> dict[str, int]:
+    """As :func:`resolve`, but leave out the classes that do not exist."""
     standard = class_names.STANDARD_IDS
     ids = {name: standard[name] for name in names if name in standard}
     others = [name for name in names if name not in standard]
@@ -39,11 +44,11 @@ def ids_of(tx, names):
     return ids
 
 
-def names_of(tx, ids, others):
+def names_of(tx: Connection, ids: Mapping[str, int], others: Collection[int]) -> dict[int, str]:
     """Return the names of classes by their ids.
 
-    :param ids: dict of name to id of the classes that are known already
-    :param others: collection of further ids
+    :param ids: dict of name to id, of classes that were resolved before
+    :param others: further ids
     :returns: dict of id to name
     """
     names = {id_: name for name, id_ in ids.items()}
@@ -54,10 +59,26 @@ def names_of(tx, ids, others):
     return names | queries.names(tx, missing) if missing else names
 
 
-def create(tx, outbox, name):
+def pinned_names(tx: Connection, ids: Mapping[str, int], others: Collection[int],
+                 ) -> dict[int, str]:
+    """As :func:`names_of`, and custom classes keep their names until the transaction ends.
+
+    :raises placement_rpc.db.api.Stale: if a class of ``ids`` was renamed or deleted since its id
+        was read
+    """
+    needed = {*ids.values(), *others}
+    names = {id_: _STANDARD_NAMES[id_] for id_ in needed if id_ in _STANDARD_NAMES}
+    custom = needed - names.keys()
+    if custom:
+        names |= queries.shared(tx, custom)
+    if any(names.get(id_) != name for name, id_ in ids.items()):
+        raise db.Stale("the name of a resource class")
+    return names
+
+
+def create(tx: Connection, outbox: Outbox, name: str) -> ResourceClass:
     """Insert a custom class.
 
-    :returns: :class:`placement_rpc.objects.resource_class.ResourceClass`
     :raises InvalidInput: if a custom class cannot have the name
     :raises ResourceClassStandard: if a standard class has the name
     :raises ResourceClassExists: if a custom class has the name
@@ -70,10 +91,9 @@ def create(tx, outbox, name):
     return ResourceClass(name=name)
 
 
-def rename(tx, outbox, old_name, name):
+def rename(tx: Connection, outbox: Outbox, old_name: str, name: str) -> ResourceClass:
     """Rename a custom class.
 
-    :returns: :class:`placement_rpc.objects.resource_class.ResourceClass`
     :raises ResourceClassStandard: if one of the names is a standard class's
     :raises InvalidInput: if a custom class cannot have the new name
     :raises ResourceClassNotFound: if there is no class of the old name
@@ -90,7 +110,7 @@ def rename(tx, outbox, old_name, name):
     return ResourceClass(name=name)
 
 
-def delete(tx, outbox, name):
+def delete(tx: Connection, outbox: Outbox, name: str) -> None:
     """Delete a custom class.
 
     :raises ResourceClassStandard: if it is a standard class

@@ -41,12 +41,12 @@ class _Untouched:
 
     changed_at = None
 
-    def holdings(self, ledger):
+    def desired_allocations(self, ledger):
         consumer = ledger.consumers[self.consumers[0]]
         if consumer.changed_at != self.changed_at:
             raise exception.ConsumerConflict(
                 consumer=consumer.uuid, reason="it changed meanwhile")
-        return super().holdings(ledger)
+        return super().desired_allocations(ledger)
 
 
 class HealingClaim(_Untouched, ClaimChange):

@@ -10,7 +10,7 @@ import testscenarios
 from hypothesis import strategies
 
 from placement_rpc import exception
-from placement_rpc.accounting import inventory_batch
+from placement_rpc.accounting import batch
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.accounting.inventory_batch import InventoryReplacement
 from placement_rpc.db import models
@@ -51,7 +51,7 @@ class _Service(placement_fixtures.RunningService):
     def settle(self, *asked):
         return [(None if each.result is None else self.plain(each.result),
                  each.error and each.error.code, each.replayed)
-                for each in inventory_batch.settle(self.database, asked)]
+                for each in batch.settle(self.database, asked)]
 
     @staticmethod
     def plain(result):

@@ -1,35 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group commit: who comes while a transaction runs shares the next one."""
+"""Group commit: callers that arrive while a transaction runs share the next one."""
 
 import threading
+import time
 
 from placement_rpc import exception
-from placement_rpc.accounting.batch import AllocationChange, Outcome
+from placement_rpc.accounting.batch import Outcome, PendingRequest
 from placement_rpc.accounting.group_commit import GroupCommit
 from placement_rpc.accounting.idempotency import Request
 from tests import base
 
+_SECONDS = 20
 
-def _settlement(name):
-    return AllocationChange(Request(str(name), "claim", "fingerprint"))
+
+class _Pending(PendingRequest):
+    weight = 1
+
+
+def _pending(name):
+    return _Pending(Request(str(name), "claim", "fingerprint"))
 
 
 class _Store:
-    """Settles batches, the first of them only when it is told to."""
+    """Settles batches, the first of them only when it may go on.
+
+    ``errors`` maps a request id to the error of each batch that has the request.
+    """
 
     def __init__(self):
         self.batches = []
         self.go = threading.Event()
         self.began = threading.Event()
-        self.error = None
+        self.errors = {}
 
-    def settle(self, _database, settlements):
-        names = [each.request.request_id for each in settlements]
+    def settle(self, _database, pending, _method):
+        names = [each.request.request_id for each in pending]
         self.batches.append(names)
         self.began.set()
-        self.go.wait(20)
-        if self.error and self.error[0] in names:
-            raise self.error[1]
+        self.go.wait(_SECONDS)
+        for name in names:
+            if name in self.errors:
+                raise self.errors[name]
         return [Outcome(result=name) for name in names]
 
 
@@ -38,45 +49,55 @@ class GroupCommitTest(base.TestCase):
     def setUp(self):
         super().setUp()
         self.store = _Store()
-        self.group = GroupCommit(None, 8, self.store.settle)
+        self.sizes = []
+        self.group = GroupCommit(None, 8, self.store.settle, self.sizes.append)
         self.answers = {}
 
     def settle(self, *names):
+        """Settle requests, and keep the results, or else the error that was raised."""
         try:
             self.answers[names] = [each.result or each.error for each in self.group.settle(
-                [_settlement(name) for name in names])]
-        except exception.PlacementException as error:
+                [_pending(name) for name in names])]
+        except (exception.PlacementException, SystemExit) as error:
             self.answers[names] = error
 
-    def together(self, *tickets):
-        """Let the first be under way, the others come meanwhile, and all end."""
-        threads = [threading.Thread(target=self.settle, args=names) for names in tickets]
+    def settle_together(self, *callers):
+        """Have the first caller settle, the others arrive meanwhile, and wait for all of them."""
+        threads = [threading.Thread(target=self.settle, args=names) for names in callers]
         threads[0].start()
-        self.store.began.wait(20)
-        for position, thread in enumerate(threads[1:], 1):
+        self.assertTrue(self.store.began.wait(_SECONDS))
+        for number, thread in enumerate(threads[1:], 1):
             thread.start()
-            while len(self.group._waiting) < position:
-                threading.Event().wait(0.001)
+            self.wait_until_waiting(number)
         self.store.go.set()
         for thread in threads:
-            thread.join(20)
+            thread.join(_SECONDS)
+        self.assertEqual(set(callers), set(self.answers))
 
-    def test_a_lone_claim_is_settled_at_once_in_its_own_thread(self):
+    def wait_until_waiting(self, count):
+        ends = time.monotonic() + _SECONDS
+        while self.group.waiting < count:
+            self.assertLess(time.monotonic(), ends, f"{count} callers do not wait")
+            time.sleep(0.001)
+
+    def test_a_lone_request_is_settled_at_once(self):
         self.store.go.set()
         self.settle("a")
         self.assertEqual({("a",): ["a"]}, self.answers)
         self.assertEqual([["a"]], self.store.batches)
 
-    def test_who_comes_meanwhile_shares_the_next_transaction(self):
-        self.together(("a",), ("b",), ("c", "d"), ("e",))
+    def test_callers_that_arrive_meanwhile_share_the_next_transaction(self):
+        self.settle_together(("a",), ("b",), ("c", "d"), ("e",))
         self.assertEqual([["a"], ["b", "c", "d", "e"]], self.store.batches)
         self.assertEqual(["c", "d"], self.answers["c", "d"])
         self.assertEqual(["e"], self.answers[("e",)])
+        self.assertEqual([1, 4], self.sizes)
 
-    def test_a_transaction_has_a_limit_and_nobody_is_forgotten(self):
-        self.together(*[(f"{number}",) for number in range(20)])
+    def test_a_transaction_has_a_limit(self):
+        callers = [(f"{number}",) for number in range(20)]
+        self.settle_together(*callers)
         self.assertEqual([1, 8, 8, 3], [len(batch) for batch in self.store.batches])
-        self.assertEqual(20, len(self.answers))
+        self.assertEqual({names: list(names) for names in callers}, self.answers)
 
     def test_more_than_the_limit_from_one_caller(self):
         self.store.go.set()
@@ -85,28 +106,32 @@ class GroupCommitTest(base.TestCase):
         self.assertEqual([8, 8, 3], [len(batch) for batch in self.store.batches])
         self.assertEqual(names, self.answers[tuple(names)])
 
-    def test_when_the_store_is_away_all_are_told_and_it_goes_on(self):
-        self.store.error = ("c", exception.StoreUnavailable(reason="away"))
-        self.together(("a",), ("b",), ("c",))
+    def test_when_the_store_is_unavailable_each_caller_gets_an_error_of_its_own(self):
+        self.store.errors["c"] = failure = exception.StoreUnavailable(reason="away")
+        self.settle_together(("a",), ("b",), ("c",), ("d",))
         self.assertEqual(["a"], self.answers[("a",)])
-        for name in "bc":
-            self.assertIsInstance(self.answers[(name,)], exception.StoreUnavailable)
+        errors = [self.answers[(name,)] for name in "bcd"]
+        for error in errors:
+            self.assertIsInstance(error, exception.StoreUnavailable)
+            self.assertEqual(failure.kwargs, error.kwargs)
+            self.assertIs(failure, error.__cause__)
+        self.assertEqual(3, len({id(error) for error in errors}))
+        self.settle("e")
+        self.assertEqual(["e"], self.answers[("e",)])
+
+    def test_a_leader_that_is_ended_leaves_no_caller_waiting(self):
+        self.store.errors["c"] = SystemExit()
+        self.settle_together(("a",), ("b",), ("c",))
+        self.assertEqual(["a"], self.answers[("a",)])
+        # The caller that waited first led, and its thread was ended.
+        self.assertIsInstance(self.answers[("b",)], SystemExit)
+        self.assertIsInstance(self.answers[("c",)], exception.StoreBusy)
         self.settle("d")
         self.assertEqual(["d"], self.answers[("d",)])
 
-    def test_a_leader_that_is_ended_leaves_nobody_waiting(self):
-        self.store.error = ("c", SystemExit())
-        self.together(("a",), ("b",), ("c",))
-        self.assertEqual(["a"], self.answers[("a",)])
-        followers = [name for name in "bc" if (name,) in self.answers]
-        for name in followers:
-            self.assertIsInstance(self.answers[(name,)], exception.StoreBusy)
-        self.settle("d")
-        self.assertEqual(["d"], self.answers[("d",)])
-
-    def test_one_that_the_store_chokes_on_does_not_take_the_others_along(self):
-        self.store.error = ("c", ZeroDivisionError("a defect"))
-        self.together(("a",), ("b",), ("c",), ("d",))
+    def test_a_request_that_the_store_fails_on_does_not_fail_the_others(self):
+        self.store.errors["c"] = ZeroDivisionError("a defect")
+        self.settle_together(("a",), ("b",), ("c",), ("d",))
         self.assertEqual(["b"], self.answers[("b",)])
         self.assertEqual(["d"], self.answers[("d",)])
         self.assertIsInstance(self.answers[("c",)][0], ZeroDivisionError)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of claims, against a model that is too simple to be wrong."""
+"""The rules of claims, compared with a model that is too simple to be wrong."""
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -9,14 +10,15 @@ from hypothesis import strategies as st
 
 from placement_rpc import exception
 from placement_rpc.accounting.inventories import columns
-from placement_rpc.accounting.ledger import (
+from placement_rpc.accounting.ledger import DesiredAllocations, Ledger
+from placement_rpc.accounting.locked_state import (
     ConsumerEntry,
-    DesiredAllocations,
     InventoryEntry,
-    Ledger,
+    LockedState,
     ProviderEntry,
 )
 from placement_rpc.candidates.capacity import capacity_of
+from placement_rpc.db.queries import inventories
 from placement_rpc.objects.inventory import Inventory
 from tests import base
 
@@ -36,20 +38,28 @@ _allocations = st.dictionaries(
 _changes = st.lists(st.tuples(st.sampled_from(CONSUMERS), _allocations), max_size=25)
 
 
+def _entry(provider_id, class_id, rules):
+    return InventoryEntry(
+        id=100 * provider_id + class_id, resource_provider_id=provider_id,
+        resource_class_id=class_id, used=0, total=rules["capacity"], reserved=0,
+        allocation_ratio=1.0, **rules)
+
+
 def _ledger(inventories):
-    ids = {uuid: number for number, uuid in enumerate(PROVIDERS, 1)}
-    return Ledger(
+    return Ledger(LockedState(
         {uuid: ConsumerEntry(uuid) for uuid in CONSUMERS},
-        [ProviderEntry(id_, uuid, 0, 0) for uuid, id_ in ids.items()],
-        {(ids[uuid], CLASSES[name]): InventoryEntry(
-            100 * ids[uuid] + CLASSES[name], rules["capacity"], 0, rules["min_unit"],
-            rules["max_unit"], rules["step_size"])
-         for (uuid, name), rules in inventories.items()},
-        CLASSES)
+        [ProviderEntry(id_, uuid, 0, 0, {
+            class_id: _entry(id_, class_id, inventories[uuid, name])
+            for name, class_id in CLASSES.items()}) for id_, uuid in enumerate(PROVIDERS, 1)],
+        CLASSES, {class_id: name for name, class_id in CLASSES.items()}))
+
+
+def _inventory(ledger, provider_id, name):
+    return ledger.providers[provider_id].inventories[CLASSES[name]]
 
 
 class _Model:
-    """What everybody holds, and nothing else: all is worked out anew each time."""
+    """Only what consumers hold: everything else is computed from it each time."""
 
     def __init__(self, inventories):
         self.inventories = inventories
@@ -77,7 +87,7 @@ class LedgerPropertyTest(base.TestCase):
 
     @hypothesis.settings(max_examples=300, deadline=None)
     @hypothesis.given(_inventories, _changes)
-    def test_it_decides_as_the_model_and_is_never_over_capacity(self, inventories, changes):
+    def test_it_accepts_what_the_model_does_and_is_never_over_capacity(self, inventories, changes):
         ledger, model = _ledger(inventories), _Model(inventories)
         ids = {entry.uuid: entry.id for entry in ledger.providers.values()}
         for consumer, allocations in changes:
@@ -100,7 +110,7 @@ class LedgerPropertyTest(base.TestCase):
                     self.assertEqual(generations[id_] + (uuid in touched),
                                      ledger.providers[id_].generation)
             for (uuid, name), rules in inventories.items():
-                entry = ledger.inventories[ids[uuid], CLASSES[name]]
+                entry = _inventory(ledger, ids[uuid], name)
                 self.assertEqual(model.used((uuid, name)), entry.used)
                 self.assertLessEqual(entry.used, rules["capacity"])
 
@@ -115,11 +125,11 @@ class LedgerPropertyTest(base.TestCase):
 
 class CapacityTest(base.TestCase):
 
-    def test_fractions_that_binary_numbers_do_not_have(self):
+    def test_ratios_that_are_not_binary_fractions(self):
         self.assertEqual(29, capacity_of(100, 0, 0.29))
         self.assertEqual(11, capacity_of(10, 0, 1.1))
 
-    def test_a_capacity_that_no_column_would_hold_is_cut(self):
+    def test_a_capacity_that_no_column_would_hold_is_limited(self):
         self.assertEqual(2 ** 62, capacity_of(2 ** 31 - 1, 0, 1e18))
 
     def test_the_example_of_the_specification(self):
@@ -134,10 +144,10 @@ class LedgerTest(base.TestCase):
         rules = {"capacity": 10, "min_unit": 1, "max_unit": 10, "step_size": 1}
         self.ledger = _ledger({(uuid, name): rules for uuid in PROVIDERS for name in CLASSES})
 
-    def hold(self, *holdings):
+    def hold(self, *desired):
         return self.ledger.apply([
             DesiredAllocations(consumer, allocations, "project", "user", **values)
-            for consumer, allocations, values in holdings])
+            for consumer, allocations, values in desired])
 
     def test_all_of_several_or_none(self):
         self.assertRaises(
@@ -147,12 +157,12 @@ class LedgerTest(base.TestCase):
         self.hold(("one", {"provider a": {"VCPU": 5}}, {}),
                   ("two", {"provider a": {"VCPU": 5}}, {}))
 
-    def test_what_one_gives_back_the_other_can_take(self):
+    def test_what_one_consumer_frees_another_can_take(self):
         self.hold(("one", {"provider a": {"VCPU": 8}}, {}))
         self.hold(("one", {}, {}), ("two", {"provider a": {"VCPU": 9}}, {}))
-        self.assertEqual(9, self.ledger.inventories[1, 0].used)
+        self.assertEqual(9, _inventory(self.ledger, 1, "VCPU").used)
 
-    def test_the_error_says_what_was_free_for_the_one_who_asked(self):
+    def test_the_error_says_what_was_free_for_the_consumer_that_claimed(self):
         self.hold(("one", {"provider a": {"VCPU": 4}}, {}))
         self.hold(("two", {"provider a": {"VCPU": 5}}, {}))
         error = self.assertRaises(
@@ -164,4 +174,20 @@ class LedgerTest(base.TestCase):
         self.assertRaises(
             exception.ConsumerConflict, self.hold,
             ("one", {"provider a": {"VCPU": 4}}, {"generation": 3}))
-        self.assertEqual(0, self.ledger.inventories[1, 0].used)
+        self.assertEqual(0, _inventory(self.ledger, 1, "VCPU").used)
+
+    def test_a_moved_amount_skips_the_unit_checks(self):
+        self.hold(("one", {"provider a": {"VCPU": 4}}, {}))
+        _inventory(self.ledger, 1, "VCPU").max_unit = 2
+        self.assertRaises(exception.ConstraintsViolated, self.hold,
+                          ("one", {}, {}), ("two", {"provider a": {"VCPU": 4}}, {}))
+        self.hold(("one", {}, {}),
+                  ("two", {"provider a": {"VCPU": 4}}, {"skip_unit_checks": True}))
+        self.assertEqual({(1, CLASSES["VCPU"]): 4}, self.ledger.consumers["two"].held)
+
+
+class InventoryEntryTest(base.TestCase):
+
+    def test_its_fields_are_the_columns_that_are_read(self):
+        self.assertEqual(
+            inventories.COLUMNS, tuple(each.name for each in dataclasses.fields(InventoryEntry)))

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statements that settle a batch of claims: what they need to know, and what they change.
+"""The statements that settle a batch of requests: what they lock and read, and what they write.
 
-The order is the same in every transaction: consumers are locked before providers, both in the
-order of their uuids, so that two transactions wait for each other in one direction only; it is
-by the uuid that they are found, so that no plan can find a longer way to have them in order.
-MariaDB is told so: of many it would read all rows, in another order, and wait for those of others.
-What hangs on a locked row is read by a statement of its own after the lock was had: in the same
-statement a server may answer with what was true before it waited.
+Consumers are locked before providers, and both by uuid in ascending order, in every transaction:
+two transactions can then wait for each other in one direction only. Rows are looked up by uuid,
+so that the unique index already has them in order and no plan needs a sort. MariaDB needs a hint:
+for many uuids it would read the whole table, in another order, and wait for the locks of others.
+
+What depends on a locked row is read by a statement of its own, after the lock was granted: the
+locking statement itself may answer with data from before it waited.
 """
 
 import sqlalchemy as sa
 
 from placement_rpc.db import models
-from placement_rpc.db.queries import bulk, claims_at_once, events, requests
+from placement_rpc.db.queries import bulk, claims_at_once, events, inventories, requests
 
 _allocations = models.allocations
 _consumers = models.consumers
@@ -36,9 +37,7 @@ _LOCK_PROVIDERS = bulk.OverLists(lambda among: sa.select(
 ).where(among(_providers.c.uuid, "uuids")).order_by(_providers.c.uuid).with_for_update().with_hint(
     _providers, "FORCE INDEX (uq_resource_providers_uuid)", "mysql"))
 _INVENTORIES = bulk.OverLists(lambda among: sa.select(
-    _inventories.c.id, _inventories.c.resource_provider_id, _inventories.c.resource_class_id,
-    _inventories.c.min_unit, _inventories.c.max_unit, _inventories.c.step_size,
-    _inventories.c.capacity, _inventories.c.used,
+    *(_inventories.c[name] for name in inventories.COLUMNS),
 ).where(among(_inventories.c.resource_provider_id, "provider_ids")))
 _INSERT_CONSUMERS = bulk.Insert(
     _consumers, "uuid", "project_id", "user_id", "generation", returning=("uuid", "id"))
@@ -54,14 +53,18 @@ _INSERT_ALLOCATIONS = bulk.Insert(
 
 
 def lock_consumers(tx, uuids):
-    """:returns: list of rows of id, uuid, generation, project_id, user_id, updated_at of those
-    that exist"""
+    """Lock consumers.
+
+    :param uuids: collection of uuids; those without a consumer are ignored
+    :returns: list of rows of id, uuid, generation, project_id, user_id, updated_at
+    """
     return _LOCK_CONSUMERS.execute(tx, {"uuids": sorted(uuids)}).all()
 
 
 def held(tx, consumer_ids):
-    """What consumers hold.
+    """Return the allocations of consumers.
 
+    :param consumer_ids: list of row ids
     :returns: list of rows of consumer_id, resource_provider_id, provider_uuid,
         resource_class_id, used
     """
@@ -69,12 +72,20 @@ def held(tx, consumer_ids):
 
 
 def lock_providers(tx, uuids):
-    """:returns: list of rows of id, uuid, generation of those that exist"""
+    """Lock providers.
+
+    :param uuids: collection of uuids; those without a provider are ignored
+    :returns: list of rows of id, uuid, generation
+    """
     return _LOCK_PROVIDERS.execute(tx, {"uuids": sorted(uuids)}).all()
 
 
 def inventories_of(tx, provider_ids):
-    """:returns: list of rows of what the rules need to know of each inventory"""
+    """Return the inventories of providers.
+
+    :param provider_ids: list of row ids
+    :returns: list of rows of :data:`placement_rpc.db.queries.inventories.COLUMNS`, in that order
+    """
     return _INVENTORIES.execute(tx, {"provider_ids": provider_ids}).all()
 
 

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one state that a change of allocations or inventories locks, reads, changes and writes.
+
+:func:`lock` locks and reads what a set of requests is about, and :func:`write` writes what became
+of it. In between, views change the state: :class:`placement_rpc.accounting.ledger.Ledger` applies
+allocations to it, and :class:`placement_rpc.accounting.inventories.LockedInventories` changes the
+inventories of one provider. One transaction can do both, in any order.
+
+Every transaction locks in the same order: consumers by uuid, providers by uuid, then custom
+resource classes by id. Two transactions can therefore wait for each other in one direction only.
+"""
+
+import dataclasses
+import datetime
+from collections.abc import Collection, Iterable, Mapping
+
+from sqlalchemy import Connection
+
+from placement_rpc.accounting import resource_classes
+from placement_rpc.db import api as db
+from placement_rpc.db.queries import claims as queries
+from placement_rpc.db.queries import inventories as inventory_queries
+
+#: Provider id and class id.
+InventoryKey = tuple[int, int]
+
+
+@dataclasses.dataclass(slots=True)
+class InventoryEntry:
+    """An inventory; ``id`` is None until it is stored.
+
+    The fields are the columns of :data:`placement_rpc.db.queries.inventories.COLUMNS`, in that
+    order. Claims change ``used`` in place; a change of anything else makes a new entry.
+    """
+
+    id: int | None
+    resource_provider_id: int
+    resource_class_id: int
+    used: int
+    total: int
+    reserved: int
+    min_unit: int
+    max_unit: int
+    step_size: int
+    allocation_ratio: float
+    capacity: int
+
+
+@dataclasses.dataclass(slots=True)
+class ProviderEntry:
+    """A resource provider and its inventories by class id.
+
+    ``read_generation`` is the generation in the database. ``read_inventories`` are the inventories
+    in the database; None while they are the same but for ``used``.
+    """
+
+    id: int
+    uuid: str
+    generation: int
+    read_generation: int
+    inventories: dict[int, InventoryEntry] = dataclasses.field(default_factory=dict)
+    read_inventories: dict[int, InventoryEntry] | None = None
+
+    def raise_generation(self) -> tuple[int, int]:
+        """Count one change of the provider (DESIGN rule 2).
+
+        :returns: the generation before and after the change
+        """
+        previous, self.generation = self.generation, self.generation + 1
+        return previous, self.generation
+
+
+@dataclasses.dataclass(slots=True)
+class ConsumerEntry:
+    """A consumer; ``id`` is None, and its generation 0, while it holds nothing.
+
+    ``held`` maps provider id and class id to an amount; ``read_held`` is the same as the database
+    has it. ``changed_at`` is the time of the last change that is in the database.
+    """
+
+    uuid: str
+    id: int | None = None
+    generation: int = 0
+    project_id: str = ""
+    user_id: str = ""
+    held: dict[InventoryKey, int] = dataclasses.field(default_factory=dict)
+    read_held: dict[InventoryKey, int] = dataclasses.field(default_factory=dict)
+    changed: bool = False
+    changed_at: datetime.datetime | None = None
+
+
+@dataclasses.dataclass(slots=True)
+class Scope:
+    """What a set of requests is about.
+
+    Consumers and providers are uuids, classes are names. The providers of everything that the
+    consumers hold belong to the scope without being named. If ``inventories_change`` is set, the
+    custom classes of the inventories and of the requests keep their names until the transaction
+    ends; claims alone do not need that, and do not pay for it.
+    """
+
+    consumers: set[str] = dataclasses.field(default_factory=set)
+    providers: set[str] = dataclasses.field(default_factory=set)
+    classes: set[str] = dataclasses.field(default_factory=set)
+    inventories_change: bool = False
+
+
+class LockedState:
+    """Consumers, providers with their inventories, and resource classes of one transaction.
+
+    :param consumers: one entry for each consumer of the scope, whether it holds anything or not
+    :param class_ids: ids of the classes that the requests name, by name
+    :param class_names: names of all classes of the state that are reported, by id
+    :param may_overfill: whether a capacity may be set below what is used
+    """
+
+    def __init__(self, consumers: Mapping[str, ConsumerEntry], providers: Iterable[ProviderEntry],
+                 class_ids: Mapping[str, int], class_names: Mapping[int, str],
+                 may_overfill: bool = False):
+        self.consumers = consumers
+        self.providers = {entry.id: entry for entry in providers}
+        self.providers_by_uuid = {entry.uuid: entry for entry in self.providers.values()}
+        self.class_ids = class_ids
+        self.class_names = class_names
+        self.may_overfill = may_overfill
+        self._used_changed: set[InventoryKey] = set()
+
+    def use(self, key: InventoryKey, change: int) -> None:
+        """Change what is used of an inventory.
+
+        :param change: difference to the present amount; negative to free
+        """
+        provider_id, class_id = key
+        self.providers[provider_id].inventories[class_id].used += change
+        self._used_changed.add(key)
+
+    def used_changes(self) -> list[InventoryEntry]:
+        """Return the stored inventories of which another amount is used now."""
+        found = []
+        for provider_id, class_id in self._used_changed:
+            entry = self.providers[provider_id].inventories.get(class_id)
+            if entry is not None and entry.id is not None:
+                found.append(entry)
+        return found
+
+    def used_after(self) -> list[list]:
+        """Return what the transaction leaves used, for the candidate indexes.
+
+        Providers whose inventories changed are left out: their own events tell the indexes to
+        read them again.
+
+        :returns: list of provider id, its generation in the database, its generation now, and a
+            list of class ids, each followed by what is used of it
+        """
+        used: dict[int, list[int]] = {}
+        for entry in self.used_changes():
+            used.setdefault(entry.resource_provider_id, []).extend(
+                (entry.resource_class_id, entry.used))
+        return [[entry.id, entry.read_generation, entry.generation, used.get(entry.id, [])]
+                for entry in self.providers.values()
+                if entry.generation != entry.read_generation and entry.read_inventories is None]
+
+
+def lock(tx: Connection, scope: Scope) -> LockedState:
+    """Lock and read what a set of requests is about.
+
+    :raises placement_rpc.db.api.Stale: if a class that the requests name is renamed or deleted
+        meanwhile, and inventories change
+    """
+    consumers = {uuid: ConsumerEntry(uuid) for uuid in scope.consumers}
+    uuids = set(scope.providers)
+    if consumers:
+        uuids |= _read_consumers(tx, consumers)
+    providers = {row.id: ProviderEntry(row.id, row.uuid, row.generation, row.generation)
+                 for row in (queries.lock_providers(tx, uuids) if uuids else ())}
+    if providers:
+        for row in queries.inventories_of(tx, list(providers)):
+            entry = InventoryEntry(*row)
+            providers[entry.resource_provider_id].inventories[entry.resource_class_id] = entry
+    class_ids = resource_classes.ids_of(tx, scope.classes)
+    if scope.inventories_change:
+        class_names = resource_classes.pinned_names(tx, class_ids, {
+            class_id for entry in providers.values() for class_id in entry.inventories})
+    else:
+        class_names = resource_classes.names_of(tx, class_ids, {
+            class_id for entry in consumers.values() for _, class_id in entry.held})
+    return LockedState(consumers, providers.values(), class_ids, class_names,
+                       tx.info.get(db.MAY_OVERFILL, False))
+
+
+def _read_consumers(tx, consumers):
+    """Lock consumers and fill in what is stored of them.
+
+    :returns: set of the uuids of the providers of which they hold something
+    """
+    by_id = {}
+    for row in queries.lock_consumers(tx, consumers):
+        by_id[row.id] = consumers[row.uuid] = ConsumerEntry(
+            row.uuid, row.id, row.generation, row.project_id, row.user_id,
+            changed_at=row.updated_at)
+    providers = set()
+    for row in queries.held(tx, list(by_id)):
+        key = row.resource_provider_id, row.resource_class_id
+        by_id[row.consumer_id].held[key] = row.used
+        providers.add(row.provider_uuid)
+    for entry in by_id.values():
+        entry.read_held = dict(entry.held)
+    return providers
+
+
+def write(tx: Connection, state: LockedState, events: Collection[tuple] = (),
+          outcomes: Collection[tuple] = ()) -> None:
+    """Write all that changed, with the events and the outcomes of the requests.
+
+    :param events: rows as :meth:`placement_rpc.accounting.outbox.Outbox.rows` returns them
+    :param outcomes: rows as :meth:`placement_rpc.accounting.idempotency.Request.row` returns them
+    :raises placement_rpc.db.api.Stale: if another writer changed one of the providers
+    """
+    changed = [entry for entry in state.consumers.values() if entry.changed]
+    # Allocations refer to inventories: old ones go before, and new ones come after.
+    queries.clear(tx, [entry.id for entry in changed if entry.read_held],
+                  [entry.id for entry in changed if entry.id and not entry.held])
+    _write_inventories(tx, state)
+    held = [entry for entry in changed if entry.held]
+    stored = {entry.id: {"project_id": entry.project_id, "user_id": entry.user_id,
+                         "generation": entry.generation} for entry in held if entry.id}
+    if stored:
+        queries.update_consumers(tx, stored)
+    rows = {
+        "consumers": [(entry.uuid, entry.project_id, entry.user_id, entry.generation)
+                      for entry in held if not entry.id],
+        "allocations": [(entry.id, entry.uuid, *key, amount)
+                        for entry in held for key, amount in entry.held.items()],
+        "used": [(entry.id, entry.used) for entry in state.used_changes()],
+        "generations": [(entry.id, entry.read_generation, entry.generation)
+                        for entry in state.providers.values()
+                        if entry.generation != entry.read_generation],
+        "events": events, "requests": outcomes}
+    if any(rows.values()) and not queries.write(tx, rows):
+        raise db.Stale("a resource provider")
+
+
+def _write_inventories(tx, state):
+    providers = [each for each in state.providers.values() if each.read_inventories is not None]
+    removed = [read.id for provider in providers
+               for class_id, read in provider.read_inventories.items()
+               if class_id not in provider.inventories]
+    entries = [(entry, provider.read_inventories.get(class_id)) for provider in providers
+               for class_id, entry in provider.inventories.items()]
+    changed = [entry for entry, read in entries if read is not None and entry != read]
+    added = [entry for entry, read in entries if read is None]
+    if removed:
+        inventory_queries.delete(tx, removed)
+    if changed:
+        inventory_queries.update(tx, changed)
+    if added:
+        inventory_queries.insert(tx, added)
