@@ -18,7 +18,7 @@ from placement_rpc import exception
 from placement_rpc.accounting import idempotency, locked_state
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.accounting.locked_state import LockedState, Scope
-from placement_rpc.accounting.outbox import Outbox
+from placement_rpc.accounting.outbox import EventRow, Outbox
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import requests
 from placement_rpc.objects import request_result
@@ -69,7 +69,7 @@ class PendingRequest:
 
         :raises RequestExpired: if it has passed
         """
-        if self.is_late:
+        if self.deadline is not None and self.is_late:
             raise exception.RequestExpired(late=round(time.time() - self.deadline, 3))
 
 
@@ -179,7 +179,7 @@ class BatchOutcomes:
             outbox.add(*event)
         self._outboxes.append(outbox)
 
-    def rows(self, used: list[list]) -> tuple[list[tuple], list[tuple]]:
+    def rows(self, used: list[list]) -> tuple[list[EventRow], list[tuple]]:
         """Return the rows of the events and the rows of the outcomes.
 
         :param used: as for :meth:`placement_rpc.accounting.outbox.Outbox.rows`

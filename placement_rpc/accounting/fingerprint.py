@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects as plain data: for fingerprints, for JSON output, for logs."""
+"""Fingerprints of requests, by which a repeated request is told from another of the same id."""
 
 import hashlib
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from oslo_versionedobjects import base
 
@@ -10,12 +12,9 @@ from placement_rpc.objects.codec import plain
 
 
 class CanonicalForm(dict):
-    """What an object tells, for several fingerprints that it is part of.
+    """The canonical form of a versioned object, computed once for several fingerprints."""
 
-    :param value: a versioned object
-    """
-
-    def __init__(self, value):
+    def __init__(self, value: base.VersionedObject):
         super().__init__(_canonical(value))
 
 
@@ -23,19 +22,22 @@ _PLAIN = (str, int, CanonicalForm, type(None))
 
 
 def _canonical(value):
-    """As :func:`plain`, without what says nothing and an older sender leaves out: the same request
-    has one fingerprint in whatever release's words it comes."""
+    """As :func:`plain`, but without empty fields that an older sender does not know.
+
+    The same request then has the same fingerprint, whichever release serialized it.
+    """
     if type(value) in _PLAIN:
         return value
     if isinstance(value, base.VersionedObject):
         added, values = getattr(value, "added", {}), vars(value)
-        told = {}
+        form = {}
         for name in value.fields:
-            # What the property gives that is asked for nothing that is not there.
+            # Read the attribute behind the property, which would raise for a field that is not
+            # set.
             found = values.get(f"_obj_{name}", _UNSET)
             if found is not _UNSET and not (name in added and found in (None, [])):
-                told[name] = _canonical(found)
-        return told
+                form[name] = _canonical(found)
+        return form
     if isinstance(value, dict):
         return {str(key): _canonical(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -46,12 +48,12 @@ def _canonical(value):
 _UNSET = object()
 
 
-def fingerprint(method, arguments):
-    """What tells a repeated request from another one under the same id.
+def fingerprint(method: str, arguments: Mapping[str, Any] | list) -> str:
+    """Return a digest that is the same for repeated requests only.
 
-    :param method: str, name of the call
-    :param arguments: dict of argument name to value
-    :returns: str, 64 hexadecimal digits
+    :param method: name of the call
+    :param arguments: its arguments by name
+    :returns: 64 hexadecimal digits
     """
     body = json.dumps([method, _canonical(arguments)], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(body.encode()).hexdigest()

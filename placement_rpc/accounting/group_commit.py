@@ -87,7 +87,9 @@ class GroupCommit:
             to be done
         :raises StoreBusy: if other writers collided with every attempt; nothing was done
         """
-        outcomes, some, weight = [], [], 0
+        outcomes: list[Outcome] = []
+        some: list[PendingRequest] = []
+        weight = 0
         for each in pending:
             weight += each.weight
             if some and (len(some) == self._limit or weight > _MAX_WEIGHT):

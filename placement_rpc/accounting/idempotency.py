@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settling a request exactly once (DESIGN rule 4).
+"""Settle each request exactly once (DESIGN rule 4).
 
 The outcome of a change is stored in the transaction of the change, under the id that the
-client made. A request that comes again, because an answer was lost or the bus delivered it
-twice, is answered with what was stored.
+client made. A repeated request, because an answer was lost or the bus delivered it twice, is
+answered with the stored outcome.
 """
 
 import dataclasses
 import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection
 
 from placement_rpc import exception
 from placement_rpc.accounting import fingerprint as plain_data
 from placement_rpc.accounting.outbox import Outbox
+from placement_rpc.context import RequestContext
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import requests
 from placement_rpc.objects import base, fields
+from placement_rpc.objects.payloads import EventPayload
 from placement_rpc.objects.request_result import outcome_result
 
 
@@ -22,9 +28,9 @@ from placement_rpc.objects.request_result import outcome_result
 class Request:
     """A request for a change.
 
-    :param request_id: str, made by the client
-    :param method: str, name of the call
-    :param fingerprint: str, of the call's arguments
+    :param request_id: made by the client
+    :param method: name of the call
+    :param fingerprint: of the call's arguments
     """
 
     request_id: str
@@ -32,67 +38,81 @@ class Request:
     fingerprint: str
 
     @classmethod
-    def of(cls, request_id, method, arguments):
-        """:param arguments: dict of argument name to value, what the request asks for"""
+    def of(cls, request_id: str, method: str, arguments: Mapping[str, Any]) -> "Request":
+        """Return the request of a call.
+
+        :param arguments: what the request asks for, by name
+        :raises InvalidInput: if the id is none
+        """
         request_id = fields.RequestId().coerce(None, "request_id", request_id)
         return cls(request_id, method, plain_data.fingerprint(method, arguments))
 
-    def part(self, number, arguments):
-        """The request that one entry of a batch is.
+    def part(self, number: int, arguments: Mapping[str, Any]) -> "Request":
+        """Return the request of one entry of a batch.
 
-        :param number: int, its place in the batch
-        :param arguments: dict, what this entry asks for
+        :param number: the entry's place in the batch, from 0
+        :param arguments: what this entry asks for
         """
-        # The first has the batch's own id, which nothing else can then have; no client can make
-        # the others, since theirs have no such sign.
+        # The first entry has the batch's own id, which no other request can then have. No client
+        # can make the ids of the others, since "#" is not allowed in an id.
         request_id = f"{self.request_id}#{number}" if number else self.request_id
         return Request(request_id, self.method, plain_data.fingerprint(
             self.method, [self.fingerprint, arguments]))
 
-    def check_same(self, row):
-        """:raises RequestIdReused: when the stored request was another one"""
+    def check_same(self, row: Any) -> None:
+        """Check that a stored outcome is the outcome of this request.
+
+        :param row: row of the stored outcome
+        :raises RequestIdReused: if it is the outcome of another request of the same id
+        """
         if row.fingerprint != self.fingerprint:
             raise exception.RequestIdReused(request_id=self.request_id, method=row.method)
 
-    def row(self, outcome):
-        """:returns: tuple, the row by which the outcome is stored"""
+    def row(self, outcome: dict[str, Any]) -> tuple[str, str, str, str]:
+        """Return the row that stores an outcome.
+
+        :param outcome: as :func:`of_result` or :func:`of_error` returns it
+        """
         return self.request_id, self.method, self.fingerprint, json.dumps(outcome)
 
 
-def of_result(tx, result):
-    """:param result: a versioned object or JSON values; :returns: dict, to be stored"""
+def of_result(tx: Connection, result: Any) -> dict[str, Any]:
+    """Return the stored form of a result.
+
+    :param result: a versioned object, or JSON values
+    """
     return {"result": base.Serializer().serialize_entity(
         None, result, tx.info.get(db.VERSIONS))}
 
 
-def of_error(error):
-    """:param error: a PlacementException; :returns: dict, to be stored"""
+def of_error(error: exception.PlacementException) -> dict[str, Any]:
+    """Return the stored form of an error."""
     return {"error": {"code": error.code, "kwargs": error.kwargs}}
 
 
-def run_once(context, request, change):
+def run_once(context: RequestContext, request: Request,
+             change: Callable[[Connection, Outbox], Any]) -> Any:
     """Make a change exactly once.
 
-    :param context: :class:`placement_rpc.context.RequestContext` with a database
-    :param request: :class:`Request`
-    :param change: callable that takes the connection of the transaction and a
-        :class:`~placement_rpc.accounting.outbox.Outbox`, makes the change and returns the
-        result; run anew when concurrent writers collide
+    :param context: a context with a database
+    :param change: makes the change and returns the result; run again if concurrent writers
+        collide
     :returns: the result of the change, or the stored one
-    :raises RequestIdReused: when another request had the same id
-    :raises PlacementException: what the change raised, now or when it was first asked for
+    :raises RequestIdReused: if another request had the same id
+    :raises RequestExpired: if the deadline passed; nothing was done
+    :raises PlacementException: the error of the change, now or when it was first requested
     """
     def attempt(tx):
         found = requests.find(tx, [request.request_id]).get(request.request_id)
         if found:
             request.check_same(found)
             return json.loads(found.outcome), None
-        # After the look for an outcome: what was done in time is answered however late it is
-        # asked for again.
+        # After the look for an outcome: a change that was made in time is answered, however late
+        # it is requested again.
         context.check_deadline()
         outbox = Outbox(request.request_id)
         result = change(tx, outbox)
-        # And after whatever locks the change had to wait for.
+        # And after all locks that the change had to wait for.
         context.check_deadline()
         outbox.write(tx)
         requests.insert(tx, [request.row(of_result(tx, result))])
@@ -107,16 +127,16 @@ def run_once(context, request, change):
     return outcome_result(stored) if stored else result
 
 
-def store_refusal(database, request, error, event=None):
-    """Refuse a request for good: raise the error, and store it as the outcome.
+def store_refusal(database: db.Database, request: Request, error: exception.PlacementException,
+                  event: tuple[str, EventPayload] | None = None) -> Any:
+    """Store an error as the outcome of a request, and raise it.
 
-    Unless there is an outcome already: then another delivery of the same request was faster,
-    and what stood in the way of this one may have been its very success.
+    If there is an outcome already, another delivery of the same request was faster, and its
+    success may be the reason for this error. Its outcome then stands.
 
-    :param error: the PlacementException
-    :param event: tuple of event type and payload that goes with the refusal; None for none
-    :returns: the stored result
-    :raises PlacementException: the stored error, or the one given
+    :param event: type and payload of the event of the refusal; None for no event
+    :returns: the stored result of the other delivery
+    :raises PlacementException: the stored error of the other delivery, or the one given
     """
     def store(tx):
         found = requests.find(tx, [request.request_id]).get(request.request_id)
@@ -131,7 +151,7 @@ def store_refusal(database, request, error, event=None):
     try:
         found = database.write(store, request.method)
     except exception.PlacementException as failure:
-        # Not stored, so not final yet: the client asks again.
+        # The refusal is not stored and so not final: the client may retry.
         raise failure from error
     if found is None:
         raise error
@@ -139,8 +159,8 @@ def store_refusal(database, request, error, event=None):
     return outcome_result(json.loads(found.outcome))
 
 
-def store_outcome(database, request, result):
-    """Keep a result that was come to in several transactions; what is there already stays."""
+def store_outcome(database: db.Database, request: Request, result: Any) -> None:
+    """Store the result of a request that took several transactions, unless one is stored."""
     def write(tx):
         if not requests.find(tx, [request.request_id]):
             requests.insert(tx, [request.row(of_result(tx, result))])
@@ -148,12 +168,11 @@ def store_outcome(database, request, result):
     database.write(write, request.method)
 
 
-def stored_outcome(database, request):
-    """What is stored for a request.
+def stored_outcome(database: db.Database, request: Request) -> Any:
+    """Return the stored result of a request; None if it was not settled yet.
 
-    :returns: the result of the request when it was settled before; None when it was not
-    :raises RequestIdReused: when another request had the same id
-    :raises PlacementException: what it was refused with
+    :raises RequestIdReused: if another request had the same id
+    :raises PlacementException: the error with which the request was refused
     """
     with database.reader() as tx:
         row = requests.find(tx, [request.request_id]).get(request.request_id)

@@ -32,7 +32,7 @@ class DesiredAllocations:
     """
 
     consumer: str
-    allocations: Mapping[str, Mapping[str | int, int]]
+    allocations: Mapping[str, Mapping[str, int] | Mapping[int, int]]
     project_id: str = ""
     user_id: str = ""
     generation: int | None = None

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Create, rename and delete resource providers."""
 
+from typing import Any
+
 from oslo_db import exception as db_exc
+from sqlalchemy import Connection
 
 from placement_rpc import exception
+from placement_rpc.accounting.outbox import Outbox
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import providers
 from placement_rpc.objects.payloads import ResourceProviderPayload
 from placement_rpc.objects.resource_provider import ResourceProvider
 
 
-def lock(tx, uuid, generation=None):
+def lock(tx: Connection, uuid: str, generation: int | None = None) -> Any:
     """Lock a provider for a change.
 
-    :param generation: int, the generation that the caller read; None to accept any
+    :param generation: the generation that the caller read; None to accept any
     :returns: row of id, uuid, name, generation
     :raises ProviderNotFound: if there is no provider of that uuid
     :raises ConcurrentUpdate: if the caller's generation is not the current one
@@ -27,7 +31,7 @@ def lock(tx, uuid, generation=None):
     return row
 
 
-def get_or_404(tx, uuid):
+def get_or_404(tx: Connection, uuid: str) -> Any:
     """Read a provider.
 
     :returns: row of id, uuid, name, generation
@@ -39,23 +43,22 @@ def get_or_404(tx, uuid):
     return row
 
 
-def raise_generation(tx, row):
+def raise_generation(tx: Connection, row: Any) -> int:
     """Mark a provider as changed, by compare-and-swap (DESIGN rule 2).
 
     :param row: as :func:`lock` returned it
-    :returns: int, the new generation
+    :returns: the new generation
+    :raises placement_rpc.db.api.Stale: if another writer changed it
     """
     if not providers.raise_generation(tx, row.id, row.generation):
         raise db.Stale(f"resource provider {row.uuid}")
     return row.generation + 1
 
 
-def create(tx, outbox, provider):
+def create(tx: Connection, outbox: Outbox, provider: ResourceProvider) -> ResourceProvider:
     """Insert a provider.
 
-    :param provider: :class:`placement_rpc.objects.resource_provider.ResourceProvider` with
-        ``uuid`` and ``name``
-    :returns: :class:`placement_rpc.objects.resource_provider.ResourceProvider`
+    :param provider: with ``uuid`` and ``name``
     :raises NameInUse: if another provider has the name
     :raises ProviderExists: if the uuid is taken
     """
@@ -70,12 +73,11 @@ def create(tx, outbox, provider):
     return ResourceProvider(uuid=provider.uuid, name=provider.name, generation=0)
 
 
-def rename(tx, outbox, provider):
+def rename(tx: Connection, outbox: Outbox, provider: ResourceProvider) -> ResourceProvider:
     """Give the provider of this uuid this name; the same name changes nothing.
 
-    :param provider: :class:`placement_rpc.objects.resource_provider.ResourceProvider` with
-        ``uuid`` and ``name``, and the ``generation`` that the caller read, if it checks it
-    :returns: :class:`placement_rpc.objects.resource_provider.ResourceProvider`
+    :param provider: with ``uuid`` and ``name``, and the ``generation`` that the caller read, if
+        it checks it
     :raises ProviderNotFound: if there is no provider of that uuid
     :raises ConcurrentUpdate: if the generation is not the current one
     :raises NameInUse: if another provider has the name
@@ -93,7 +95,7 @@ def rename(tx, outbox, provider):
     return ResourceProvider(uuid=row.uuid, name=provider.name, generation=generation)
 
 
-def delete(tx, outbox, uuid, generation=None):
+def delete(tx: Connection, outbox: Outbox, uuid: str, generation: int | None = None) -> None:
     """Delete a provider, its inventories and its links to aggregates.
 
     :raises ProviderNotFound: if there is no provider of that uuid

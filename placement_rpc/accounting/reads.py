@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads: each opens a reading transaction and returns versioned objects.
-
-``database`` is a :class:`placement_rpc.db.api.Database` throughout.
-"""
+"""Reads: each opens a reading transaction and returns versioned objects."""
 
 import datetime
 import json
+from typing import Any
 
 from placement_rpc import exception
 from placement_rpc.accounting import resource_classes
 from placement_rpc.accounting.inventories import inventory_list
 from placement_rpc.accounting.providers import get_or_404
+from placement_rpc.db.api import Database
 from placement_rpc.db.queries import aggregates as aggregate_queries
 from placement_rpc.db.queries import allocations as allocation_queries
 from placement_rpc.db.queries import bulk, events, requests
@@ -23,6 +22,7 @@ from placement_rpc.objects.allocation import Allocation, AllocationList
 from placement_rpc.objects.codec import without_envelopes
 from placement_rpc.objects.consumer import Consumer
 from placement_rpc.objects.event_page import EventPage, EventPositions
+from placement_rpc.objects.inventory import InventoryList
 from placement_rpc.objects.request_result import RequestResult
 from placement_rpc.objects.resource_class import ResourceClass, ResourceClassList, canonical
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
@@ -30,7 +30,7 @@ from placement_rpc.objects.service import Service, ServiceList
 from placement_rpc.objects.usage import Usage, UsageList
 
 
-def provider(database, uuid):
+def provider(database: Database, uuid: str) -> ResourceProvider:
     """Return a :class:`ResourceProvider`.
 
     :raises ProviderNotFound: if there is none of that uuid
@@ -39,10 +39,11 @@ def provider(database, uuid):
         return _provider(get_or_404(tx, uuid))
 
 
-def providers(database, marker=None, **filters):
+def providers(database: Database, marker: str | None = None, **filters: Any,
+              ) -> ResourceProviderList:
     """Return a :class:`ResourceProviderList`, in the order of creation.
 
-    :param marker: str, uuid of the provider after which to begin
+    :param marker: uuid of the provider after which to begin
     :param filters: name, member_of, limit; see :func:`placement_rpc.db.queries.providers.page`
     :raises ProviderNotFound: if there is no provider of the marker
     """
@@ -57,7 +58,7 @@ def _provider(row):
     return ResourceProvider(uuid=row.uuid, name=row.name, generation=row.generation)
 
 
-def inventories(database, provider_uuid):
+def inventories(database: Database, provider_uuid: str) -> InventoryList:
     """Return the :class:`InventoryList` of a provider.
 
     :raises ProviderNotFound: if there is no such provider
@@ -67,7 +68,7 @@ def inventories(database, provider_uuid):
         return inventory_list(row.uuid, row.generation, inventory_queries.of_provider(tx, row.id))
 
 
-def usages(database, provider_uuid):
+def usages(database: Database, provider_uuid: str) -> UsageList:
     """Return the :class:`UsageList` of a provider.
 
     :raises ProviderNotFound: if there is no such provider
@@ -80,7 +81,7 @@ def usages(database, provider_uuid):
         for each in found])
 
 
-def aggregates(database, provider_uuid):
+def aggregates(database: Database, provider_uuid: str) -> ProviderAggregates:
     """Return the :class:`ProviderAggregates` of a provider.
 
     :raises ProviderNotFound: if there is no such provider
@@ -92,7 +93,7 @@ def aggregates(database, provider_uuid):
             aggregates=list(aggregate_queries.of_provider(tx, row.id)))
 
 
-def consumer_allocations(database, consumer_uuid):
+def consumer_allocations(database: Database, consumer_uuid: str) -> AllocationList:
     """Return the :class:`AllocationList` of a consumer.
 
     An unknown consumer has no allocations, which is no error (generic-resource-pools,
@@ -106,7 +107,7 @@ def consumer_allocations(database, consumer_uuid):
     return AllocationList(objects=_allocations(rows), consumer=consumer or None, generation=None)
 
 
-def provider_allocations(database, provider_uuid):
+def provider_allocations(database: Database, provider_uuid: str) -> AllocationList:
     """Return the :class:`AllocationList` of a provider.
 
     :raises ProviderNotFound: if there is no such provider
@@ -122,7 +123,7 @@ def _allocations(rows):
             for row in rows]
 
 
-def resource_class(database, name):
+def resource_class(database: Database, name: str) -> ResourceClass:
     """Return a :class:`ResourceClass`.
 
     :raises ResourceClassNotFound: if there is none of that name
@@ -133,21 +134,22 @@ def resource_class(database, name):
     return ResourceClass(name=name)
 
 
-def resource_class_page(database, marker=None, limit=None):
+def resource_class_page(database: Database, marker: str | None = None, limit: int | None = None,
+                        ) -> ResourceClassList:
     """Return a :class:`ResourceClassList` in alphabetical order.
 
-    :param marker: str, the name after which to begin
-    :param limit: int, the most classes to return
+    :param marker: the name after which to begin
+    :param limit: the most classes to return
     """
     with database.reader() as tx:
         rows = class_queries.page(tx, canonical(marker) if marker else None, limit)
     return ResourceClassList(objects=[ResourceClass(name=row.name) for row in rows])
 
 
-def services(database, down_time):
-    """Return the :class:`ServiceList` of all processes that did not end in good order.
+def services(database: Database, down_time: int) -> ServiceList:
+    """Return the :class:`ServiceList` of all processes that did not stop in an orderly way.
 
-    :param down_time: int, seconds without a heartbeat after which a process counts as down
+    :param down_time: seconds without a heartbeat after which a process counts as down
     """
     with database.reader() as tx:
         rows = service_queries.everyone(tx)
@@ -160,7 +162,7 @@ def services(database, down_time):
         for row in rows])
 
 
-def request_result(database, request_id):
+def request_result(database: Database, request_id: str) -> RequestResult:
     """Return the :class:`RequestResult` of a settled request.
 
     :raises RequestNotFound: if nothing is stored under the id
@@ -173,7 +175,7 @@ def request_result(database, request_id):
                          outcome=json.loads(row.outcome))
 
 
-def event_positions(database):
+def event_positions(database: Database) -> EventPositions:
     """Return the :class:`EventPositions` as they are now."""
     with database.reader() as tx:
         return _positions(tx)
@@ -184,13 +186,13 @@ def _positions(tx):
     return EventPositions(last=last, oldest=last + 1 if oldest is None else oldest)
 
 
-def events_after(database, after, limit):
+def events_after(database: Database, after: int | None, limit: int) -> EventPage:
     """Return an :class:`EventPage` of the events after a position.
 
-    :param after: int; None to begin with the oldest event that is kept
-    :param limit: int, the most events to return
+    :param after: None to begin with the oldest event that is kept
+    :param limit: the most events to return
     :raises EventsPruned: if some of these events are no longer kept
-    :raises InvalidInput: for a position that was not assigned yet
+    :raises InvalidInput: if the position was not assigned yet
     """
     with database.reader() as tx:
         # The rows first: events that are pruned in between are then missing from both.

@@ -1,64 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots: what every consumer holds, told again from time to time.
+"""Snapshots: events of what every consumer holds, repeated from time to time.
 
-A listener that was not there from the first event begins with a snapshot. Its events stand
-between ``allocation.snapshot.begin`` and ``allocation.snapshot.end``, an ``allocation.exists``
-for each consumer, in the same order as whatever else happens: a consumer is locked while its
-event is written. Who applies everything from the begin on knows, at the end, what is held; and,
-since every event says what was held before, what was held when the snapshot began.
+A listener that has not received the first event starts from a snapshot: an ``allocation.exists``
+event for each consumer, between ``allocation.snapshot.begin`` and ``allocation.snapshot.end``.
+They are in order with all other events, since a consumer is locked while its event is written. A
+listener that applies every event from the begin on knows at the end what is held; and, since
+every event says what was held before, also what was held when the snapshot began.
 
-It is taken in steps of one transaction each, by any process: what the next step is is in the
-store, so that one that dies is carried on by another.
+A snapshot is taken in steps of one transaction each, by any process. Its progress is stored, so
+that another process continues if one dies.
 """
 
 import datetime
 import uuid
+from typing import NamedTuple
 
 from placement_rpc.accounting.events import exists
 from placement_rpc.accounting.outbox import Outbox
+from placement_rpc.db.api import Database
 from placement_rpc.db.queries import bulk, snapshots
 from placement_rpc.objects.payloads import SnapshotPayload
 
 _STEP = 200
 
 
-def begin(database):
-    """Begin a snapshot now, unless one is under way.
+class Begun(NamedTuple):
+    """The snapshot that is being taken, and whether it is a new one."""
 
-    :returns: str, the id of the one that is under way now; and bool, whether it is a new one
-    """
+    snapshot_id: str
+    is_new: bool
+
+
+class Progress(NamedTuple):
+    """How many consumers a snapshot has so far, and whether it is complete."""
+
+    consumers: int
+    complete: bool
+
+
+def begin(database: Database) -> Begun:
+    """Begin a snapshot now, unless one is being taken."""
     def change(tx):
         row = snapshots.state(tx, lock=True)
         if row is None or row.ended_at is not None:
-            return _begin(tx), True
-        return row.snapshot_id, False
+            return Begun(_begin(tx), True)
+        return Begun(row.snapshot_id, False)
 
     return database.write(change, "snapshot")
 
 
-def progress(database, snapshot_id):
-    """:returns: int, the consumers that a snapshot has by now, and bool, whether it is whole;
-    None when it was not the last one"""
+def progress(database: Database, snapshot_id: str) -> Progress | None:
+    """Return the progress of the latest snapshot; None if the id is that of another one."""
     with database.reader() as tx:
         row = snapshots.state(tx)
     if row is None or row.snapshot_id != snapshot_id:
         return None
-    return row.consumers, row.ended_at is not None
+    return Progress(row.consumers, row.ended_at is not None)
 
 
-def go_on(database, period=None):
-    """Take the next step of the snapshot that is under way, or due.
+def go_on(database: Database, period: int | None = None) -> int | None:
+    """Take the next step of the snapshot that is being taken, or due.
 
-    :param period: int, seconds between the begins of two; None to begin none
-    :returns: int, the consumers that it has by now; None when there is nothing to do
+    :param period: seconds from the begin of one snapshot to the begin of the next; None to begin
+        none
+    :returns: how many consumers it has so far; None if there is nothing to do
     """
     if not is_wanted(database, period):
         return None
     return database.write(lambda tx: _go_on(tx, period), "snapshot")
 
 
-def is_wanted(database, period=None):
-    """:returns: bool, whether there is a step to take; a look that locks nothing"""
+def is_wanted(database: Database, period: int | None = None) -> bool:
+    """Return whether there is a step to take, without locking anything.
+
+    :param period: as for :func:`go_on`
+    """
     with database.reader() as tx:
         row = snapshots.state(tx)
     return row is None or row.ended_at is None or _is_due(row, period)
@@ -71,13 +87,13 @@ def _is_due(row, period):
 def _begin(tx):
     snapshot_id = str(uuid.uuid4())
     snapshots.begin(tx, snapshot_id, bulk.now())
-    _tell(tx, "begin", snapshot_id, 0)
+    _record(tx, "begin", snapshot_id, 0)
     return snapshot_id
 
 
-def _tell(tx, what, snapshot_id, consumers):
+def _record(tx, boundary, snapshot_id, consumers):
     outbox = Outbox()
-    outbox.add(f"allocation.snapshot.{what}", SnapshotPayload(
+    outbox.add(f"allocation.snapshot.{boundary}", SnapshotPayload(
         snapshot_id=snapshot_id, consumers=consumers))
     outbox.write(tx)
 
@@ -97,7 +113,7 @@ def _go_on(tx, period):
     count = row.consumers + len(consumers)
     if not consumers:
         snapshots.end(tx, bulk.now())
-        _tell(tx, "end", row.snapshot_id, count)
+        _record(tx, "end", row.snapshot_id, count)
         return None
     _write(tx, consumers)
     snapshots.advance(tx, consumers[-1].uuid, count)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims, releases and moves: what fits is taken, what does not changes nothing."""
+"""Claims, releases and moves: one that fits is accepted, any other changes nothing."""
 
 from placement_rpc import exception
 from placement_rpc.objects.request import ResourceRequest
@@ -8,7 +8,7 @@ from tests import base
 
 class ClaimTest(base.ContractTest):
 
-    def test_a_claim_is_taken_from_all_its_providers(self):
+    def test_a_claim_allocates_from_all_its_providers(self):
         node, pool = self.provider(VCPU=8, MEMORY_MB=4096), self.provider(DISK_GB=100)
         consumer, done = self.claim({
             node: {"VCPU": 2, "MEMORY_MB": 1024}, pool: {"DISK_GB": 10}})
@@ -19,7 +19,7 @@ class ClaimTest(base.ContractTest):
         self.assertEqual({node: {"VCPU": 2, "MEMORY_MB": 1024}, pool: {"DISK_GB": 10}},
                          self.held(consumer))
 
-    def test_what_does_not_fit_changes_nothing_anywhere(self):
+    def test_a_claim_that_does_not_fit_changes_nothing(self):
         node, pool = self.provider(VCPU=8), self.provider(DISK_GB=100)
         error = self.assertRaises(
             exception.CapacityExceeded, self.claim, {node: {"VCPU": 2}, pool: {"DISK_GB": 101}})
@@ -28,7 +28,7 @@ class ClaimTest(base.ContractTest):
         self.assertEqual(({"VCPU": 0}, {"DISK_GB": 0}), (self.used(node), self.used(pool)))
         self.assertEqual((1, 1), (self.generation(node), self.generation(pool)))
 
-    def test_the_last_bit_fits_and_no_more(self):
+    def test_a_provider_can_be_filled_and_no_more(self):
         uuid = self.provider(VCPU={"total": 4, "reserved": 1, "allocation_ratio": 1.5})
         self.claim({uuid: {"VCPU": 4}})
         error = self.assertRaises(
@@ -45,7 +45,7 @@ class ClaimTest(base.ContractTest):
         self.assertEqual({old: 3, new: 2}, done.generations)
         self.assertEqual(2, done.consumer_generation)
 
-    def test_a_replacing_claim_may_use_what_it_gives_back(self):
+    def test_a_claim_may_use_what_it_frees(self):
         """CVE-2017-17051: a rebuild must not count double."""
         uuid = self.provider(VCPU=8)
         consumer, _ = self.claim({uuid: {"VCPU": 6}})
@@ -59,7 +59,7 @@ class ClaimTest(base.ContractTest):
         self.assertEqual(first.generations, second.generations)
         self.assertEqual(1, second.consumer_generation)
 
-    def test_giving_back_is_possible_where_too_much_is_used(self):
+    def test_a_consumer_of_an_inventory_over_capacity_can_free(self):
         """Upstream bugs 2104040 and 1943191."""
         uuid = self.provider(VCPU={"total": 8, "allocation_ratio": 2.0, "max_unit": 16})
         consumer, _ = self.claim({uuid: {"VCPU": 12}})
@@ -87,7 +87,7 @@ class ClaimTest(base.ContractTest):
             self.assertEqual(reason, error.kwargs["reason"])
         self.claim({uuid: {"DISK_GB": 15}})
 
-    def test_the_generation_of_a_consumer_is_held_to(self):
+    def test_the_generation_of_a_consumer_is_checked(self):
         uuid = self.provider(VCPU=8)
         consumer, _ = self.claim({uuid: {"VCPU": 1}}, consumer_generation=0)
         error = self.assertRaises(
@@ -119,14 +119,14 @@ class ClaimTest(base.ContractTest):
             {(one, "VCPU", 1), (one, "MEMORY_MB", 512), (two, "VCPU", 2)},
             {(each.consumer_uuid, each.resource_class, each.used) for each in listed.objects})
 
-    def test_a_consumer_that_is_not_known_holds_nothing(self):
+    def test_an_unknown_consumer_holds_nothing(self):
         listed = self.api.get_allocations(None, base.new_uuid())
         self.assertEqual(([], None), (listed.objects, listed.consumer))
 
 
 class ReleaseTest(base.ContractTest):
 
-    def test_everything_is_given_back_and_the_consumer_forgotten(self):
+    def test_everything_is_freed_and_the_consumer_deleted(self):
         uuid = self.provider(VCPU=8)
         consumer, _ = self.claim({uuid: {"VCPU": 3}})
         done = self.api.release_allocations(None, consumer)
@@ -143,7 +143,7 @@ class ReleaseTest(base.ContractTest):
 
 class MoveTest(base.ContractTest):
 
-    def test_everything_goes_to_the_other_consumer(self):
+    def test_everything_moves_to_the_other_consumer(self):
         node, pool = self.provider(VCPU=8), self.provider(DISK_GB=100)
         source, _ = self.claim({node: {"VCPU": 8}, pool: {"DISK_GB": 100}}, project_id="blue")
         target = base.new_uuid()
@@ -155,7 +155,7 @@ class MoveTest(base.ContractTest):
         self.assertEqual("blue", self.api.get_allocations(None, target).consumer.project_id)
         self.assertEqual({"VCPU": 8}, self.used(node))
 
-    def test_a_move_that_would_lose_something_is_refused(self):
+    def test_a_move_that_would_lose_allocations_is_refused(self):
         uuid = self.provider(VCPU=8)
         source, _ = self.claim({uuid: {"VCPU": 1}})
         target, _ = self.claim({uuid: {"VCPU": 2}})
@@ -168,7 +168,7 @@ class MoveTest(base.ContractTest):
                           base.new_uuid(), consumer_generation=7)
         self.assertEqual({"VCPU": 3}, self.used(uuid))
 
-    def test_amounts_that_could_not_be_claimed_any_more_can_be_moved(self):
+    def test_amounts_above_a_lowered_max_unit_can_be_moved(self):
         uuid = self.provider(VCPU=8)
         source, _ = self.claim({uuid: {"VCPU": 5}})
         self.api.update_inventory(None, uuid, base.inventory(
@@ -221,7 +221,7 @@ class BatchTest(base.ContractTest):
         self.assertRaises(exception.InvalidInput, self.claim, {uuid: {"VCPU": 1}},
                           request_id="batch#1")
 
-    def test_entries_can_be_asked_for(self):
+    def test_the_outcome_of_each_entry_is_stored(self):
         uuid = self.provider(VCPU=2)
         self.api.claim_batch(None, [base.claim({uuid: {"VCPU": 2}}) for _ in range(2)],
                              request_id="batch")
@@ -230,7 +230,7 @@ class BatchTest(base.ContractTest):
         self.assertRaises(exception.CapacityExceeded, self.api.get_request_result(
             None, "batch#1").result)
 
-    def test_a_bad_entry_is_named_and_nothing_is_done(self):
+    def test_the_error_names_an_invalid_entry_and_nothing_is_done(self):
         uuid = self.provider(VCPU=2)
         bad = base.claim({uuid: {"VCPU": 1}})
         del bad.project_id
@@ -239,7 +239,7 @@ class BatchTest(base.ContractTest):
         self.assertIn("claims[1]", error.text)
         self.assertEqual({"VCPU": 0}, self.used(uuid))
 
-    def test_a_batch_again_is_answered_as_before(self):
+    def test_a_repeated_batch_is_answered_as_before(self):
         uuid = self.provider(VCPU=2)
         claims = [base.claim({uuid: {"VCPU": 2}}), base.claim({uuid: {"VCPU": 1}})]
         first = self.api.claim_batch(None, claims, request_id="batch")
@@ -250,7 +250,7 @@ class BatchTest(base.ContractTest):
         self.assertEqual(first[1].kwargs, second[1].kwargs)
         self.assertEqual({"VCPU": 0}, self.used(uuid))
 
-    def test_too_many(self):
+    def test_a_batch_that_is_too_large(self):
         uuid = self.provider(VCPU=100)
         error = self.assertRaises(exception.BatchTooLarge, self.api.claim_batch, None, [
             base.claim({uuid: {"VCPU": 1}}) for _ in range(21)])
@@ -291,7 +291,7 @@ class FindTest(base.BothWaysTest):
         self.assertEqual([members[1]],
                          self.find({"VCPU": 1}, member_of=[[aggregate], [other]]))
 
-    def test_a_class_that_does_not_exist_is_an_error(self):
+    def test_a_class_that_does_not_exist(self):
         error = self.assertRaises(
             exception.ResourceClassNotFound, self.find, {"CUSTOM_NOT_THERE": 1})
         self.assertIn("CUSTOM_NOT_THERE", error.text)
@@ -312,7 +312,7 @@ class PlacingTest(base.BothWaysTest):
         self.assertEqual({uuid: 2}, done.generations)
         self.assertEqual({uuid: {"VCPU": 2}}, self.held(done.consumer_uuid))
 
-    def test_the_fleet_is_filled_to_the_last(self):
+    def test_the_fleet_can_be_filled(self):
         uuids = [self.provider(VCPU=2) for _ in range(4)]
         for _ in range(8):
             self.place(1)
@@ -320,7 +320,7 @@ class PlacingTest(base.BothWaysTest):
         error = self.assertRaises(exception.NoCandidates, self.place, 1)
         self.assertIn("VCPU:1", error.text)
 
-    def test_again_it_is_answered_as_before_though_the_fleet_is_full_now(self):
+    def test_a_repeated_call_is_answered_as_before_although_the_fleet_is_full(self):
         uuid = self.provider(VCPU=2)
         wanted = base.claim(None)
         del wanted.allocations
@@ -340,7 +340,7 @@ class PlacingTest(base.BothWaysTest):
             self.api.claim_by_request(
                 None, ResourceRequest(resources={"VCPU": 1}, limit=1), wanted)
 
-    def test_what_the_consumer_gives_back_is_room(self):
+    def test_the_consumer_may_use_what_it_frees(self):
         uuid = self.provider(VCPU=10)
         consumer, _ = self.claim({uuid: {"VCPU": 10}})
         wanted = base.claim(None, consumer)
@@ -363,7 +363,7 @@ class PlacingTest(base.BothWaysTest):
         self.assertRaises(exception.ConsumerConflict, self.api.claim_by_request, None, request,
                           wanted, request_id="one")
 
-    def test_refused_again_though_there_is_room_now(self):
+    def test_a_repeated_call_is_refused_although_there_is_room(self):
         self.assertRaises(exception.NoCandidates, self.place_named, "refused")
         self.provider(VCPU=8)
         self.assertRaises(exception.NoCandidates, self.place_named, "refused")

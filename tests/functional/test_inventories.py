@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories: set, added, changed, deleted, and never below what is used."""
+"""Inventories: set, added, updated, deleted, and never shrunk below what is used."""
 
 from placement_rpc import exception
 from tests import base
@@ -11,7 +11,7 @@ class InventoryTest(base.ContractTest):
         return {each.resource_class: each for each in (
             self.api.get_inventory(None, provider).objects)}
 
-    def test_what_is_not_given_has_its_default(self):
+    def test_fields_that_are_not_given_have_their_defaults(self):
         uuid = self.provider(VCPU=8)
         read = self.inventories(uuid)["VCPU"]
         self.assertEqual(
@@ -31,7 +31,7 @@ class InventoryTest(base.ContractTest):
             self.assertRaises(error, self.claim, {uuid: {"DISK_GB": amount}})
         self.claim({uuid: {"DISK_GB": 10000}})
 
-    def test_setting_replaces_all_and_raises_the_generation(self):
+    def test_set_replaces_all_and_raises_the_generation(self):
         uuid = self.provider(VCPU=8, DISK_GB=100)
         done = self.api.set_inventory(None, uuid, [
             base.inventory("VCPU", 16), base.inventory("MEMORY_MB", 4096)])
@@ -56,7 +56,7 @@ class InventoryTest(base.ContractTest):
                               generation=0)
         self.assertEqual(8, self.inventories(uuid)["VCPU"].total)
 
-    def test_one_class_is_added_changed_and_deleted(self):
+    def test_one_class_is_added_updated_and_deleted(self):
         uuid = self.provider(VCPU=8)
         self.api.add_inventory(None, uuid, base.inventory("DISK_GB", 100))
         self.assertRaises(exception.InventoryExists, self.api.add_inventory, None, uuid,
@@ -93,7 +93,7 @@ class InventoryTest(base.ContractTest):
         self.api.update_inventory(None, uuid, base.inventory(
             "VCPU", {"total": 5, "allocation_ratio": 2.0}))
 
-    def test_what_is_given_must_go_together(self):
+    def test_values_must_not_contradict_each_other(self):
         uuid = self.provider()
         for values, word in (
                 ({"total": 8, "reserved": 9}, "reserved"),
@@ -106,7 +106,7 @@ class InventoryTest(base.ContractTest):
                           [base.inventory("VCPU", 1), base.inventory("VCPU", 2)])
         self.assertEqual(0, self.generation(uuid))
 
-    def test_a_class_that_does_not_exist_is_named(self):
+    def test_the_error_names_a_class_that_does_not_exist(self):
         uuid = self.provider()
         error = self.assertRaises(
             exception.ResourceClassNotFound, self.api.set_inventory, None, uuid,
@@ -114,7 +114,7 @@ class InventoryTest(base.ContractTest):
         self.assertIn("CUSTOM_NOT_THERE", error.text)
         self.assertEqual({}, self.inventories(uuid))
 
-    def test_the_names_of_the_specifications_are_taken(self):
+    def test_the_names_of_the_specifications_are_accepted(self):
         uuid = self.provider(PCI_GENERIC=4, PCI_SRIOV_VF=8, PCI_SRIOV_PF=2, NUMA_SOCKETS=2,
                              NUMA_CORES=8, NUMA_THREADS=16, NUMA_MEMORY=1024)
         self.assertEqual(

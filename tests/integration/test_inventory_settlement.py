@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many providers' inventories in one transaction come to the same as one after the other."""
+"""Inventories of many providers, set in one transaction or one after the other."""
 
 import json
 import time
 
+import fixtures
 import hypothesis
 import sqlalchemy as sa
 import testscenarios
@@ -14,7 +15,7 @@ from placement_rpc.accounting import batch
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.accounting.inventory_batch import InventoryReplacement
 from placement_rpc.db import models
-from placement_rpc.db.queries import claims, inventories
+from placement_rpc.db.queries import claims, resource_classes
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
@@ -37,7 +38,7 @@ def _asked(number, uuid, totals, generation=None, deadline=None):
 
 
 class _Service(placement_fixtures.RunningService):
-    """Three providers (the fourth uuid is nobody's), of which some is in use."""
+    """A service with three providers, one of them in use; the fourth uuid has no provider."""
 
     def _setUp(self):
         super()._setUp()
@@ -59,7 +60,7 @@ class _Service(placement_fixtures.RunningService):
             (each.resource_class, each.total, each.used) for each in result.objects]
 
     def state(self):
-        """All that is stored, without times and ids that mean nothing."""
+        """Everything that is stored, without times and ids that differ from run to run."""
         with self.database.reader() as tx:
             events = []
             for row in tx.execute(sa.select(models.events.c.event_type, models.events.c.payload,
@@ -130,7 +131,7 @@ class InventorySettlementTest(testscenarios.WithScenarios, base.TestCase):
             [code for _, code, _ in done])
         self.assertEqual((2, [("VCPU", 9, 0)]), done[0][0])
         self.assertEqual((1, [("VCPU", 3, 0), ("MEMORY_MB", 2, 0)]), done[7][0])
-        # Too late is no outcome: it may be asked for anew.
+        # An expired request has no outcome: it may be repeated.
         self.assertRaises(exception.RequestNotFound, service.api.get_request_result, None,
                           "report-7")
         self.assertEqual("placement.inventory.inuse", service.api.get_request_result(
@@ -150,7 +151,7 @@ class InventorySettlementTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual(["CUSTOM_GOLD"], [
             each.resource_class for each in service.api.get_inventory(None, _UUIDS[1]).objects])
 
-    def test_the_candidates_know_of_it(self):
+    def test_the_candidates_follow(self):
         service = self.make()
         service.settle(*(_asked(number, uuid, {"CUSTOM_GOLD": 4})
                          for number, uuid in enumerate(_UUIDS[1:3])))
@@ -159,7 +160,7 @@ class InventorySettlementTest(testscenarios.WithScenarios, base.TestCase):
 
 
 class MeanwhileTest(testscenarios.WithScenarios, base.TestCase):
-    """What others do while inventories are set."""
+    """Concurrent changes while inventories are set."""
 
     scenarios = [("PostgreSQL", {"kind": "postgresql"}), ("MariaDB", {"kind": "mariadb"})]
 
@@ -169,20 +170,19 @@ class MeanwhileTest(testscenarios.WithScenarios, base.TestCase):
             transport="local", database_url=servers.new_database(self.kind)))
 
     def test_a_class_is_renamed_between_the_read_and_the_write(self):
-        """No inventory, no answer and no event of a name that the class has no more."""
+        """No inventory, answer or event has the old name of a renamed class."""
         service = self.service
         service.settle(_asked(1, _UUIDS[1], {"CUSTOM_GOLD": 1}))
-        of_providers, renamed = inventories.of_providers, []
+        ids, renamed = resource_classes.ids, []
 
-        def read(tx, ids):
-            rows = of_providers(tx, ids)
+        def read(tx, names):
+            found = ids(tx, names)
             if not renamed:
                 renamed.append(service.api.resource_class_rename(
                     None, "CUSTOM_GOLD", "CUSTOM_SILVER"))
-            return rows
+            return found
 
-        inventories.of_providers = read
-        self.addCleanup(setattr, inventories, "of_providers", of_providers)
+        self.useFixture(fixtures.MockPatchObject(resource_classes, "ids", read))
         self.assertEqual(
             [(None, "placement.resource_class.not_found", False),
              ((3, [("VCPU", 5, 0)]), None, False)],
@@ -193,7 +193,7 @@ class MeanwhileTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual("CUSTOM_SILVER", service.state()[3][-2][1]["inventories"][0][
             "placement_object.data"]["resource_class"])
 
-    def test_who_waits_no_more_waits_for_no_lock(self):
+    def test_an_expired_request_waits_for_no_lock(self):
         with self.service.database.writer() as tx:
             claims.lock_providers(tx, [_UUIDS[1]])
             done = self.service.settle(

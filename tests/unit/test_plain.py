@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fingerprints, by which a request that comes again is told from another of its id."""
+"""Fingerprints, by which a repeated request is told from another of the same id."""
 
 from placement_rpc.accounting import fingerprint
 from placement_rpc.objects import register_all
@@ -9,7 +9,7 @@ from placement_rpc.objects.request import ResourceRequest
 from tests import base
 
 _CONSUMER, _PROVIDER = (f"00000000-0000-4000-8000-00000000000{number}" for number in (1, 2))
-# They are stored, and compared with by whatever release comes next: never to be changed.
+# They are stored, and later releases compare with them: they must never change.
 _STORED = {
     "claim_allocations": "82aa7836a3a5063606f2d752a70749eef24927da5f1dd4cb9cf16516be9a3d27",
     "claim_batch": "c445d9a1fc1192bbf9e4ed4cc42109091abb42bbfd4fe421ea69865b53e896fc",
@@ -28,7 +28,7 @@ class FingerprintTest(base.TestCase):
         self.other = Claim(consumer_uuid=_CONSUMER, project_id="blue", user_id="ada",
                            consumer_generation=3, allocations=None)
 
-    def test_they_stay_what_they_are(self):
+    def test_they_never_change(self):
         inventory = Inventory(resource_class="VCPU", total=8, allocation_ratio=1.5)
         self.assertEqual(_STORED, {
             method: fingerprint.fingerprint(method, arguments) for method, arguments in (
@@ -40,12 +40,12 @@ class FingerprintTest(base.TestCase):
                     "wanted": ResourceRequest(resources={"VCPU": 1}, limit=5),
                     "claim": self.other}))})
 
-    def test_what_was_told_before_is_the_same(self):
-        told = [fingerprint.CanonicalForm(self.claim), fingerprint.CanonicalForm(self.other)]
+    def test_a_canonical_form_has_the_fingerprint_of_its_object(self):
+        forms = [fingerprint.CanonicalForm(self.claim), fingerprint.CanonicalForm(self.other)]
         self.assertEqual(_STORED["claim_batch"],
-                         fingerprint.fingerprint("claim_batch", {"claims": told}))
+                         fingerprint.fingerprint("claim_batch", {"claims": forms}))
 
-    def test_what_says_nothing_is_left_out_and_anything_else_is_not(self):
+    def test_an_added_field_counts_unless_it_is_empty(self):
         before = fingerprint.fingerprint("claim_allocations", {"claim": self.claim})
         self.claim.consumer_generation = None
         self.assertEqual(before, fingerprint.fingerprint(
