@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Put resource providers into aggregates."""
 
-from sqlalchemy import Connection
 
 from placement_rpc.accounting.outbox import Outbox
 from placement_rpc.accounting.providers import lock, raise_generation
+from placement_rpc.db import api as db
 from placement_rpc.db.queries import aggregates as queries
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.payloads import ProviderAggregatesPayload
 
 
-def replace(tx: Connection, outbox: Outbox, wanted: ProviderAggregates) -> ProviderAggregates:
+def replace(tx: db.Connection, outbox: Outbox, wanted: ProviderAggregates) -> ProviderAggregates:
     """Put a provider into these aggregates and no others; the same ones change nothing.
 
     :param wanted: with the ``generation`` that the caller read, if it checks it

@@ -12,8 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection
-
 from placement_rpc import exception
 from placement_rpc.accounting import idempotency, locked_state
 from placement_rpc.accounting.idempotency import Request
@@ -98,7 +96,7 @@ def settle(database: db.Database, pending: Sequence[PendingRequest], method: str
     return database.write(lambda tx: settle_once(tx, pending), method)
 
 
-def settle_once(tx: Connection, pending: Sequence[PendingRequest]) -> list[Outcome]:
+def settle_once(tx: db.Connection, pending: Sequence[PendingRequest]) -> list[Outcome]:
     """Settle the requests that are new, and answer the others with their stored outcomes.
 
     :returns: outcomes in the order of the requests
@@ -139,7 +137,7 @@ def _stored_outcome(pending, row):
 class BatchOutcomes:
     """The outcomes and the events of the requests of one transaction."""
 
-    def __init__(self, tx: Connection):
+    def __init__(self, tx: db.Connection):
         self._tx = tx
         self._first: dict[str, tuple[Request, Outcome]] = {}
         self._rows: list[tuple] = []

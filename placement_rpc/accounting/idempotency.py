@@ -11,8 +11,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection
-
 from placement_rpc import exception
 from placement_rpc.accounting import fingerprint as plain_data
 from placement_rpc.accounting.outbox import Outbox
@@ -76,7 +74,7 @@ class Request:
         return self.request_id, self.method, self.fingerprint, json.dumps(outcome)
 
 
-def of_result(tx: Connection, result: Any) -> dict[str, Any]:
+def of_result(tx: db.Connection, result: Any) -> dict[str, Any]:
     """Return the stored form of a result.
 
     :param result: a versioned object, or JSON values
@@ -91,7 +89,7 @@ def of_error(error: exception.PlacementException) -> dict[str, Any]:
 
 
 def run_once(context: RequestContext, request: Request,
-             change: Callable[[Connection, Outbox], Any]) -> Any:
+             change: Callable[[db.Connection, Outbox], Any]) -> Any:
     """Make a change exactly once.
 
     :param context: a context with a database

@@ -9,13 +9,12 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection
-
 from placement_rpc import exception
 from placement_rpc.accounting import locked_state
 from placement_rpc.accounting.locked_state import InventoryEntry, LockedState, Scope
 from placement_rpc.accounting.outbox import Outbox, primitive
 from placement_rpc.candidates import capacity
+from placement_rpc.db import api as db
 from placement_rpc.objects import codec
 from placement_rpc.objects.inventory import Inventory, InventoryList
 from placement_rpc.objects.payloads import (
@@ -172,7 +171,7 @@ def _lock(tx, provider_uuid, classes, generation=None):
     return state, LockedInventories(state, provider_uuid, generation)
 
 
-def merge(tx: Connection, outbox: Outbox, provider_uuid: str, inventories: Iterable[Inventory],
+def merge(tx: db.Connection, outbox: Outbox, provider_uuid: str, inventories: Iterable[Inventory],
           classes: Collection[str]) -> InventoryList:
     """Set the inventories of some classes, and leave those of all others as they are.
 
@@ -203,7 +202,7 @@ def changes(rows: Iterable[Any], inventories: Iterable[Inventory], classes: Coll
                       current[name], wanted[name]))
 
 
-def add(tx: Connection, outbox: Outbox, provider_uuid: str, inventory: Inventory,
+def add(tx: db.Connection, outbox: Outbox, provider_uuid: str, inventory: Inventory,
         generation: int | None = None) -> InventoryList:
     """Add an inventory of a class of which the provider has none.
 
@@ -224,7 +223,7 @@ def add(tx: Connection, outbox: Outbox, provider_uuid: str, inventory: Inventory
     return locked.inventories()
 
 
-def update(tx: Connection, outbox: Outbox, provider_uuid: str, inventory: Inventory,
+def update(tx: db.Connection, outbox: Outbox, provider_uuid: str, inventory: Inventory,
            generation: int | None = None) -> InventoryList:
     """Change the inventory of one class.
 
@@ -243,7 +242,7 @@ def update(tx: Connection, outbox: Outbox, provider_uuid: str, inventory: Invent
     return locked.inventories()
 
 
-def delete(tx: Connection, outbox: Outbox, provider_uuid: str, resource_class: str,
+def delete(tx: db.Connection, outbox: Outbox, provider_uuid: str, resource_class: str,
            generation: int | None = None) -> InventoryList:
     """Delete the inventory of one class.
 

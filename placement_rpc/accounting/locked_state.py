@@ -14,8 +14,6 @@ import dataclasses
 import datetime
 from collections.abc import Collection, Iterable, Mapping
 
-from sqlalchemy import Connection
-
 from placement_rpc.accounting import resource_classes
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import claims as queries
@@ -161,7 +159,7 @@ class LockedState:
                 if entry.generation != entry.read_generation and entry.read_inventories is None]
 
 
-def lock(tx: Connection, scope: Scope) -> LockedState:
+def lock(tx: db.Connection, scope: Scope) -> LockedState:
     """Lock and read what a set of requests is about.
 
     :raises placement_rpc.db.api.Stale: if a class that the requests name is renamed or deleted
@@ -208,7 +206,7 @@ def _read_consumers(tx, consumers):
     return providers
 
 
-def write(tx: Connection, state: LockedState, events: Collection[tuple] = (),
+def write(tx: db.Connection, state: LockedState, events: Collection[tuple] = (),
           outcomes: Collection[tuple] = ()) -> None:
     """Write all that changed, with the events and the outcomes of the requests.
 

@@ -19,8 +19,6 @@ import uuid
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection
-
 from placement_rpc.context import RequestContext
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import events
@@ -92,13 +90,13 @@ class Outbox:
         self._rows.append(EventRow(
             event_id, event_type, at.replace(tzinfo=None), json.dumps(payload), touched))
 
-    def write(self, tx: Connection) -> None:
+    def write(self, tx: db.Connection) -> None:
         """Write the events, in one statement."""
         rows = self.rows(tx)
         if rows:
             events.insert(tx, rows)
 
-    def rows(self, tx: Connection, *others: "Outbox", used: list[list] | None = None,
+    def rows(self, tx: db.Connection, *others: "Outbox", used: list[list] | None = None,
              ) -> list[EventRow]:
         """Return the rows of the events, and of those of other outboxes.
 
@@ -136,7 +134,7 @@ def _touched(event_type, data):
 _OF_ALLOCATIONS = frozenset(("allocation.create", "allocation.update", "allocation.delete"))
 
 
-def changing(context: RequestContext, change: Callable[[Connection, Outbox], _Result],
+def changing(context: RequestContext, change: Callable[[db.Connection, Outbox], _Result],
              request_id: str | None = None) -> _Result:
     """Make a change in the transaction of the current request, or in a transaction of its own.
 
@@ -149,7 +147,7 @@ def changing(context: RequestContext, change: Callable[[Connection, Outbox], _Re
     return written(context.database, change, request_id)
 
 
-def written(database: db.Database, change: Callable[[Connection, Outbox], _Result],
+def written(database: db.Database, change: Callable[[db.Connection, Outbox], _Result],
             request_id: str | None = None) -> _Result:
     """Make a change and write its events, in one transaction.
 

@@ -4,7 +4,6 @@
 from typing import Any
 
 from oslo_db import exception as db_exc
-from sqlalchemy import Connection
 
 from placement_rpc import exception
 from placement_rpc.accounting.outbox import Outbox
@@ -14,7 +13,7 @@ from placement_rpc.objects.payloads import ResourceProviderPayload
 from placement_rpc.objects.resource_provider import ResourceProvider
 
 
-def lock(tx: Connection, uuid: str, generation: int | None = None) -> Any:
+def lock(tx: db.Connection, uuid: str, generation: int | None = None) -> Any:
     """Lock a provider for a change.
 
     :param generation: the generation that the caller read; None to accept any
@@ -31,7 +30,7 @@ def lock(tx: Connection, uuid: str, generation: int | None = None) -> Any:
     return row
 
 
-def get_or_404(tx: Connection, uuid: str) -> Any:
+def get_or_404(tx: db.Connection, uuid: str) -> Any:
     """Read a provider.
 
     :returns: row of id, uuid, name, generation
@@ -43,7 +42,7 @@ def get_or_404(tx: Connection, uuid: str) -> Any:
     return row
 
 
-def raise_generation(tx: Connection, row: Any) -> int:
+def raise_generation(tx: db.Connection, row: Any) -> int:
     """Mark a provider as changed, by compare-and-swap (DESIGN rule 2).
 
     :param row: as :func:`lock` returned it
@@ -55,7 +54,7 @@ def raise_generation(tx: Connection, row: Any) -> int:
     return row.generation + 1
 
 
-def create(tx: Connection, outbox: Outbox, provider: ResourceProvider) -> ResourceProvider:
+def create(tx: db.Connection, outbox: Outbox, provider: ResourceProvider) -> ResourceProvider:
     """Insert a provider.
 
     :param provider: with ``uuid`` and ``name``
@@ -73,7 +72,7 @@ def create(tx: Connection, outbox: Outbox, provider: ResourceProvider) -> Resour
     return ResourceProvider(uuid=provider.uuid, name=provider.name, generation=0)
 
 
-def rename(tx: Connection, outbox: Outbox, provider: ResourceProvider) -> ResourceProvider:
+def rename(tx: db.Connection, outbox: Outbox, provider: ResourceProvider) -> ResourceProvider:
     """Give the provider of this uuid this name; the same name changes nothing.
 
     :param provider: with ``uuid`` and ``name``, and the ``generation`` that the caller read, if
@@ -95,7 +94,7 @@ def rename(tx: Connection, outbox: Outbox, provider: ResourceProvider) -> Resour
     return ResourceProvider(uuid=row.uuid, name=provider.name, generation=generation)
 
 
-def delete(tx: Connection, outbox: Outbox, uuid: str, generation: int | None = None) -> None:
+def delete(tx: db.Connection, outbox: Outbox, uuid: str, generation: int | None = None) -> None:
     """Delete a provider, its inventories and its links to aggregates.
 
     :raises ProviderNotFound: if there is no provider of that uuid

@@ -4,7 +4,6 @@
 from collections.abc import Collection, Mapping
 
 from oslo_db import exception as db_exc
-from sqlalchemy import Connection
 
 from placement_rpc import exception
 from placement_rpc.accounting.outbox import Outbox
@@ -17,7 +16,7 @@ from placement_rpc.objects.resource_class import ResourceClass, canonical
 _STANDARD_NAMES = {id_: name for name, id_ in class_names.STANDARD_IDS.items()}
 
 
-def resolve(tx: Connection, names: Collection[str]) -> dict[str, int]:
+def resolve(tx: db.Connection, names: Collection[str]) -> dict[str, int]:
     """Return the ids of classes.
 
     Standard classes never change, so they need no query. Custom ones are read each time: another
@@ -34,7 +33,7 @@ def resolve(tx: Connection, names: Collection[str]) -> dict[str, int]:
     return ids
 
 
-def ids_of(tx: Connection, names: Collection[str]) -> dict[str, int]:
+def ids_of(tx: db.Connection, names: Collection[str]) -> dict[str, int]:
     """As :func:`resolve`, but leave out the classes that do not exist."""
     standard = class_names.STANDARD_IDS
     ids = {name: standard[name] for name in names if name in standard}
@@ -44,7 +43,7 @@ def ids_of(tx: Connection, names: Collection[str]) -> dict[str, int]:
     return ids
 
 
-def names_of(tx: Connection, ids: Mapping[str, int], others: Collection[int]) -> dict[int, str]:
+def names_of(tx: db.Connection, ids: Mapping[str, int], others: Collection[int]) -> dict[int, str]:
     """Return the names of classes by their ids.
 
     :param ids: dict of name to id, of classes that were resolved before
@@ -59,7 +58,7 @@ def names_of(tx: Connection, ids: Mapping[str, int], others: Collection[int]) ->
     return names | queries.names(tx, missing) if missing else names
 
 
-def pinned_names(tx: Connection, ids: Mapping[str, int], others: Collection[int],
+def pinned_names(tx: db.Connection, ids: Mapping[str, int], others: Collection[int],
                  ) -> dict[int, str]:
     """As :func:`names_of`, and custom classes keep their names until the transaction ends.
 
@@ -76,7 +75,7 @@ def pinned_names(tx: Connection, ids: Mapping[str, int], others: Collection[int]
     return names
 
 
-def create(tx: Connection, outbox: Outbox, name: str) -> ResourceClass:
+def create(tx: db.Connection, outbox: Outbox, name: str) -> ResourceClass:
     """Insert a custom class.
 
     :raises InvalidInput: if a custom class cannot have the name
@@ -91,7 +90,7 @@ def create(tx: Connection, outbox: Outbox, name: str) -> ResourceClass:
     return ResourceClass(name=name)
 
 
-def rename(tx: Connection, outbox: Outbox, old_name: str, name: str) -> ResourceClass:
+def rename(tx: db.Connection, outbox: Outbox, old_name: str, name: str) -> ResourceClass:
     """Rename a custom class.
 
     :raises ResourceClassStandard: if one of the names is a standard class's
@@ -110,7 +109,7 @@ def rename(tx: Connection, outbox: Outbox, old_name: str, name: str) -> Resource
     return ResourceClass(name=name)
 
 
-def delete(tx: Connection, outbox: Outbox, name: str) -> None:
+def delete(tx: db.Connection, outbox: Outbox, name: str) -> None:
     """Delete a custom class.
 
     :raises ResourceClassStandard: if it is a standard class

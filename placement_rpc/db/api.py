@@ -32,6 +32,9 @@ VERSIONS = "placement_versions"
 # In a connection's info: whether capacity may be put below what is allocated.
 MAY_OVERFILL = "placement_may_overfill"
 
+#: A connection inside a transaction: what the queries take.
+Connection = sa.Connection
+
 _SQLITE_BUSY_TIMEOUT_MS = 30_000
 _SQLITE_KEPT = 8
 
