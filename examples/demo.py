@@ -28,7 +28,7 @@ import rich.progress
 import rich.table
 
 # First of the project: it chooses the threading backend for the libraries.
-from placement_rpc.cmd import local, output, state_file  # isort: skip
+from placement_rpc.cmd import local, output, standalone, state_file  # isort: skip
 import demo_events
 import demo_nodes
 
@@ -243,34 +243,38 @@ def _handed_out(schedulers):
 def running_service(options, directory):
     """A service to work with.
 
-    :returns: a configuration by which its bus is reached; the address of its store, None for a
-        service elsewhere; and a callable of a request's id that gives events from the first on,
-        up to that request's
+    :returns: tuple of a client; the URL of its store, None for a service elsewhere; and a
+        callable of a request's id that returns the events up to that request's
     """
     if options.transport_url:
-        yield _on_rabbit(options.transport_url, None)
+        with _on_rabbit(options.transport_url, None) as found:
+            yield found
     elif options.bus == "rabbit":
-        with _own_process(directory) as running:
-            yield _on_rabbit(running["transport_url"], running["database"])
+        with _own_process(directory) as running, _on_rabbit(
+                running["transport_url"], running["database"]) as found:
+            yield found
     else:
         conf = configuration.new_config(
-            config_files=[], transport_url="inprocess://demo/",
+            config_files=[], transport_url=standalone.IN_PROCESS,
             database__connection=f"sqlite:///{directory}/placement.sqlite")
         prepare_store(conf)
         conductor = Conductor(conf, binary="demo")
         conductor.start()
         try:
             # There is no stream inside a process: the outbox is read.
-            yield conf, conf.database.connection, lambda mark: demo_events.up_to(
-                mark, lambda position: local.stored_events(conductor.database, position))
+            with PlacementAPI("local", conf, manager=conductor.manager) as api:
+                yield api, conf.database.connection, lambda mark: demo_events.up_to(
+                    mark, lambda position: local.stored_events(conductor.database, position))
         finally:
             conductor.stop()
 
 
+@contextlib.contextmanager
 def _on_rabbit(url, database):
     conf = configuration.new_config(config_files=[], transport_url=url)
-    return conf, database, lambda mark: demo_events.up_to(mark, lambda position: StreamReader(
-        url, conf.notifications.stream, position + 1).events(idle=5))
+    with PlacementAPI(conf=conf) as api:
+        yield api, database, lambda mark: demo_events.up_to(mark, lambda position: StreamReader(
+            url, conf.notifications.stream, position + 1).events(idle=5))
 
 
 @contextlib.contextmanager
@@ -295,39 +299,39 @@ def _own_process(directory):
         process.wait()
 
 
-def demonstrate(options, conf, operator, events):
-    """The story from the first node to the balance; returns the exit code."""
+def demonstrate(options, api, operator, events):
+    """Run the demo from the first node to the balance; return the exit code."""
     since = datetime.datetime.now(datetime.UTC)
-    bus = "inside this process" if conf.transport_url.startswith("inprocess") else "RabbitMQ"
-    console.print(f"[bold]placement_rpc[/bold]: the bus is {bus}, "
+    where = ("inside this process" if api.conf.transport_url == standalone.IN_PROCESS
+             else "called over RabbitMQ")
+    console.print(f"[bold]placement_rpc[/bold]: the service is {where}, "
                   f"{options.clients} clients work at once")
-    with PlacementAPI(conf=conf) as api:
-        fleet = Fleet(api)
-        if operator is None:
-            demo_nodes.sync(console, api)
-        else:
-            operator.migrate()
-        fleet.register()
-        console.print(f"\nThere are {len(fleet.names) - 1} compute nodes, and an NFS share that "
-                      f"{len(fleet.sharing)} of them use")
-        schedulers, seconds = place(fleet, options.consumers, options.clients)
-        placed = sum(len(each.held) for each in schedulers)
-        console.print(
-            f"Placed {placed:,} consumers in {seconds:.1f} s; "
-            f"{sum(each.homeless for each in schedulers):,} found no room, "
-            f"{sum(each.refused for each in schedulers):,} claims were refused and went to the "
-            "next candidate")
-        released, moved = give_back(schedulers, fleet)
-        console.print(f"Gave back {released:,} and moved {moved:,} to other consumers")
-        show_refusals(fleet)
-        last = list(events(cast(fleet, schedulers)))
-        console.print()
-        used = summarise(fleet)
-        for name, took in (("get_by_request", sorted(t for s in schedulers for t in s.finds)),
-                           ("claim_allocations", sorted(t for s in schedulers for t in s.claims))):
-            console.print(f"{name}: {len(took):,} calls, {len(took) / seconds:,.0f} a second, "
-                          f"p50 {1000 * took[len(took) // 2]:.1f} ms, "
-                          f"p99 {1000 * took[int(len(took) * 0.99)]:.1f} ms")
+    fleet = Fleet(api)
+    if operator is None:
+        demo_nodes.sync(console, api)
+    else:
+        operator.migrate()
+    fleet.register()
+    console.print(f"\nThere are {len(fleet.names) - 1} compute nodes, and an NFS share that "
+                  f"{len(fleet.sharing)} of them use")
+    schedulers, seconds = place(fleet, options.consumers, options.clients)
+    placed = sum(len(each.held) for each in schedulers)
+    console.print(
+        f"Placed {placed:,} consumers in {seconds:.1f} s; "
+        f"{sum(each.homeless for each in schedulers):,} found no room, "
+        f"{sum(each.refused for each in schedulers):,} claims were refused and went to the "
+        "next candidate")
+    released, moved = give_back(schedulers, fleet)
+    console.print(f"Gave back {released:,} and moved {moved:,} to other consumers")
+    show_refusals(fleet)
+    last = list(events(cast(fleet, schedulers)))
+    console.print()
+    used = summarise(fleet)
+    for name, took in (("get_by_request", sorted(t for s in schedulers for t in s.finds)),
+                       ("claim_allocations", sorted(t for s in schedulers for t in s.claims))):
+        console.print(f"{name}: {len(took):,} calls, {len(took) / seconds:,.0f} a second, "
+                      f"p50 {1000 * took[len(took) // 2]:.1f} ms, "
+                      f"p99 {1000 * took[int(len(took) * 0.99)]:.1f} ms")
     told = demo_events.show(console, last, since, fleet.names)
     code = 0
     for words, other in (("what was handed out", _handed_out(schedulers)),
@@ -350,10 +354,10 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         try:
             with running_service(options, os.path.join(directory, "")) as found:
-                conf, database, events = found
+                api, database, events = found
                 operator = database and demo_nodes.Operator(
                     console, database, pathlib.Path(directory))
-                return demonstrate(options, conf, operator, events)
+                return demonstrate(options, api, operator, events)
         except exception.PlacementException as error:
             print(f"demo: {error}", file=sys.stderr)
             return 1

@@ -16,11 +16,15 @@ from amqp import exceptions as amqp_exceptions
 from kombu.utils import url as kombu_url
 from oslo_utils import netutils
 
+from placement_rpc import exception
 from placement_rpc.amqp import frames
 
 LOG = logging.getLogger(__name__)
 CONNECT_TIMEOUT = 5
 HEARTBEAT = 30
+#: The kind of transport URL of a service that is called in its own process only.
+EMBEDDED = "inprocess"
+_RABBIT = ("rabbit", "kombu")
 _SOCKET_TIMEOUT = 60
 #: What a connection or a channel may end with.
 FAILURES = frames.FAILURES
@@ -47,11 +51,16 @@ class Broker:
 
         :param conf: :class:`oslo_config.cfg.ConfigOpts`
         :param url: str, instead of the configured ``transport_url``
-        :returns: :class:`Broker`; None where the bus is no RabbitMQ
+        :returns: :class:`Broker`; None for ``inprocess://``, the embedded service
+        :raises InvalidInput: for a bus of another kind
         """
         parsed = oslo_messaging.TransportURL.parse(conf, url)
-        if parsed.transport not in ("rabbit", "kombu"):
+        if parsed.transport == EMBEDDED:
             return None
+        if parsed.transport not in _RABBIT:
+            raise exception.InvalidInput(
+                what="transport_url", reason=f"a bus of the kind {parsed.transport!r} is not "
+                "supported; there are rabbit://user:password@host:port/ and inprocess://name/")
         hosts = parsed.hosts or [
             oslo_messaging.TransportHost("localhost", 5672, "guest", "guest")]
         options = conf.oslo_messaging_rabbit

@@ -5,11 +5,11 @@ import sys
 
 from oslo_log import log
 
+from placement_rpc.amqp.broker import Broker
 from placement_rpc.cmd import errors
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
-from placement_rpc.rpc import server
 from placement_rpc.service import conductor
 from placement_rpc.upgrade import startup_check
 from placement_rpc.versions import pins
@@ -29,7 +29,7 @@ def main(args=None):
         database.close()
     for option in (conf.upgrade_levels.placement, conf.notifications.payload_pin):
         pins.fixed(option or pins.AUTO)
-    server.check_transport(conf)
+    Broker.of(conf)
     conductor.run_conductor(conf)
     return 0
 

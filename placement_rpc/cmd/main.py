@@ -121,7 +121,8 @@ def _parser():
 def _add_standalone_arguments(parser):
     parser.add_argument(
         "--bus", choices=("inprocess", "rabbit"), default="inprocess",
-        help="the bus inside this process, or a private RabbitMQ that is started for it")
+        help="inprocess: calls are made in this process only, over HTTP; rabbit: start a "
+             "private RabbitMQ that other processes can call over")
     parser.add_argument(
         "--database", metavar="URL",
         help="SQLAlchemy URL (default: an SQLite file in the state directory)")

@@ -13,13 +13,14 @@ from sqlalchemy.engine import make_url
 
 import placement_rpc
 from placement_rpc import api, exception
+from placement_rpc.amqp.broker import EMBEDDED
 from placement_rpc.cmd import state_file
 from placement_rpc.conf import service as configuration
 from placement_rpc.http.facade import Facade
 from placement_rpc.http.server import Server
 from placement_rpc.service.conductor import Conductor, prepare_store
 
-IN_PROCESS = "inprocess://standalone/"
+IN_PROCESS = f"{EMBEDDED}://standalone/"
 
 
 def run(options, conf):
@@ -45,8 +46,8 @@ def run(options, conf):
         try:
             url, management_url = _bus_url(options, stack)
             conf.set_override("transport_url", url)
-            prepare_store(conf)
             conductor = Conductor(conf, binary="placement-rpc-standalone")
+            prepare_store(conf)
             stack.callback(conductor.stop)
             conductor.start()
             server = _http_server(conf, conductor, stack)
@@ -124,7 +125,7 @@ def private_broker():
 def _print_addresses(conf, url, state_dir, http_url):
     shown = oslo_messaging.TransportURL.parse(conf, url)
     where = ", ".join(f"{host.hostname}:{host.port or 5672}" for host in shown.hosts)
-    in_process = url.startswith("inprocess:")
+    in_process = shown.transport == EMBEDDED
     print(f"placement-rpc {placement_rpc.__version__} is running (Ctrl-C ends it)")
     print(f"  bus    {'inside this process' if in_process else f'RabbitMQ at {where}'}")
     token = " -H 'x-auth-token: admin'" if conf.api.auth_strategy == "noauth2" else ""
@@ -136,7 +137,7 @@ def _print_addresses(conf, url, state_dir, http_url):
               f"  curl{token} {http_url}/resource_providers\n"
               f"  placement-rpc --state-dir {state_dir} --local providers   reads the store\n"
               "  make demo               the main job on real compute nodes\n"
-              "  make run BUS=rabbit     the same on a bus that other processes can call")
+              "  make run BUS=rabbit     the same on RabbitMQ, for calls from other processes")
     else:
         print("Try next, in another terminal:\n"
               f"  curl{token} {http_url}/resource_providers\n"

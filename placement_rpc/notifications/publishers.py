@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the relay puts events: RabbitMQ with confirms, or the bus inside the process."""
+"""Where the relay puts events: RabbitMQ with confirms, or the memory of an embedded service."""
 
+import collections
 import logging
+import threading
 import time
-
-import oslo_messaging
 
 from placement_rpc.amqp import publisher, topology
 from placement_rpc.amqp.broker import FAILURES, HEARTBEAT, Broker, drop, wait
@@ -12,7 +12,7 @@ from placement_rpc.amqp.publisher import Unconfirmed
 from placement_rpc.notifications import envelope
 
 LOG = logging.getLogger(__name__)
-__all__ = ["RabbitPublisher", "TransportPublisher", "Unconfirmed", "get_publisher"]
+__all__ = ["MemoryPublisher", "RabbitPublisher", "Unconfirmed", "get_publisher"]
 
 
 class RabbitPublisher:
@@ -88,37 +88,49 @@ class RabbitPublisher:
         drop(connection)
 
 
-class TransportPublisher:
-    """Hands events to an oslo.messaging transport, for the bus inside the process.
+class MemoryPublisher:
+    """Keeps the newest events of an embedded service in memory, for a reader in its process.
 
-    :param transport: an oslo.messaging transport
+    :param limit: int, how many events are kept; beyond it the oldest is dropped
     """
 
-    def __init__(self, conf, transport, exchange):
-        self._transport = transport
-        self._target = oslo_messaging.Target(
-            exchange=exchange, topic=f"{conf.notifications.topic}.{envelope.PRIORITY}")
+    def __init__(self, limit=10_000):
+        self._rows = collections.deque(maxlen=limit)
+        self._changed = threading.Condition()
 
     def publish(self, rows, still=lambda: None):
-        """As :meth:`RabbitPublisher.publish`."""
-        for row in rows:
-            self._transport._send_notification(
-                self._target, {}, envelope.message(row), version=2.0, retry=0)
+        """As :meth:`RabbitPublisher.publish`; nothing is waited for."""
+        with self._changed:
+            self._rows.extend(rows)
+            self._changed.notify_all()
+
+    def read(self, timeout=0):
+        """Remove and return the events that were published since the last read.
+
+        :param timeout: float, seconds to wait for an event if there is none
+        :returns: list of dict, notifications as any oslo.messaging listener receives them, in
+            order; empty if there was none in time
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._rows, timeout)
+            rows = list(self._rows)
+            self._rows.clear()
+        return [envelope.message(row) for row in rows]
 
     def idle(self):
-        """There is no connection to keep alive."""
+        """Do nothing: there is no connection to keep alive."""
 
     def close(self):
-        """The transport is its owner's."""
+        """Do nothing: events stay readable."""
 
 
-def get_publisher(conf, transport, exchange):
-    """The publisher for a transport.
+def get_publisher(conf, exchange):
+    """Return the publisher for the configured transport.
 
-    :param transport: the oslo.messaging transport that the service works with
-    :param exchange: str, where the topic lives
+    :param exchange: str, the exchange of the topic
+    :raises InvalidInput: for a bus that is neither RabbitMQ nor ``inprocess://``
     """
     broker = Broker.of(conf)
     if broker is None:
-        return TransportPublisher(conf, transport, exchange)
+        return MemoryPublisher()
     return RabbitPublisher(conf, broker, exchange)

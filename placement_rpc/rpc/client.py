@@ -6,7 +6,9 @@ import functools
 import random
 import time
 import uuid
+from typing import Any, Self
 
+from oslo_config import cfg
 from oslo_context import context as oslo_context
 
 from placement_rpc import conf as configuration
@@ -15,26 +17,31 @@ from placement_rpc.amqp.broker import Broker
 from placement_rpc.context import RequestContext
 from placement_rpc.objects.fields import RequestId
 from placement_rpc.rpc import command_publisher, routing, senders
-from placement_rpc.rpc.server import get_transport
 from placement_rpc.versions import contract, pins, releases
 
 # The wait before an attempt is repeated: doubled each time up to the cap, with jitter.
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
-# What a cast spends on finding out who answers, before it is sent in words that all know.
+# Seconds that a cast spends on asking for the service's release; after that it is made in the
+# oldest release that has all of it.
 _PIN_TIMEOUT = 2.0
 
 
-def new_request_id():
-    """:returns: str, a request id that nobody else makes"""
+def new_request_id() -> str:
+    """Return a new request id."""
     return f"req-{uuid.uuid4()}"
 
 
 class Client:
-    """Makes calls; :class:`placement_rpc.api.PlacementAPI` says which there are."""
+    """Makes calls; :class:`placement_rpc.api.PlacementAPI` has a method for each.
 
-    def __init__(self, transport="rpc", conf=None, transport_url=None, manager=None,
-                 pin=None, object_versions=None, topic=routing.TOPIC, deadline=None):
+    ``sender`` makes single attempts: one of :mod:`placement_rpc.rpc.senders`.
+    """
+
+    def __init__(self, transport: str = "rpc", conf: cfg.ConfigOpts | None = None,
+                 transport_url: str | None = None, manager: Any = None, pin: str | None = None,
+                 object_versions: dict[str, str] | None = None, topic: str = routing.TOPIC,
+                 deadline: float | None = None):
         self.conf = conf or configuration.new_config()
         options = self.conf.placement_client
         self._deadline = options.deadline if deadline is None else deadline
@@ -42,30 +49,24 @@ class Client:
         self._is_remote = transport == "rpc"
         self._given_pin, self._object_versions = pin, object_versions
         chosen = pins.fixed(pin or self.conf.upgrade_levels.placement)
+        self.sender: senders.RabbitSender | senders.LocalSender
+        self._command_publisher: (
+            command_publisher.CommandPublisher | command_publisher.CallingPublisher)
         if transport == "local":
             if manager is None:
                 raise ValueError("the local transport needs a manager")
-            self._caller = senders.LocalSender(manager)
-            self._caster = command_publisher.CallingPublisher(self._caller)
+            self.sender = senders.LocalSender(manager)
+            self._command_publisher = command_publisher.CallingPublisher(self.sender)
         elif transport == "rpc":
-            broker = Broker.of(self.conf, transport_url)
-            if broker is None:
-                self._caller = senders.LibrarySender(
-                    get_transport(self.conf, transport_url), options.max_concurrent_calls,
-                    topic)
-                self._caster = command_publisher.CallingPublisher(self._caller)
-            else:
-                self._caller = senders.RabbitSender(self.conf, broker, topic)
-                self._caster = command_publisher.CommandPublisher(self.conf, broker, topic)
+            broker = _broker(self.conf, transport_url)
+            self.sender = senders.RabbitSender(self.conf, broker, topic)
+            self._command_publisher = command_publisher.CommandPublisher(self.conf, broker, topic)
         else:
             raise ValueError(f"transport is 'rpc' or 'local', not {transport!r}")
         self._choose(chosen)
 
     def _choose(self, chosen):
-        """Keep to a release, or to what is found out.
-
-        :param chosen: :class:`placement_rpc.versions.releases.Release`; None for ``auto``
-        """
+        """Make calls in a release; None for the newest that all live services know."""
         self._manifest = self._object_versions or (chosen.contract if chosen else (
             contract.RPC_VERSION if self._is_remote else None))
         if chosen is None and self._is_remote:
@@ -73,34 +74,34 @@ class Client:
         else:
             self._pin = pins.FixedPin(chosen or releases.CURRENT)
 
-    def close(self):
-        """Give back connections and threads."""
-        self._caster.close()
-        self._caller.close()
+    def close(self) -> None:
+        """Close connections and end threads."""
+        self._command_publisher.close()
+        self.sender.close()
 
-    def reload(self):
-        """Read the pin anew, and look anew for the oldest release that answers.
+    def reload(self) -> None:
+        """Read the configured pin again, and forget which release the services speak.
 
-        For a program to call on SIGHUP. A pin that was given to this object stays.
+        A program calls this on SIGHUP. A pin that was given to this object stays.
         """
         self.conf.reload_config_files()
         chosen = pins.fixed(self._given_pin or self.conf.upgrade_levels.placement)
         self._choose(chosen)
 
     def _services(self, seconds):
-        """Who answers; asked in words that every release knows."""
+        """Return the live services; the call is made in the oldest release."""
         context = RequestContext(deadline=time.time() + seconds, manifest=self._manifest)
         context.release = releases.RELEASES[0]
         try:
-            return self._caller.call(context, "get_versions", {}, seconds).objects
+            return self.sender.call(context, "get_versions", {}, seconds).objects
         except exception.RequestExpired as error:
-            # That this was answered too late says nothing of the call that it is asked for.
+            # The call that this is asked for has a deadline of its own.
             raise exception.ServiceUnavailable(reason=error.text) from None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_exc):
+    def __exit__(self, *_exc: object) -> None:
         self.close()
 
     def _seconds(self, timeout):
@@ -116,7 +117,7 @@ class Client:
                           request_id=request_id or new_request_id(), **arguments)
 
     def _cast(self, context, method, request_id, timeout, **arguments):
-        """Have a change kept until it is made; :returns: str, the request's id"""
+        """Queue a change; return its request id."""
         request_id = RequestId().coerce(None, "request_id", request_id or new_request_id())
         context = own_context(context)
         context.manifest = self._manifest
@@ -124,14 +125,18 @@ class Client:
 
         def send(left):
             ends = time.monotonic() + left
-            self._said(context, method, arguments, self._release_of_cast(
-                method, arguments, left), ends, self._caster.cast)
+            self._send(context, method, arguments, self._release_of_cast(
+                method, arguments, left), ends, self._command_publisher.cast)
 
         self._attempt(send, method, self._seconds(timeout), request_id)
         return request_id
 
     def _release_of_cast(self, method, arguments, seconds):
-        """A cast is kept while nobody answers: then whoever comes must understand it."""
+        """Return the release to make a cast in.
+
+        A cast may be queued while no service answers. It is then made in the oldest release that
+        has all of it, so that any service can process it.
+        """
         try:
             return self._pin.release(min(seconds, _PIN_TIMEOUT))
         except exception.PlacementException as error:
@@ -146,44 +151,45 @@ class Client:
         context.manifest = self._manifest
         context.deadline = time.time() + seconds
         return self._attempt(
-            lambda left: self._understood(context, method, arguments, left, server),
+            lambda left: self._try(context, method, arguments, left, server),
             method, seconds, arguments.get("request_id"))
 
-    def _understood(self, context, method, arguments, left, server=None):
-        """Make one attempt in a release that whoever answers knows."""
+    def _try(self, context, method, arguments, left, server=None):
+        """Make one attempt, in a release that every live service knows."""
         ends = time.monotonic() + left
         if contract.is_plain(method, arguments):
-            # Every release knows it: nobody needs to be asked.
+            # Every release knows it: the services need not be asked for theirs.
             release = releases.RELEASES[0]
         else:
             release = self._pin.release(left)
         context.service_release = self._pin.last or release
-        call = self._caller.call if server is None else functools.partial(
-            self._caller.call, server=server)
-        return self._said(context, method, arguments, release, ends, call)
+        call = self.sender.call if server is None else functools.partial(
+            self.sender.call, server=server)
+        return self._send(context, method, arguments, release, ends, call)
 
-    def _said(self, context, method, arguments, release, ends, make):
-        """Make it in a release; where it is not understood, in the one that is found out anew.
+    def _send(self, context, method, arguments, release, ends, make):
+        """Send in a release; if the service does not know it, once more in the one it has now.
 
         :param make: callable of context, method, arguments and the seconds that are left
         """
-        spoken = self._say(context, method, arguments, release)
+        made = self._in_release(context, method, arguments, release)
         try:
-            return make(spoken, method, arguments, max(0.0, ends - time.monotonic()))
+            return make(made, method, arguments, max(0.0, ends - time.monotonic()))
         except (exception.UnsupportedCall, exception.IncompatibleObjectVersion):
             self._pin.forget()
             lower = self._pin.release(max(0.0, ends - time.monotonic()))
             if lower.number >= release.number:
                 raise
-        spoken = self._say(context, method, arguments, lower)
-        return make(spoken, method, arguments, max(0.0, ends - time.monotonic()))
+        made = self._in_release(context, method, arguments, lower)
+        return make(made, method, arguments, max(0.0, ends - time.monotonic()))
 
     @staticmethod
-    def _say(context, method, arguments, release):
-        """Speak in a release.
+    def _in_release(context, method, arguments, release):
+        """Return a copy of the context, for a call that is made in a release.
 
-        :returns: a context of its own: the thread of an attempt that was given up may read it yet
-        :raises ServiceTooOld: when the release has no words for the call
+        A copy, because the thread of an abandoned attempt may still read the other.
+
+        :raises ServiceTooOld: if the release lacks a part of the call
         """
         context = copy.copy(context)
         context.release, context.receiver = release, None
@@ -200,9 +206,9 @@ class Client:
         return context
 
     def _attempt(self, attempt, method, seconds, request_id):
-        """Make attempts until one is answered or the time is over.
+        """Make attempts until one is answered or the deadline passes.
 
-        :param attempt: callable of the seconds that this one has
+        :param attempt: callable of the seconds that the attempt may take
         """
         ends = time.monotonic() + seconds
         pause, last = _FIRST_PAUSE, None
@@ -213,7 +219,7 @@ class Client:
                     exception.UnsupportedCall, exception.IncompatibleObjectVersion):
                 if last is None:
                     raise
-                # An earlier attempt may have been in time, or with somebody who understood.
+                # An earlier attempt, in time or at another service, may have succeeded.
                 break
             except exception.PlacementException as error:
                 if not error.retryable:
@@ -227,8 +233,20 @@ class Client:
             request_id=request_id)
 
 
-def own_context(context):
-    """:returns: a new :class:`RequestContext` of who the caller is"""
+def _broker(conf, url):
+    broker = Broker.of(conf, url)
+    if broker is None:
+        raise exception.InvalidInput(
+            what="transport_url", reason="inprocess:// reaches no other process; make the client "
+            "with transport 'local' and the manager of the embedded service")
+    return broker
+
+
+def own_context(context: oslo_context.RequestContext | None) -> RequestContext:
+    """Return a new context with the identity of a given one.
+
+    :raises InvalidInput: if it is not a context
+    """
     if context is None:
         return RequestContext()
     if not isinstance(context, oslo_context.RequestContext):

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that make a blocking call on somebody's behalf, who waits no longer than he wants.
+"""Daemon threads that make blocking calls, so that the caller's deadline holds.
 
-While the broker is away, the bus library waits for it without end, whatever time-out a call
-has. The caller's own deadline holds only if it waits elsewhere. The threads are daemons: a
-program can end while one of them still waits for a broker.
+While a broker does not answer, connecting to it may block for longer than the caller's deadline.
+The caller therefore waits for a thread of this pool. The threads are daemons: a program can end
+while one of them is still blocked.
 """
 
 import queue
 import threading
+from collections.abc import Callable
+from typing import Any
 
 from placement_rpc import exception
 
 
 class _Task:
-    """A call, what came of it, and the lock that its caller waits on."""
+    """A call, its result or error, and the lock that the caller waits on."""
 
     __slots__ = ("call", "done", "error", "result")
 
@@ -32,26 +34,26 @@ class _Task:
 
 
 class DaemonPool:
-    """A bounded number of threads, started as they are needed.
+    """A bounded number of threads, started when they are needed.
 
-    :param limit: int, the most calls under way, those included that nobody waits for any more
+    :param limit: the most calls under way, including calls whose caller has timed out
     """
 
-    def __init__(self, limit):
+    def __init__(self, limit: int):
         self._limit = limit
-        self._tasks = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._mutex = threading.Lock()
         self._threads = 0
         self._idle = 0
 
-    def run(self, call, timeout):
-        """Make a call and wait for it.
+    def run(self, call: Callable[[], Any], timeout: float) -> Any:
+        """Make a call in a thread and wait for it.
 
         :param call: callable without arguments
-        :param timeout: float, seconds
+        :param timeout: seconds
         :returns: what the call returned
-        :raises TimeoutError: when it has not ended by then; it goes on alone
-        :raises ServiceUnavailable: when every thread is still held by an earlier call
+        :raises TimeoutError: if the call has not ended in time; it goes on in its thread
+        :raises ServiceUnavailable: if every thread is occupied by an earlier call
         """
         task = _Task(call)
         with self._mutex:
@@ -80,8 +82,8 @@ class DaemonPool:
                 self._idle += 1
             task.done.release()
 
-    def close(self):
-        """Let idle threads end."""
+    def close(self) -> None:
+        """End idle threads, and the others when their calls return."""
         with self._mutex:
             for _ in range(self._threads):
                 self._tasks.put(None)

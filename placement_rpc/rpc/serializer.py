@@ -1,28 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """Versioned objects and request contexts, to and from JSON values."""
 
-import oslo_messaging
+from typing import Any
 
 from placement_rpc import objects
 from placement_rpc.context import RequestContext
 from placement_rpc.objects import base
 
 
-class Serializer(oslo_messaging.Serializer):
-    """Objects and contexts, to and from what travels."""
+class Serializer:
+    """Converts arguments, results and contexts to what travels, and back."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         objects.register_all()
         self._entities = base.Serializer()
 
-    def serialize_entity(self, ctxt, entity):
+    def serialize_entity(self, ctxt: RequestContext, entity: Any) -> Any:
+        """Return what travels for a value, at the object versions that the receiver reads."""
         return self._entities.serialize_entity(ctxt, entity, ctxt.receiver)
 
-    def deserialize_entity(self, ctxt, entity):
+    def deserialize_entity(self, ctxt: RequestContext, entity: Any) -> Any:
+        """Return the value of what travelled.
+
+        :raises IncompatibleObjectVersion: for an object that is newer than this release
+        :raises InvalidInput: for a malformed object
+        """
         return self._entities.deserialize_entity(ctxt, entity)
 
-    def serialize_context(self, ctxt):
+    def serialize_context(self, ctxt: RequestContext) -> dict[str, Any]:
+        """Return what travels for a context."""
         return ctxt.to_dict()
 
-    def deserialize_context(self, ctxt):
+    def deserialize_context(self, ctxt: Any) -> RequestContext:
+        """Return the context of what travelled.
+
+        :raises InvalidInput: for a malformed context
+        """
         return RequestContext.from_dict(ctxt)

@@ -24,7 +24,6 @@ from placement_rpc.notifications.publishers import get_publisher
 from placement_rpc.notifications.relay import Relay
 from placement_rpc.objects import class_names
 from placement_rpc.rpc import batch_server, routing
-from placement_rpc.rpc.server import get_server, get_transport
 from placement_rpc.service import collectors, command_consumer
 from placement_rpc.service.heartbeat import Heartbeat
 from placement_rpc.upgrade import startup_check
@@ -54,9 +53,14 @@ class Conductor:
         self._ended = threading.Event()
         self._housekeeping = threading.Thread(
             target=self._keep_house, name="housekeeping", daemon=True)
+        self._broker = Broker.of(conf)
         self.database = self.manager = None
-        self._transport = self.relay = self._commands = self._heartbeat = None
-        self._servers = []
+        #: of :mod:`placement_rpc.notifications.publishers`; an embedded service's events are read
+        #: from its :class:`~placement_rpc.notifications.publishers.MemoryPublisher`
+        self.publisher = get_publisher(conf, routing.EXCHANGE)
+        self.relay = self._commands = self._heartbeat = None
+        #: dict of ``calls`` or a request queue to its server; empty without RabbitMQ
+        self.servers = {}
         self._end_metrics = lambda: None
 
     def start(self):
@@ -71,31 +75,27 @@ class Conductor:
         startup_check.check(self.conf, self.database)
         self.manager = manager.Manager(self.conf, self.database)
         self.manager.candidates.try_to_prepare()
-        self._transport = get_transport(self.conf)
-        broker = Broker.of(self.conf)
-        self._servers = self._intakes(broker)
+        self.servers = self._intakes() if self._broker else {}
         self._show_metrics()
         self.relay = Relay(
-            self.conf, self.database,
-            get_publisher(self.conf, self._transport, routing.EXCHANGE), self._holder)
+            self.conf, self.database, self.publisher, self._holder)
         self.database.after_events(self.relay.wake)
         self._heartbeat = Heartbeat(
             self.conf, self.manager, self._binary, self.host, self._worker)
         self._heartbeat.beat(started=True)
-        for server in self._servers:
+        for server in self.servers.values():
             server.begin()
         self.relay.start()
-        if broker is not None:
+        if self._broker is not None:
             self._commands = command_consumer.CommandConsumer(
-                self.conf, broker, self.manager, self._topic)
+                self.conf, self._broker, self.manager, self._topic)
             self._commands.start()
         self._housekeeping.start()
         LOG.info("Worker %s of %s answers calls", self._worker, self.host)
 
     def _show_metrics(self):
-        named = dict(zip(("calls", *routing.QUEUES[1:]), self._servers, strict=True))
         self.manager.metrics.watch(
-            lambda: collectors.state(self.database, self.manager.candidates, named))
+            lambda: collectors.state(self.database, self.manager.candidates, self.servers))
         options = self.conf.metrics
         if options.port:
             try:
@@ -106,28 +106,23 @@ class Conductor:
                 LOG.error("Cannot serve metrics on port %d: %s",
                           options.port + self._worker, error)
 
-    def _intakes(self, broker):
-        """Return the servers, one for each request queue."""
+    def _intakes(self):
+        """Return the servers on RabbitMQ: dict of request queue to server."""
         threads = {None: self.conf.conductor.threads, contract.CLAIMS: 0,
                    contract.FLEET: self.conf.conductor.fleet_threads}
         name = f"{self.host}.{self._binary}.{self._worker}"
-        if broker is None:
-            return [get_server(
-                self.conf, self._transport, self.manager, name, routing.name(self._topic, intake),
-                self.manager.release, self.manager.seen_clients, number or None)
-                for intake, number in threads.items()]
         queues = {intake: [routing.name(self._topic, intake)] for intake in threads}
         # A queue of its own, for calls to this worker only.
         queues[None].append(f"{self._topic}.{name}")
-        return [batch_server.BatchServer(
-            self.conf, broker, self.manager, queues[intake], number, intake)
-            for intake, number in threads.items()]
+        return {intake or "calls": batch_server.BatchServer(
+            self.conf, self._broker, self.manager, queues[intake], number, intake)
+            for intake, number in threads.items()}
 
     def stop(self):
         """Accept no more calls, finish the accepted ones, and close."""
-        for server in self._servers:
+        for server in self.servers.values():
             server.stop()
-        for server in self._servers:
+        for server in self.servers.values():
             server.wait()
         if self._commands is not None:
             self._commands.stop()
@@ -141,8 +136,6 @@ class Conductor:
             if self._heartbeat is not None:
                 self._heartbeat.goodbye()
             self.database.close()
-        if self._transport is not None:
-            self._transport.cleanup()
 
     def _keep_house(self):
         """Write heartbeats, verify the index, prune and take snapshots, until stopped."""

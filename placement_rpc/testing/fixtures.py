@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running placement service for somebody's tests."""
+"""Fixtures with a running placement service, for tests of this project and of others."""
 
 import uuid
 
@@ -14,9 +14,9 @@ from placement_rpc.service import conductor
 class Store(fixtures.Fixture):
     """A database with the schema and the standard resource classes.
 
-    ``conf`` and ``database`` are set once it is used.
+    Using the fixture sets ``conf`` and ``database``.
 
-    :param url: str, SQLAlchemy URL of an empty database; None for a SQLite file of its own
+    :param url: str, SQLAlchemy URL of an empty database; None for a new SQLite file
     :param overrides: further options, see :func:`placement_rpc.conf.new_config`
     """
 
@@ -39,14 +39,17 @@ class Store(fixtures.Fixture):
 class RunningService(fixtures.Fixture):
     """A placement service, and a client of it.
 
-    ``api`` is a :class:`placement_rpc.api.PlacementAPI`; ``conf``, ``database``, ``conductor``
-    and ``topic`` are set too.
+    Using the fixture sets ``api``, a :class:`placement_rpc.api.PlacementAPI`, and ``conf``,
+    ``database``, ``manager``, ``conductor`` and ``topic``.
 
-    :param transport: str, ``local`` for calls within the process, ``bus`` for calls over
-        ``transport_url``
-    :param transport_url: str; None for an in-process bus of its own
+    :param transport: str, ``bus`` for a conductor; ``local`` for a manager alone, without
+        the relay and other threads of a conductor: ``conductor`` is None, and events are recorded
+        but not published
+    :param transport_url: str, the RabbitMQ that ``api`` calls the conductor over; None for a
+        conductor that ``api`` calls directly and whose events
+        ``conductor.publisher.read()`` returns
     :param database_url: str, as for :class:`Store`
-    :param topic: str, where it listens; None for a topic of its own
+    :param topic: str, the topic that the conductor listens on; None for a new one
     :param overrides: further options, see :func:`placement_rpc.conf.new_config`
     """
 
@@ -55,12 +58,13 @@ class RunningService(fixtures.Fixture):
         super().__init__()
         self._transport = transport
         self._database_url = database_url
+        self._embedded = transport == "local" or transport_url is None
         self._overrides = {
-            "transport_url": transport_url or f"inprocess://{uuid.uuid4().hex}/",
-            # What a power cut would take is of no concern here.
+            "transport_url": transport_url or "inprocess://tests/",
+            # No test cuts the power.
             "database__sqlite_synchronous": False,
             "placement_client__deadline": 40.0, "conductor__threads": 8, **overrides}
-        # Services that share a broker keep to a topic of their own.
+        # Services that share a broker have a topic each.
         self.topic = topic or f"placement-{uuid.uuid4().hex}"
 
     def _setUp(self):
@@ -68,24 +72,28 @@ class RunningService(fixtures.Fixture):
         self.conf, self.database = store.conf, store.database
         self.conductor = None
         if self._transport == "local":
-            local = manager.Manager(self.conf, self.database)
-            local.candidates.prepare()
-            self.api = api.PlacementAPI("local", self.conf, manager=local)
+            self.manager = manager.Manager(self.conf, self.database)
+            self.manager.candidates.prepare()
         else:
             self.conductor = conductor.Conductor(self.conf, topic=self.topic)
             self.addCleanup(self.conductor.stop)
             self.conductor.start()
-            self.api = api.PlacementAPI(conf=self.conf, topic=self.topic)
+            self.manager = self.conductor.manager
+        self.api = (
+            api.PlacementAPI("local", self.conf, manager=self.manager) if self._embedded
+            else api.PlacementAPI(conf=self.conf, topic=self.topic))
         self.addCleanup(self.api.close)
 
 
 class FaultyCaller(fixtures.Fixture):
-    """Makes a client's attempts go wrong as a bus can: lost on the way, or the answer lost.
+    """Makes a client's attempts fail as they can on a bus.
+
+    ``attempts`` lists the request ids of the attempts.
 
     :param client: :class:`placement_rpc.api.PlacementAPI`
-    :param faults: iterable of ``"lost"`` (the call never arrives), ``"unanswered"`` (it is
-        done, and its answer is lost), ``"twice"`` (it is delivered two times) and ``None``
-        (all is well), one for each attempt; what comes after the last is well
+    :param faults: iterable with an entry for each attempt: ``"lost"`` (the call never arrives),
+        ``"unanswered"`` (it is done, and its answer is lost), ``"twice"`` (it is delivered two
+        times) or None (no fault); attempts after the last entry have no fault
     """
 
     def __init__(self, client, faults):
@@ -95,19 +103,19 @@ class FaultyCaller(fixtures.Fixture):
         self.attempts = []
 
     def _setUp(self):
-        self._caller = self._client._caller
-        self._well = self._caller.call
-        self._caller.call = self._call
-        self.addCleanup(self._caller.__dict__.pop, "call")
+        sender = self._client.sender
+        self._deliver = sender.call
+        sender.call = self._call
+        self.addCleanup(sender.__dict__.pop, "call")
 
     def _call(self, context, method, arguments, timeout):
         self.attempts.append(arguments.get("request_id"))
         fault = next(self._faults, None)
         if fault == "lost":
             raise exception.ServiceUnavailable(reason="lost on the way")
-        answer = self._well(context, method, arguments, timeout)
+        answer = self._deliver(context, method, arguments, timeout)
         if fault == "twice":
-            answer = self._well(context, method, arguments, timeout)
+            answer = self._deliver(context, method, arguments, timeout)
         if fault == "unanswered":
             raise exception.ServiceUnavailable(reason="the answer was lost")
         return answer

@@ -45,7 +45,7 @@ class ReadingTest(NodeTest):
             if "inventories" in statement:
                 statements.append(statement)
 
-        engine = (self.service.conductor or self.service).database.engine
+        engine = self.service.manager.database.engine
         sa.event.listen(engine, "before_cursor_execute", note)
         try:
             found = ComputeNodeList.get_all(self.context)
@@ -215,7 +215,7 @@ class OldCallerTest(NodeTest):
             created._changed_fields.discard("id")
             created._context = self.context
             created.create()
-            answer = self.api._caller.call(
+            answer = self.api.sender.call(
                 self.own_context(), "object_class_action_versions", {
                     "objname": "ComputeNode", "objmethod": "get_by_host_and_nodename",
                     "object_versions": {"ComputeNode": version, "PciDevicePoolList": "1.1",

@@ -33,7 +33,7 @@ class RawTest(base.ContractTest):
         if arguments["request_id"] is ...:
             del arguments["request_id"]
         error = self.assertRaises(
-            exception.PlacementException, self.api._caller.call, RequestContext(), method,
+            exception.PlacementException, self.api.sender.call, RequestContext(), method,
             arguments, 10)
         self.assertEqual(code, error.code, error.text)
         self.assertEqual(self.before, self.rows(), "something was written")
@@ -91,7 +91,7 @@ class RawTest(base.ContractTest):
                 ("placement.resource_class.not_found", {self.uuid: {"CUSTOM_NOT_THERE": 1}}),
                 ("placement.resource_provider.not_found", {base.new_uuid(): {"VCPU": 1}})):
             error = self.assertRaises(
-                exception.PlacementException, self.api._caller.call, RequestContext(),
+                exception.PlacementException, self.api.sender.call, RequestContext(),
                 "claim_allocations",
                 {"claim": consumer(allocations=allocations), "request_id": base.new_uuid()}, 10)
             self.assertEqual(code, error.code)
@@ -148,7 +148,7 @@ class RawTest(base.ContractTest):
                 "placement_object.version": "1.0",
                 "placement_object.data": {"resource_class": "DISK_GB", **data}}
             error = self.assertRaises(
-                exception.InvalidInput, self.api._caller.call, RequestContext(),
+                exception.InvalidInput, self.api.sender.call, RequestContext(),
                 "add_inventory", {"provider_uuid": self.uuid, "given": primitive,
                                   "request_id": base.new_uuid()}, 10)
             self.assertIn(word, error.text)

@@ -12,7 +12,6 @@ import sys
 import time
 
 import fixtures
-import oslo_messaging
 
 from placement_rpc import exception
 from placement_rpc.accounting import snapshot
@@ -42,36 +41,12 @@ _SAME = {
 }
 
 
-class _Listener:
-    """What any oslo.messaging listener receives."""
-
-    def __init__(self, conf):
-        self.messages = []
-        self.server = oslo_messaging.get_notification_listener(
-            oslo_messaging.get_notification_transport(conf), [oslo_messaging.Target(
-                exchange="placement", topic=conf.notifications.topic)], [self],
-            executor="threading")
-        self.server.start()
-
-    def info(self, context, publisher_id, event_type, payload, metadata):
-        self.messages.append({
-            "message_id": metadata["message_id"], "publisher_id": publisher_id,
-            "event_type": event_type, "priority": "INFO", "timestamp": metadata["timestamp"],
-            "payload": payload})
-
-    def stop(self):
-        self.server.stop()
-        self.server.wait()
-
-
 class Story(fixtures.Fixture):
-    """Everything that can happen, once; ``messages`` is what a listener received of it."""
+    """Everything that can happen, once; ``messages`` are the notifications of it."""
 
     def _setUp(self):
         running = self.useFixture(placement_fixtures.RunningService())
         self.api, self.database = running.api, running.database
-        listener = _Listener(running.conf)
-        self.addCleanup(listener.stop)
         for part in (self._inventories, self._compute_node, self._allocations,
                      self._over_full, self._classes):
             part()
@@ -80,13 +55,15 @@ class Story(fixtures.Fixture):
             pass
         self.api.release_allocations(None, _OTHER, request_id="req-release")
         self.api.delete_provider(None, _SHARE, request_id="req-delete")
-        deadline = time.monotonic() + 20
-        while not any(each["event_type"] == "resource_provider.delete"
-                      for each in listener.messages):
-            if time.monotonic() > deadline:
-                raise TimeoutError("the last event did not come")
-            time.sleep(0.05)
-        self.messages = [json.loads(json.dumps(each)) for each in listener.messages]
+        self.messages = []
+        while not any(each["event_type"] == "resource_provider.delete" for each in self.messages):
+            received = running.conductor.publisher.read(timeout=20)
+            if not received:
+                raise TimeoutError("the last event was not published")
+            self.messages += received
+        for each in self.messages:
+            # The library's listener removes it.
+            del each["_unique_id"]
 
     def _inventories(self):
         self.api.create_provider(None, "cmp0001.row1.example.org", _NODE, request_id="req-create")

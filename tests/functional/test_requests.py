@@ -168,7 +168,7 @@ class FaultTest(base.ContractTest):
         wanted = base.claim({uuid: {"VCPU": 1}})
         self.api.claim_allocations(None, wanted, request_id="one")
         late = RequestContext(deadline=time.time() - 2)
-        again = self.api._caller.call(
+        again = self.api.sender.call(
             late, "claim_allocations", {"claim": wanted, "request_id": "one"}, 5)
         self.assertTrue(again.replayed)
 
@@ -180,7 +180,7 @@ class FaultTest(base.ContractTest):
                 ("delete_provider", {"provider_uuid": uuid}), ("ping", {})):
             if method != "ping":
                 arguments["request_id"] = f"late-{method}"
-            error = self.assertRaises(exception.RequestExpired, self.api._caller.call, context,
+            error = self.assertRaises(exception.RequestExpired, self.api.sender.call, context,
                                       method, arguments, 5)
             self.assertGreaterEqual(error.kwargs["late"], 2)
         self.assertEqual({"VCPU": 0}, self.used(uuid))

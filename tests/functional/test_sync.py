@@ -310,8 +310,7 @@ class DisagreementTest(SyncTest):
         self.assertEqual([{}, {}, {}], [self.held(each) for each in orphans])
 
     def manager(self):
-        conductor = self.service.conductor
-        return conductor.manager if conductor else self.api._caller._dispatcher._endpoint
+        return self.service.manager
 
     def test_orphans_make_room_for_a_node_that_shrinks(self):
         self.sync()

@@ -173,7 +173,7 @@ class AnswersTest(ConversationTest):
                 ValueError, envelope.remote_error, envelope.Answer("id", None, failure),
                                       envelope.ALLOWED_REMOTE_MODULES)
             self.assertIn("no error", str(error))
-            self.assertIsInstance(self.caller._failed(envelope.Answer("id", None, failure)),
+            self.assertIsInstance(senders.error_of(envelope.Answer("id", None, failure)),
                                   exception.ServiceUnavailable)
 
     def test_a_message_that_no_library_reads_is_dropped(self):

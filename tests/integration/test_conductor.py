@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 
+import oslo_messaging
 import psutil
 
 from placement_rpc import api, exception, manager
@@ -18,11 +19,10 @@ from placement_rpc.conf import service as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.db import api as db
 from placement_rpc.rpc import batch_server, senders
-from placement_rpc.rpc.server import get_client, get_transport
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from placement_rpc.versions import contract
-from tests import base, servers
+from tests import base, library, servers
 from tests.integration import processes
 
 
@@ -286,11 +286,18 @@ class IntakeTest(base.TestCase):
         server = _serve_slowly(self.broker.url)
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)
-        transport = get_transport(self.conf)
-        self.addCleanup(transport.cleanup)
-        client = get_client(transport, topic="slow").prepare(
+        client = self.useFixture(library.Client(self.conf, "slow")).prepare(
             timeout=30, call_monitor_timeout=3)
-        self.assertEqual(os.getpid(), client.call(RequestContext(), "hold", seconds=6))
+        self.assertEqual(os.getpid(), client.call({}, "hold", seconds=6))
+
+    def test_an_ordinary_client_times_out_and_goes_on(self):
+        server = _serve_slowly(self.broker.url)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stop)
+        client = self.useFixture(library.Client(self.conf, "slow"))
+        self.assertRaises(oslo_messaging.MessagingTimeout, client.prepare(timeout=1).call, {},
+                          "hold", seconds=3)
+        self.assertEqual(os.getpid(), client.prepare(timeout=30).call({}, "hold", seconds=0))
 
 
 class QueueTest(base.TestCase):

@@ -23,8 +23,8 @@ class OnRealServers:
     """Puts a test of the contract on real servers."""
 
     scenarios = [
-        ("RabbitMQ and PostgreSQL", {"transport": "bus", "kind": "postgresql"}),
-        ("RabbitMQ and MariaDB", {"transport": "bus", "kind": "mariadb"}),
+        ("RabbitMQ and PostgreSQL", {"kind": "postgresql"}),
+        ("RabbitMQ and MariaDB", {"kind": "mariadb"}),
     ]
 
     def service_arguments(self):

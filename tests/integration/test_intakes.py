@@ -3,21 +3,24 @@
 morning that stands in nobody's way."""
 
 import json
+import socket
 import threading
 import time
 
 import amqp
 import kombu
-import oslo_messaging
 from kombu import compression
 
 from placement_rpc import api, exception, manager
+from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.consumer import ConsumerChannel
 from placement_rpc.rpc import routing
-from placement_rpc.rpc.server import get_server, get_transport
+from placement_rpc.rpc.batch_server import BatchServer
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
-from tests import base, servers
+from placement_rpc.versions import contract
+from tests import base, library, servers
+from tests.functional import test_metrics
 
 
 class ClaimTest(base.TestCase):
@@ -29,7 +32,7 @@ class ClaimTest(base.TestCase):
         self.running = self.useFixture(placement_fixtures.RunningService(
             transport_url=self.broker.url))
         self.api = self.running.api
-        self.topic = routing.name(self.running.topic, routing.CLAIMS)
+        self.topic = routing.name(self.running.topic, contract.CLAIMS)
         self.uuid = self.api.create_provider(None, "provider").uuid
         self.api.set_inventory(None, self.uuid, [base.inventory("VCPU", 100_000)])
 
@@ -43,14 +46,11 @@ class ClaimTest(base.TestCase):
         return self.api.claim_allocations(None, base.claim({self.uuid: {"VCPU": 1}}), **values)
 
     def server(self):
-        return self.running.conductor._servers[1]
+        return self.running.conductor.servers[contract.CLAIMS]
 
     def plain_client(self):
-        """A client of the library, which knows nothing of this service's."""
-        transport = get_transport(self.running.conf)
-        self.addCleanup(transport.cleanup)
-        return oslo_messaging.get_rpc_client(transport, oslo_messaging.Target(
-            exchange=routing.EXCHANGE, topic=self.topic, version="1.2"))
+        """An ordinary oslo.messaging client of the claims."""
+        return self.useFixture(library.Client(self.running.conf, self.topic))
 
     def wait_for(self, condition):
         deadline = time.monotonic() + 40
@@ -102,27 +102,6 @@ class ClaimServerTest(ClaimTest):
             thread.join()
         self.assertEqual((9, 9), (sum(sizes), self.used()))
         self.assertLess(len(sizes), 5)
-
-    def test_a_client_of_the_library_notices_nothing(self):
-        client = self.plain_client()
-        claim = base.claim({self.uuid: {"VCPU": 3}})
-        answer = client.call(
-            {"deadline": time.time() + 30}, "claim_allocations",
-            claim=claim.obj_to_primitive(), request_id="plain")
-        self.assertEqual("ClaimResult", answer["placement_object.name"])
-        self.assertEqual(3, self.used())
-        error = self.assertRaises(
-            exception.CapacityExceeded, client.call, {}, "claim_allocations",
-            claim=base.claim({self.uuid: {"VCPU": 100_001}}).obj_to_primitive(),
-            request_id="too-much")
-        self.assertEqual("placement.claim.capacity_exceeded", error.code)
-        for method, arguments in (("ping", {}), ("not_there", {}),
-                                  ("claim_allocations", {"claim": 5})):
-            self.assertRaises(
-                exception.PlacementException, client.call, {}, method, **arguments)
-        client.cast({}, "claim_allocations", request_id="cast", claim=base.claim(
-            {self.uuid: {"VCPU": 2}}).obj_to_primitive())
-        self.wait_for(lambda: self.used() == 5)
 
     def test_what_is_no_call_is_dropped_and_the_next_is_answered(self):
         self.publish("", "5", "[]", "{", '{"oslo.version": "2.0", "oslo.message": "{"}',
@@ -207,16 +186,17 @@ class FleetServerTest(ClaimTest):
 
     def test_a_connection_that_is_lost_while_inventories_are_set(self):
         """What comes over the next one is answered and acknowledged there."""
-        server = self.running.conductor._servers[2]
-        commit = self.running.conductor.manager.inventory_commit
-        settle, began, go_on = commit._settle_batch, threading.Event(), threading.Event()
+        server = self.running.conductor.servers[contract.FLEET]
+        service = self.running.manager
+        settle, began, go_on = service.settle, threading.Event(), threading.Event()
 
-        def slowly(*arguments):
-            began.set()
-            go_on.wait(30)
-            return settle(*arguments)
+        def slowly(queue, pending):
+            if queue == contract.FLEET:
+                began.set()
+                go_on.wait(30)
+            return settle(queue, pending)
 
-        commit._settle_batch = slowly
+        self.patch(service, "settle", slowly)
         self.addCleanup(go_on.set)
         uuids = [self.api.create_provider(None, name).uuid for name in ("first", "second")]
         threads = [threading.Thread(target=self.api.set_inventory, args=(
@@ -256,10 +236,8 @@ class OlderConductorTest(base.TestCase):
         store = self.useFixture(placement_fixtures.Store(
             transport_url=servers.rabbitmq().url))
         topic = f"placement-{base.new_uuid()}"
-        transport = get_transport(store.conf)
-        self.addCleanup(transport.cleanup)
-        server = get_server(
-            store.conf, transport, manager.Manager(store.conf, store.database), "only", topic)
+        server = BatchServer(store.conf, Broker.of(store.conf), manager.Manager(
+            store.conf, store.database), [topic], 4)
         server.begin()
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)
@@ -274,24 +252,21 @@ class OlderConductorTest(base.TestCase):
 class MorningTest(base.ContractTest):
     """However many trackers report at once, schedulers are answered."""
 
-    scenarios = [("in-process bus", {"transport": "bus", "kind": None}),
-                 ("RabbitMQ", {"transport": "bus", "kind": "rabbit"})]
     options = {"conductor__threads": 4, "conductor__fleet_threads": 2}
 
     def service_arguments(self):
-        return {"transport": "bus", "transport_url":
-                servers.rabbitmq().url if self.kind else None}
+        return {"transport_url": servers.rabbitmq().url}
 
     def test_claims_pass_a_fleet_that_reports(self):
         uuid = self.provider(VCPU=100)
-        commit = self.service.conductor.manager.inventory_commit
-        go_on, settle = threading.Event(), commit._settle_batch
+        go_on, settle = threading.Event(), self.service.manager.settle
 
-        def slowly(*arguments):
-            go_on.wait(60)
-            return settle(*arguments)
+        def slowly(queue, pending):
+            if queue == contract.FLEET:
+                go_on.wait(60)
+            return settle(queue, pending)
 
-        commit._settle_batch = slowly
+        self.patch(self.service.manager, "settle", slowly)
         self.addCleanup(go_on.set)
         others = [self.api.create_provider(None, f"node {number}").uuid for number in range(8)]
         reports = [threading.Thread(target=self.api.set_inventory, args=(
@@ -306,6 +281,20 @@ class MorningTest(base.ContractTest):
         for report in reports:
             report.join()
         self.assertEqual(set(others), set(self.find({"VCPU": 4})) - {uuid})
+
+
+class MetricsTest(base.TestCase):
+
+    def test_a_conductor_shows_its_request_queues(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.useFixture(placement_fixtures.RunningService(
+            transport_url=servers.rabbitmq().url, metrics__port=port))
+        found = test_metrics.scrape(f"http://127.0.0.1:{port}")
+        for name in ("places", "calls"):
+            self.assertEqual({"calls", "claims", "fleet"}, {
+                each[1] for each in found if each[0] == f"placement_rpc_intake_{name}"})
 
 
 class StormTest(base.TestCase):

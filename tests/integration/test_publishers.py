@@ -25,7 +25,7 @@ class PublisherTest(base.TestCase):
         super().setUp()
         self.broker = self.useFixture(private.RabbitMQ())
         self.conf = configuration.new_config(config_files=[], transport_url=self.broker.url)
-        self.publisher = publishers.get_publisher(self.conf, None, "placement")
+        self.publisher = publishers.get_publisher(self.conf, "placement")
         self.addCleanup(self.publisher.close)
         self.count = 0
 
@@ -64,7 +64,7 @@ class PublisherTest(base.TestCase):
     def test_other_limits_than_the_stream_has_do_not_stop_it(self):
         self.publish()
         self.conf.set_override("stream_max_age", "1h", group="notifications")
-        other = publishers.get_publisher(self.conf, None, "placement")
+        other = publishers.get_publisher(self.conf, "placement")
         self.addCleanup(other.close)
         self.publish(other)
         self.assert_left(2)
@@ -97,4 +97,4 @@ class PublisherTest(base.TestCase):
     def test_addresses_of_every_kind(self):
         for url in ("rabbit://u:p@[::1]:5673/", "rabbit://u:p%2Fw@a:1,u:p@b:2/cloud", "rabbit://"):
             conf = configuration.new_config(config_files=[], transport_url=url)
-            publishers.get_publisher(conf, None, "placement").close()
+            publishers.get_publisher(conf, "placement").close()

@@ -4,21 +4,19 @@
 import threading
 import time
 
-import oslo_messaging
-from amqp import exceptions as amqp_exceptions
-from kombu import exceptions as kombu_exceptions
 from oslo_context import context as oslo_context
+from oslo_messaging.rpc import dispatcher as rpc_dispatcher
 
 from placement_rpc import api, exception
 from placement_rpc.context import RequestContext
-from placement_rpc.rpc import senders
+from placement_rpc.rpc import envelope, senders
 from placement_rpc.rpc.daemon_pool import DaemonPool
 from placement_rpc.versions import releases
 from tests import base
 
 
-class _Caller:
-    """Goes wrong as it is told to, and remembers what it was asked."""
+class _Sender:
+    """Returns or raises the given outcomes, one for each call, and records the calls."""
 
     def __init__(self, *outcomes):
         self.outcomes = list(outcomes)
@@ -34,8 +32,12 @@ class _Caller:
 
 def _client(*outcomes):
     client = api.PlacementAPI("local", manager=_Manager())
-    client._caller = _Caller(*outcomes)
+    client.sender = _Sender(*outcomes)
     return client
+
+
+class _ForeignError(Exception):
+    """An error of a module that a client does not rebuild errors of."""
 
 
 class _Manager:
@@ -51,21 +53,21 @@ class RetryTest(base.TestCase):
                          exception.StoreUnavailable(reason="b"),
                          exception.StoreBusy(method="c", attempts=1))
         self.assertEqual("done", client.release_allocations(None, base.new_uuid()))
-        ids = {arguments["request_id"] for _, _, arguments, _ in client._caller.calls}
-        self.assertEqual((4, 1), (len(client._caller.calls), len(ids)))
+        ids = {arguments["request_id"] for _, _, arguments, _ in client.sender.calls}
+        self.assertEqual((4, 1), (len(client.sender.calls), len(ids)))
 
     def test_two_calls_have_two_ids(self):
         client = _client()
         for _ in range(2):
             client.release_allocations(None, base.new_uuid())
-        first, second = (call[2]["request_id"] for call in client._caller.calls)
+        first, second = (call[2]["request_id"] for call in client.sender.calls)
         self.assertNotEqual(first, second)
 
     def test_what_is_final_is_not_tried_again(self):
         client = _client(exception.CapacityExceeded())
         self.assertRaises(exception.CapacityExceeded, client.claim_allocations, None,
                           base.claim({base.new_uuid(): {"VCPU": 1}}))
-        self.assertEqual(1, len(client._caller.calls))
+        self.assertEqual(1, len(client.sender.calls))
 
     def test_no_attempt_outlasts_the_deadline(self):
         client = _client(*[exception.ServiceUnavailable(reason="away")] * 100)
@@ -73,7 +75,7 @@ class RetryTest(base.TestCase):
         error = self.assertRaises(exception.DeadlineExceeded, client.ping, None, timeout=0.4)
         self.assertIn("away", error.text)
         self.assertLess(time.time() - began, 2)
-        for context, _, _, timeout in client._caller.calls:
+        for context, _, _, timeout in client.sender.calls:
             self.assertLessEqual(timeout, 0.4)
             self.assertAlmostEqual(began + 0.4, context.deadline, delta=0.2)
 
@@ -81,7 +83,7 @@ class RetryTest(base.TestCase):
         client = _client()
         client.ping(oslo_context.RequestContext(
             user_id="ada", project_id="blue", auth_token="secret", request_id="req-1"))
-        context = client._caller.calls[0][0]
+        context = client.sender.calls[0][0]
         self.assertEqual({"user_id": "ada", "project_id": "blue", "request_id": "req-1",
                           "deadline": context.deadline}, context.to_dict())
 
@@ -94,33 +96,50 @@ class PinTest(base.TestCase):
         self.assertRaises(exception.ServiceUnavailable, client._services, 1)
 
 
-class _BrokenClient:
-    """Raises what the bus library lets through."""
+class TransportTest(base.TestCase):
+    """Which service a client can be made for."""
 
-    def __init__(self, error):
-        self._error = error
+    def refused(self, *arguments, **how):
+        return self.assertRaises(
+            exception.InvalidInput, api.PlacementAPI, *arguments, **how).text
 
-    def prepare(self, **_how):
-        return self
+    def test_a_bus_of_another_kind_is_refused_by_name(self):
+        for kind in ("kafka", "amqp", "amqp1", "fake"):
+            text = self.refused(transport_url=f"{kind}://host/")
+            self.assertIn("transport_url", text)
+            self.assertIn(repr(kind), text)
 
-    def call(self, *_arguments, **_named):
-        raise self._error
+    def test_an_embedded_service_is_not_called_by_its_url(self):
+        self.assertIn("'local'", self.refused(transport_url="inprocess://name/"))
+
+    def test_the_local_transport_needs_a_manager(self):
+        self.assertRaises(ValueError, api.PlacementAPI, "local")
+
+    def test_a_pin_that_is_not_a_release(self):
+        self.assertIn("newton", self.refused("local", manager=_Manager(), pin="0.9"))
 
 
-class RemoteCallerTest(base.TestCase):
+class ErrorTest(base.TestCase):
+    """What a client makes of a failure that a server sent."""
 
-    def test_whatever_a_broken_connection_raises_is_tried_again(self):
-        for error in (
-                oslo_messaging.MessagingTimeout(), oslo_messaging.MessageDeliveryFailure(),
-                kombu_exceptions.OperationalError("[Errno 111] Connection refused"),
-                amqp_exceptions.ConnectionForced("shutdown"), ConnectionResetError(104, "reset")):
-            caller = senders.LibrarySender.__new__(senders.LibrarySender)
-            caller._topic = "placement"
-            caller._client, caller._threads = _BrokenClient(error), DaemonPool(1)
-            self.addCleanup(caller._threads.close)
-            raised = self.assertRaises(
-                exception.ServiceUnavailable, caller.call, RequestContext(), "ping", {}, 5)
-            self.assertTrue(raised.retryable)
+    def error_of(self, error):
+        call = envelope.Call("claim_allocations", "1.2", {}, {}, "id", "reply")
+        return senders.error_of(envelope.open_answer(envelope.seal_answer(call, error=error)))
+
+    def test_errors_of_the_project_are_rebuilt(self):
+        error = self.error_of(exception.NameInUse(name="node"))
+        self.assertEqual((exception.NameInUse, {"name": "node"}), (type(error), error.kwargs))
+
+    def test_errors_that_this_client_does_not_know_end_the_call(self):
+        for error, words in (
+                (rpc_dispatcher.NoSuchMethod("fly"), "fly"),
+                (rpc_dispatcher.UnsupportedVersion("9.0", "fly"), "9.0"),
+                (KeyError("of a defect"), "KeyError"),
+                (_ForeignError("of a library"), "_ForeignError: of a library")):
+            found = self.error_of(error)
+            self.assertIsInstance(found, exception.UnsupportedCall)
+            self.assertFalse(found.retryable)
+            self.assertIn(words, found.text)
 
 
 class ContextTest(base.TestCase):

@@ -242,7 +242,7 @@ def play(release):
     with placement_fixtures.Store() as store, in_order():
         client = api.PlacementAPI(
             "local", store.conf, manager=Manager(store.conf, store.database), pin=release.name)
-        client._caller = recorder = _Recorder(Manager(store.conf, store.database))
+        client.sender = recorder = _Recorder(Manager(store.conf, store.database))
         Story(client, release).tell()
         snapshot.begin(store.database)
         while snapshot.go_on(store.database) is not None:

@@ -5,7 +5,7 @@ import json
 
 from placement_rpc.http.facade import Facade
 from placement_rpc.testing import fixtures as placement_fixtures
-from tests import base, http
+from tests import base, http, servers
 
 
 class OlderServiceTest(base.TestCase):
@@ -13,7 +13,8 @@ class OlderServiceTest(base.TestCase):
     def setUp(self):
         super().setUp()
         self.running = self.useFixture(placement_fixtures.RunningService(
-            api__auth_strategy="noauth2", upgrade_levels__placement="ocata"))
+            transport_url=servers.rabbitmq().url, api__auth_strategy="noauth2",
+            upgrade_levels__placement="ocata"))
         self.facade = Facade(self.running.conf, self.running.api, is_remote=True)
         self.addCleanup(self.facade.close)
 

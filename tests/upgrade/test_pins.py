@@ -20,7 +20,7 @@ from placement_rpc.service import command_consumer
 from placement_rpc.service.conductor import Conductor
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.versions import pins, releases
-from tests import base
+from tests import base, servers
 
 
 class MixedTest(base.TestCase):
@@ -28,7 +28,7 @@ class MixedTest(base.TestCase):
     def serve(self, pin="auto", **options):
         """A service that keeps to a release."""
         self.running = self.useFixture(placement_fixtures.RunningService(
-            upgrade_levels__placement=pin, **options))
+            transport_url=servers.rabbitmq().url, upgrade_levels__placement=pin, **options))
         return self.running
 
     def client(self, pin="auto", **how):
@@ -114,7 +114,7 @@ class OldClientTest(MixedTest):
         context = RequestContext(deadline=time.time() + 20)
         context.release = releases.RELEASES[0]
         context.receiver = context.release.versions
-        done = client._caller.call(context, "claim_allocations", {
+        done = client.sender.call(context, "claim_allocations", {
             "claim": base.claim({uuid: {"VCPU": 1}}), "request_id": "one"}, 20)
         self.assertFalse(done.obj_attr_is_set("consumer_generation"))
 
@@ -157,9 +157,9 @@ class OldConductorTest(MixedTest):
         context = RequestContext(deadline=time.time() + 20)
         context.release = releases.RELEASES[0]
         self.assertRaises(
-            exception.UnsupportedCall, client._caller.call, context, "claim_batch", {}, 20)
+            exception.UnsupportedCall, client.sender.call, context, "claim_batch", {}, 20)
         self.assertRaises(
-            exception.IncompatibleObjectVersion, client._caller.call, context,
+            exception.IncompatibleObjectVersion, client.sender.call, context,
             "claim_allocations", {"claim": base.claim({base.new_uuid(): {"VCPU": 1}}),
                                   "request_id": "one"}, 20)
 
@@ -203,7 +203,11 @@ class OldConductorTest(MixedTest):
         uuid = self.provider(client)
         client._pin.last, client._pin._until = releases.CURRENT, time.monotonic() + 1000
         wanted = base.claim({uuid: {"VCPU": 1}})
-        client.claim_allocations(None, wanted, cast=True)
+        request_id = client.claim_allocations(None, wanted, cast=True)
+        deadline = time.monotonic() + 20
+        while client.get_request_result(None, request_id).state != "done":
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
         self.assertEqual({uuid: {"VCPU": 1}},
                          client.get_allocations(None, wanted.consumer_uuid).by_provider())
 
@@ -271,7 +275,7 @@ class NeighboursTest(base.TestCase):
     def setUp(self):
         super().setUp()
         self.store = self.useFixture(placement_fixtures.Store(
-            transport_url=f"inprocess://{base.new_uuid()}/"))
+            transport_url="inprocess://tests/"))
 
     def beside(self, version, rpc_version, host="old.example.org"):
         identity = {"binary": "placement-rpc-conductor", "host": host, "worker": 0}
