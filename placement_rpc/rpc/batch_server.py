@@ -19,14 +19,15 @@ import time
 import uuid
 
 from placement_rpc import exception
-from placement_rpc.amqp import consumer, topology
-from placement_rpc.amqp.broker import CONNECT_TIMEOUT, FAILURES
-from placement_rpc.amqp.consumer import ConsumerChannel
+from placement_rpc.amqp import topology
+from placement_rpc.amqp.broker import CONNECT_TIMEOUT
+from placement_rpc.amqp.consumer import Consumer, deliveries
+from placement_rpc.amqp.frames import FAILURES
+from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.rpc import dispatcher, envelope, routing
 from placement_rpc.telemetry import spans
 
 LOG = logging.getLogger(__name__)
-_PAUSE = 1.0
 # Seconds after which an idle server looks whether it is to end.
 _IDLE = 0.5
 # Seconds between two signs of life.
@@ -100,41 +101,34 @@ class BatchServer:
     # -- the thread that reads ------------------------------------------------------------
 
     def _run(self):
-        told = False
-        while not self._ended.is_set():
+        for session in Reconnect(f"Calls to {self._queues[0]}", self._broker, self._ended,
+                                 survives=(Exception,)).sessions():
             try:
-                with self._broker.connected() as connection:
-                    told = False
-                    self._line = ConsumerChannel(connection, self._broker, self._options)
+                with session as connection:
                     for queue in self._queues:
-                        self._line.declare(queue, routing.EXCHANGE)
+                        topology.declare_call_queue(
+                            connection, queue, routing.EXCHANGE, self._options)
+                    self._line = Consumer(connection)
                     self._serve(self._line)
-            except (*FAILURES, topology.Unsuitable) as error:
-                LOG.log(logging.DEBUG if told else logging.WARNING,
-                        "The intake %s waits for the broker: %s", self._queues[0], error)
-                told = True
-            except Exception:
-                LOG.exception("The intake %s failed; it begins anew", self._queues[0])
             finally:
                 self._line = None
-            self._ended.wait(_PAUSE)
         self._done.set()
 
     def _serve(self, line):
         first, *others = self._queues
-        line.listen(first, self.places)
+        line.consume(first, self.places)
         for queue in others:
-            line.listen(queue, _OF_ITS_OWN)
+            line.consume(queue, _OF_ITS_OWN)
         self._listens.set()
         while not self._ended.is_set():
             messages = line.receive(_IDLE, self.places)
             if messages:
                 self._take(line, messages)
-        line.listen_no_more()
+        line.cancel()
         while True:
             busy = self._busy
             for message in line.receive(_IDLE / 10 if busy else 0, self.places):
-                line.give_back(message)
+                line.requeue(message)
             if not busy:
                 return
 
@@ -143,7 +137,7 @@ class BatchServer:
         for message in messages:
             call = _call(message)
             if call is None:
-                line.acknowledge(message)
+                line.acknowledge([message])
                 continue
             self._count(1)
             if call.monitored:
@@ -287,7 +281,7 @@ class BatchServer:
             if line is None:
                 continue
             try:
-                line.beat()
+                line.heartbeat()
                 for call in list(self._monitored.values()):
                     line.answer(call.reply_to, envelope.seal_answer(call, ending=False))
             except Exception as error:
@@ -306,9 +300,9 @@ def _places(threads, queue, conf):
 
 def _call(message):
     """:returns: :class:`placement_rpc.rpc.envelope.Call`; None if the message has to be dropped"""
-    if consumer.deliveries(message) >= topology.DELIVERY_LIMIT:
+    if deliveries(message) >= topology.DELIVERY_LIMIT:
         LOG.error("A call is dropped: it was delivered %d times, and nobody answered it",
-                  consumer.deliveries(message))
+                  deliveries(message))
         return None
     try:
         return envelope.open_call(message.body, (message.headers or {}).get("compression"))

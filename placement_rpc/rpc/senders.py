@@ -5,7 +5,7 @@ import oslo_messaging
 from oslo_messaging.rpc import dispatcher as rpc_dispatcher
 
 from placement_rpc import exception
-from placement_rpc.amqp.broker import FAILURES
+from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.rpc import dispatcher, envelope, routing, serializer
 from placement_rpc.rpc.daemon_pool import DaemonPool
 from placement_rpc.rpc.reply_connection import ReplyConnection, Unroutable

@@ -12,7 +12,7 @@ import oslo_messaging
 from kombu import compression
 
 from placement_rpc import api, exception, manager
-from placement_rpc.amqp.consumer import ConsumerChannel
+from placement_rpc.amqp.consumer import Consumer
 from placement_rpc.rpc import routing
 from placement_rpc.rpc.server import get_server, get_transport
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -158,16 +158,16 @@ class ClaimServerTest(ClaimTest):
 
     def test_committed_and_not_acknowledged_is_answered_as_before(self):
         failed = []
-        acknowledge = ConsumerChannel._acknowledge
+        acknowledge = Consumer._acknowledge
 
-        def break_off(line, message, multiple=False):
+        def break_off(consumer, messages):
             if not failed:
-                failed.append(message)
+                failed.extend(messages)
                 raise ConnectionResetError(104, "reset")
-            acknowledge(line, message, multiple)
+            acknowledge(consumer, messages)
 
-        ConsumerChannel._acknowledge = break_off
-        self.addCleanup(setattr, ConsumerChannel, "_acknowledge", acknowledge)
+        Consumer._acknowledge = break_off
+        self.addCleanup(setattr, Consumer, "_acknowledge", acknowledge)
         self.claim(request_id="once", timeout=40)
         self.wait_for(lambda: failed)
         # It is delivered anew, and known.
@@ -233,7 +233,7 @@ class FleetServerTest(ClaimTest):
             thread.join()
         for uuid in uuids:
             self.assertEqual(1, self.api.get_inventory(None, uuid).generation)
-        self.wait_for(lambda: (server.busy, server._line._taken) == (0, 0))
+        self.wait_for(lambda: (server.busy, server._line.held) == (0, 0))
 
 
 class RestartTest(ClaimTest):
