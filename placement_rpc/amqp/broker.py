@@ -64,8 +64,9 @@ class Broker:
 
         :param broker: the URL; a :class:`Broker` is returned as it is
         """
-        return broker if isinstance(broker, cls) else cls(
-            (broker.replace("rabbit:", "amqp:", 1),))
+        if isinstance(broker, str):
+            return cls((broker.replace("rabbit:", "amqp:", 1),))
+        return broker
 
     def connect(self, patience: float = _SOCKET_TIMEOUT, **options: Any) -> Connection:
         """Connect to one of the nodes, in random order.

@@ -88,6 +88,13 @@ class ConfirmedChannel:
             refused, self._refused = self._refused, None
             raise Unconfirmed(refused)
 
+    def keep_alive(self) -> None:
+        """Read what has come, and send a heartbeat if one is due.
+
+        :raises FAILURES: if the connection is lost
+        """
+        self._connection.read(0)
+
     def _is_settled(self):
         return bool(self._refused or not self._unconfirmed)
 
@@ -166,8 +173,7 @@ class Publisher:
         if self._channel is None and time.monotonic() < self._retry_at:
             return
         try:
-            self._open()
-            self._connection.read(0)
+            self._open().keep_alive()
         except FAILURES as error:
             LOG.info("The broker is away, or closed an idle connection: %s", error)
             self.close()
