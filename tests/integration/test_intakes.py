@@ -17,6 +17,7 @@ from placement_rpc.rpc import routing
 from placement_rpc.rpc.server import get_server, get_transport
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
+from placement_rpc.versions import contract
 from tests import base, servers
 
 
@@ -29,7 +30,7 @@ class ClaimTest(base.TestCase):
         self.running = self.useFixture(placement_fixtures.RunningService(
             transport_url=self.broker.url))
         self.api = self.running.api
-        self.topic = routing.name(self.running.topic, routing.CLAIMS)
+        self.topic = routing.name(self.running.topic, contract.CLAIMS)
         self.uuid = self.api.create_provider(None, "provider").uuid
         self.api.set_inventory(None, self.uuid, [base.inventory("VCPU", 100_000)])
 
@@ -208,7 +209,7 @@ class FleetServerTest(ClaimTest):
     def test_a_connection_that_is_lost_while_inventories_are_set(self):
         """What comes over the next one is answered and acknowledged there."""
         server = self.running.conductor._servers[2]
-        commit = self.running.conductor.manager.inventory_commit
+        commit = self.running.conductor.manager._group_commits[contract.FLEET]
         settle, began, go_on = commit._settle_batch, threading.Event(), threading.Event()
 
         def slowly(*arguments):
@@ -223,9 +224,9 @@ class FleetServerTest(ClaimTest):
             None, uuid, [base.inventory("VCPU", 4)]), kwargs={"timeout": 60}) for uuid in uuids]
         threads[0].start()
         began.wait(30)
-        first = server._line
+        first = server._consumer
         first.end()
-        self.wait_for(lambda: server._line not in (None, first))
+        self.wait_for(lambda: server._consumer not in (None, first))
         threads[1].start()
         self.wait_for(lambda: server._waiting)
         go_on.set()
@@ -233,7 +234,7 @@ class FleetServerTest(ClaimTest):
             thread.join()
         for uuid in uuids:
             self.assertEqual(1, self.api.get_inventory(None, uuid).generation)
-        self.wait_for(lambda: (server.busy, server._line.held) == (0, 0))
+        self.wait_for(lambda: (server.busy, server._consumer.held) == (0, 0))
 
 
 class RestartTest(ClaimTest):
@@ -284,7 +285,7 @@ class MorningTest(base.ContractTest):
 
     def test_claims_pass_a_fleet_that_reports(self):
         uuid = self.provider(VCPU=100)
-        commit = self.service.conductor.manager.inventory_commit
+        commit = self.service.conductor.manager._group_commits[contract.FLEET]
         go_on, settle = threading.Event(), commit._settle_batch
 
         def slowly(*arguments):
