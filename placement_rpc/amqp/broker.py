@@ -1,57 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RabbitMQ itself, for what oslo.messaging has not: confirms, limits of queues, streams.
+"""How RabbitMQ is reached, for what oslo.messaging lacks: confirms, limits of queues, streams.
 
-kombu is the library below oslo.messaging; the connections here are made from the same options.
+kombu is the library below oslo.messaging; connections are made from the same options.
 """
 
 import contextlib
 import dataclasses
-import logging
 import random
 import ssl
+from collections.abc import Iterator
+from typing import Any, Self
 
 import kombu
 import oslo_messaging
-from amqp import exceptions as amqp_exceptions
 from kombu.utils import url as kombu_url
+from oslo_config import cfg
 from oslo_utils import netutils
 
 from placement_rpc import exception
 from placement_rpc.amqp import frames
+from placement_rpc.amqp.connection import Connection
 
-LOG = logging.getLogger(__name__)
+#: Seconds, for each node.
 CONNECT_TIMEOUT = 5
+#: Seconds; the broker closes a connection on which it hears nothing for twice as long.
 HEARTBEAT = 30
 #: The kind of transport URL of a service that is called in its own process only.
 EMBEDDED = "inprocess"
 _RABBIT = ("rabbit", "kombu")
 _SOCKET_TIMEOUT = 60
-#: What a connection or a channel may end with.
-FAILURES = frames.FAILURES
-#: What ends a channel and leaves its connection open.
-CHANNEL_FAILURES = (amqp_exceptions.ChannelError,)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Broker:
-    """How a broker is reached.
+    """The address of a broker.
 
-    :param urls: tuple of str, kombu URLs of its nodes, tried in turn
-    :param login_method: str, as ``[oslo_messaging_rabbit] rabbit_login_method``
-    :param tls: False, or what kombu takes as ``ssl``
+    ``urls`` are kombu URLs of its nodes, ``login_method`` is as ``[oslo_messaging_rabbit]
+    rabbit_login_method``, and ``tls`` is False or what kombu takes as ``ssl``.
     """
 
-    urls: tuple = dataclasses.field(repr=False)
+    urls: tuple[str, ...] = dataclasses.field(repr=False)
     login_method: str = "AMQPLAIN"
-    tls: object = False
+    tls: bool | dict[str, Any] = False
 
     @classmethod
-    def of(cls, conf, url=None):
-        """The broker of a configuration.
+    def of(cls, conf: cfg.ConfigOpts, url: str | None = None) -> Self | None:
+        """Return the broker of a configuration; None if the bus is not RabbitMQ.
 
-        :param conf: :class:`oslo_config.cfg.ConfigOpts`
-        :param url: str, instead of the configured ``transport_url``
-        :returns: :class:`Broker`; None for ``inprocess://``, the embedded service
+        :param url: replaces the configured ``transport_url``
+        :returns: None for ``inprocess://``, the embedded service
         :raises InvalidInput: for a bus of another kind
         """
         parsed = oslo_messaging.TransportURL.parse(conf, url)
@@ -72,19 +69,21 @@ class Broker:
             options.rabbit_login_method, _tls(options))
 
     @classmethod
-    def at(cls, broker):
-        """:param broker: :class:`Broker`, or str as ``rabbit://user:password@host:port/``"""
-        return broker if isinstance(broker, cls) else cls(
-            (broker.replace("rabbit:", "amqp:", 1),))
+    def at(cls, broker: Self | str) -> Self:
+        """Return the broker at a URL such as ``rabbit://user:password@host:port/``.
 
-    def connect(self, patience=_SOCKET_TIMEOUT, **options):
-        """Connect to one of the nodes, any of them first.
+        :param broker: the URL; a :class:`Broker` is returned as it is
+        """
+        if isinstance(broker, str):
+            return cls((broker.replace("rabbit:", "amqp:", 1),))
+        return broker
 
-        :param patience: float, seconds that a broker may leave what it is sent, or half of what it
-            sends, lying
-        :param options: what py-amqp's connection takes beside
-        :returns: an open :class:`kombu.Connection`
-        :raises: one of :data:`FAILURES`
+    def connect(self, patience: float = _SOCKET_TIMEOUT, **options: Any) -> Connection:
+        """Connect to one of the nodes, in random order.
+
+        :param patience: seconds that a read or a write of a part of a frame may block
+        :param options: further arguments of py-amqp's connection
+        :raises FAILURES: if no node accepts a connection
         """
         connection = kombu.Connection(
             random.sample(self.urls, len(self.urls)), connect_timeout=CONNECT_TIMEOUT,
@@ -93,25 +92,24 @@ class Broker:
         connection.ensure_connection(
             max_retries=len(self.urls), interval_start=0, interval_step=0,
             timeout=CONNECT_TIMEOUT * len(self.urls))
-        # The library's own time-outs do not end the wait for the rest of a frame.
-        frames.opened(connection)._transport.sock.settimeout(patience)
-        return connection
+        frames.set_patience(connection, patience)
+        return Connection(connection, bool(self.tls))
 
     @contextlib.contextmanager
-    def connected(self, **options):
-        """A connection for a block, as of :meth:`connect`; :raises: one of :data:`FAILURES`"""
+    def connected(self, **options: Any) -> Iterator[Connection]:
+        """Hold a connection for a block; arguments and errors are those of :meth:`connect`."""
         connection = self.connect(**options)
         try:
             yield connection
         except BaseException:
-            # It may be broken: to say goodbye would be to wait for an answer.
-            drop(connection)
+            # A graceful close of a broken connection would block on the reply.
+            connection.drop()
             raise
-        close(connection)
+        connection.close()
 
 
 def _tls(options):
-    """What the RPC transport does, given the same options."""
+    """Return what kombu takes as ``ssl``, as the RPC transport does from the same options."""
     if not options.ssl:
         return False
     if not options.ssl_ca_file:
@@ -119,36 +117,3 @@ def _tls(options):
     chosen = {"ca_certs": options.ssl_ca_file, "certfile": options.ssl_cert_file,
               "keyfile": options.ssl_key_file}
     return {name: value for name, value in chosen.items() if value} or True
-
-
-def close(connection):
-    """Close a connection that may be broken."""
-    with contextlib.suppress(*FAILURES):
-        connection.release()
-
-
-def drop(connection):
-    """Close a connection that may be broken, without a word to the broker."""
-    found = connection and connection._connection
-    if found is None:
-        return
-    socket_ = found._transport and found._transport.sock
-    # TLS has a word of its own, for which it may be too late.
-    with contextlib.suppress(OSError, ValueError):
-        found.collect()
-    if socket_ is not None:
-        socket_.close()
-
-
-def wait(connection, seconds):
-    """Let callbacks of a connection run as messages come, for so many seconds at the most."""
-    with contextlib.suppress(TimeoutError):
-        connection.drain_events(timeout=seconds)
-    connection.heartbeat_check()
-
-
-def raw_channel(connection):
-    """A channel that leaves bodies alone: a message can name an encoding that breaks them."""
-    channel = connection.channel()
-    channel.auto_decode = False
-    return channel

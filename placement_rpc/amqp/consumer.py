@@ -1,158 +1,165 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server's connection to RabbitMQ: one thread reads, and many answer."""
+"""Take messages from queues and streams, acknowledge them, and send answers."""
 
 import collections
-import contextlib
 import logging
-import threading
-import time
+import socket
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import amqp
 
-from placement_rpc.amqp import frames, topology
-from placement_rpc.amqp.broker import raw_channel
+from placement_rpc.amqp import frames
+from placement_rpc.amqp.connection import Connection
 
 LOG = logging.getLogger(__name__)
-# Seconds between two looks whether the broker is alive.
-_LOOK = 1.0
+#: How many messages of a queue a process holds that it has not acknowledged.
+WINDOW = 200
 
 
-class ConsumerChannel:
-    """Takes messages from queues, sends answers, and acknowledges.
+class Consumer:
+    """Takes messages from queues, acknowledges them, and sends answers.
 
-    :param connection: an open :class:`kombu.Connection`
-    :param broker: :class:`placement_rpc.amqp.broker.Broker` that it is to
-    :param options: ``conf.oslo_messaging_rabbit``
+    One thread receives; any thread may acknowledge and answer. Messages that are not acknowledged
+    when the connection ends are delivered again, to this process or to another. They come in the
+    order that they had as long as every process holds the same number of messages, and no more
+    than :data:`WINDOW`: a quorum queue puts a message that it returns a second time behind the
+    others that it returns.
+
+    :param connection: an open connection
+    :raises FAILURES: if the connection is lost
     """
 
-    def __init__(self, connection, broker, options):
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._options = options
-        self._messages = collections.deque()
-        self._consumers = []
-        self._channel = raw_channel(connection)
-        # Held where something is written; with TLS where something is read, too.
-        self._writing = threading.Lock()
-        self._reading = self._writing if broker.tls else contextlib.nullcontext()
-        self._look_at = 0
-        self._taken = 0
+        self._channel = connection.channel()
+        self._messages: collections.deque = collections.deque()
+        self._tags: list[str] = []
+        # Delivery tags of the messages that were handed out and not acknowledged, in order.
+        self._held: dict[int, None] = {}
 
-    def declare(self, queue, exchange):
-        """Make sure that a queue is there and is reached by its name, as the library declares it.
+    @property
+    def held(self) -> int:
+        """How many messages were handed out and are not acknowledged"""
+        return len(self._held)
 
-        :raises Unsuitable: when there is another one of that name
-        """
-        options, channel = self._options, self._channel
-        topology.declare_exchange(channel, exchange, options)
-        if options.rabbit_quorum_queue:
-            topology.declare(self._connection, queue, topology.quorum_arguments(options))
-        else:
-            channel.queue_declare(
-                queue, durable=options.amqp_durable_queues, auto_delete=options.amqp_auto_delete,
-                arguments={"x-ha-policy": "all"} if options.rabbit_ha_queues else {})
-        channel.queue_bind(queue, exchange, queue)
-
-    def listen(self, queue, window):
+    def consume(self, queue: str, window: int | None = WINDOW,
+                arguments: dict[str, Any] | None = None,
+                callback: Callable[[Any], object] | None = None) -> None:
         """Begin to take messages of a queue.
 
-        :param window: int, how many of this queue it holds that are not acknowledged
+        :param window: how many of this queue's messages to hold unacknowledged; None for
+            messages that need no acknowledgement
+        :param arguments: of the consumer, as RabbitMQ names them
+        :param callback: called with each message as it is read, instead of :meth:`receive`
+            returning it
+        :raises FAILURES: if there is no such queue, or the connection is lost
         """
-        self._channel.basic_qos(0, window, False)
-        self._consumers.append(
-            self._channel.basic_consume(queue, callback=self._messages.append))
+        with self._connection.writing():
+            if window is not None:
+                self._channel.basic_qos(0, window, False)
+            self._tags.append(self._channel.basic_consume(
+                queue, no_ack=window is None, arguments=arguments,
+                callback=callback or self._messages.append))
 
-    def listen_no_more(self):
-        """Take no further messages."""
-        with self._written():
-            for consumer in self._consumers:
-                self._channel.basic_cancel(consumer, nowait=True)
+    def cancel(self) -> None:
+        """Take no further messages; those that are on their way still come.
 
-    def give_back(self, message):
-        """Let another process have a message."""
-        with self._written():
+        :raises FAILURES: if the connection is lost
+        """
+        with self._connection.writing():
+            for tag in self._tags:
+                self._channel.basic_cancel(tag, nowait=True)
+
+    def on_return(self, callback: Callable[..., object]) -> None:
+        """Have a callback called with each mandatory message that reached no queue.
+
+        :param callback: callable of an error, the exchange, the routing key and the message
+        """
+        self._channel.events["basic_return"].add(callback)
+
+    def receive(self, seconds: float, most: int = WINDOW,
+                waker: socket.socket | None = None) -> list:
+        """Wait for messages.
+
+        :param seconds: how long to wait if there are none
+        :param most: how many messages to return at most
+        :param waker: a socket that ends the wait when it becomes readable
+        :returns: list of messages, which may be empty
+        :raises FAILURES: if the connection is lost, or a message cannot be read
+        """
+        self._connection.read(0 if self._messages else seconds,
+                              lambda: len(self._messages) >= most, waker)
+        received = [self._messages.popleft() for _ in range(min(most, len(self._messages)))]
+        if received:
+            with self._connection.writing():
+                self._held.update((message.delivery_tag, None) for message in received)
+        return received
+
+    def keep_alive(self, seconds: float) -> None:
+        """Read what comes and send heartbeats while no message is wanted.
+
+        :param seconds: how long to wait; it returns earlier when something comes
+        :raises FAILURES: if the connection is lost, or a message cannot be read
+        """
+        self._connection.read(seconds)
+
+    def heartbeat(self) -> None:
+        """Send a heartbeat, from any thread, whatever the thread that receives is doing.
+
+        :raises FAILURES: if the connection is lost
+        """
+        self._connection.heartbeat()
+
+    def acknowledge(self, messages: list) -> None:
+        """Acknowledge messages that were received.
+
+        :raises FAILURES: if the connection is lost
+        """
+        with self._connection.writing():
+            self._acknowledge(messages)
+
+    def requeue(self, message: Any) -> None:
+        """Return a message to its queue, for another process.
+
+        :raises FAILURES: if the connection is lost
+        """
+        with self._connection.writing():
             self._channel.basic_reject(message.delivery_tag, requeue=True)
-            self._taken -= 1
+            self._held.pop(message.delivery_tag, None)
 
-    def receive(self, seconds, most):
-        """Wait for messages; for one thread alone.
+    def send(self, message: amqp.Message, exchange: str, routing_key: str,
+             timeout: float) -> None:
+        """Publish a message without a confirm; it is returned if it reaches no queue.
 
-        :param seconds: float, how long to wait when there are none
-        :param most: int, how many messages at the most
-        :returns: list of messages
-        :raises: one of :data:`placement_rpc.amqp.broker.FAILURES`
+        :param timeout: seconds to wait for another thread that writes
+        :raises TimeoutError: if the other thread has not finished by then
+        :raises FAILURES: if the connection is lost
         """
-        waits = 0 if self._messages else seconds
-        while len(self._messages) < most and frames.has_come(self._connection, waits):
-            self._read()
-            waits = 0
-        if time.monotonic() >= self._look_at:
-            self._look_at = time.monotonic() + _LOOK
-            with self._written():
-                frames.check(self._connection)
-        taken = [self._messages.popleft() for _ in range(min(most, len(self._messages)))]
-        with self._writing:
-            self._taken += len(taken)
-        return taken
+        with self._connection.writing(max(0.0, timeout)):
+            frames.publish(self._channel, message, exchange, routing_key, mandatory=True)
 
-    def _read(self):
-        try:
-            with self._reading:
-                frames.read_event(self._connection)
-        except frames.Unreadable as error:
-            if error.delivery_tag is not None:
-                # It would come again for ever.
-                LOG.error("A message is dropped: %s", error)
-                with self._written():
-                    self._channel.basic_reject(error.delivery_tag, requeue=False)
-            raise
+    def answer_all(self, answers: Iterable[tuple[str | None, str]], messages: list) -> None:
+        """Send answers, and acknowledge the messages that they answer.
 
-    @contextlib.contextmanager
-    def _written(self):
-        """Alone with the connection; what fails may leave half a frame, and ends it."""
-        with self._writing:
-            try:
-                yield
-            except BaseException:
-                frames.shut(self._connection)
-                raise
-
-    def answer_all(self, answers, messages):
-        """Send answers, and acknowledge what was asked.
-
-        :param answers: list of tuples of the queue of who asked, None for nobody, and the body
-        :param messages: list of the messages in the order in which they came
-        :raises: one of :data:`placement_rpc.amqp.broker.FAILURES`
+        :param answers: pairs of the queue of the client, None if it expects no answer, and the
+            body
+        :param messages: the messages that were answered
+        :raises FAILURES: if the connection is lost
         """
-        with self._written():
+        with self._connection.writing():
             for queue, body in answers:
                 self._answer(queue, body)
-            if len(messages) == self._taken:
-                # All that are held: one word for all of them.
-                self._acknowledge(messages[-1], multiple=True)
-            else:
-                for message in messages:
-                    self._acknowledge(message)
-            self._taken -= len(messages)
+            self._acknowledge(messages)
 
-    def answer(self, queue, body):
-        """Send somebody something; as of :meth:`answer_all`."""
-        with self._written():
+    def answer(self, queue: str | None, body: str) -> None:
+        """Send one answer and acknowledge nothing; errors are those of :meth:`answer_all`."""
+        with self._connection.writing():
             self._answer(queue, body)
 
-    def acknowledge(self, message):
-        """Acknowledge a message that is not answered."""
-        with self._written():
-            self._acknowledge(message)
-            self._taken -= 1
-
-    def end(self):
-        """Break the connection off: what is held is delivered to another."""
-        frames.shut(self._connection)
-
-    def beat(self):
-        """Tell the broker that this end is alive, whatever the thread that reads is doing."""
-        with self._written():
-            frames.beat(self._connection)
+    def end(self) -> None:
+        """End the connection: the messages that are held are delivered again."""
+        self._connection.shut()
 
     def _answer(self, queue, body):
         if queue is not None:
@@ -160,53 +167,20 @@ class ConsumerChannel:
                 body, content_type="application/json", content_encoding="utf-8",
                 delivery_mode=1), "", queue)
 
-    def _acknowledge(self, message, multiple=False):
-        self._channel.basic_ack(message.delivery_tag, multiple=multiple)
+    def _acknowledge(self, messages):
+        tags = [message.delivery_tag for message in messages]
+        for tag in tags:
+            self._held.pop(tag, None)
+        last = max(tags)
+        if next(iter(self._held), last + 1) > last:
+            # None is held that came before: one frame for all of them.
+            self._channel.basic_ack(last, multiple=True)
+            return
+        for tag in tags:
+            self._channel.basic_ack(tag)
 
 
-#: How many messages a process takes from a queue before it has acknowledged any.
-WINDOW = 200
-
-
-class QueueConsumer:
-    """Takes in messages of a queue, several at a time.
-
-    What a process held that died is delivered again, in the order that it had: as long as
-    nobody holds more than :data:`WINDOW` messages, and nobody less. A quorum queue puts what
-    comes back a second time behind the rest of what came back.
-
-    :param connection: an open :class:`kombu.Connection`
-    :param window: int, how many messages it holds that are not acknowledged
-    """
-
-    def __init__(self, connection, queue, window=WINDOW):
-        self._connection = connection
-        self._messages = collections.deque()
-        self._channel = raw_channel(connection)
-        self._channel.basic_qos(0, window, False)
-        self._channel.basic_consume(queue, callback=self._messages.append)
-
-    def receive(self, seconds, most=WINDOW):
-        """Wait for messages.
-
-        :param seconds: float, how long to wait when there are none
-        :param most: int, how many messages at the most
-        :returns: list of messages
-        """
-        with contextlib.suppress(TimeoutError):
-            if not self._messages:
-                self._connection.drain_events(timeout=seconds)
-            while len(self._messages) < most and frames.has_come(self._connection):
-                self._connection.drain_events(timeout=seconds)
-        self._connection.heartbeat_check()
-        return [self._messages.popleft() for _ in range(min(most, len(self._messages)))]
-
-    def acknowledge(self, message):
-        """Acknowledge a message and all that were received before it."""
-        self._channel.basic_ack(message.delivery_tag, multiple=True)
-
-
-def deliveries(message):
-    """:returns: int, how often the broker delivered a message before; 0 where it does not say"""
+def deliveries(message: Any) -> int:
+    """Return how often the broker delivered a message before; 0 if it does not say."""
     count = (message.headers or {}).get("x-delivery-count", 0)
     return count if type(count) is int else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dead letters: what could not be handled, kept for somebody to look at and to send again."""
+"""Dead letters: messages that could not be handled, kept for an operator to replay or discard."""
 
 import contextlib
 import dataclasses
@@ -7,66 +7,79 @@ import datetime
 import hashlib
 import time
 import uuid
+from collections.abc import Callable, Iterable
+from typing import Any, Self
 
 from placement_rpc import exception
-from placement_rpc.amqp import publisher, topology
-from placement_rpc.amqp.broker import FAILURES, raw_channel
+from placement_rpc.amqp import topology
+from placement_rpc.amqp.broker import Broker
+from placement_rpc.amqp.connection import Connection
+from placement_rpc.amqp.frames import FAILURES
+from placement_rpc.amqp.publisher import ConfirmedChannel, Outgoing, Unconfirmed
 
-# Beside the message: why it is here, where it was, and when it came.
+# Headers of a dead letter: the reason, the queue that it was in, and the time.
 _REASON, _QUEUE, _TIME = "placement-reason", "placement-queue", "placement-time"
-#: Beside a message that an operator had delivered again: an id of that, so that attempts at it
-#: are counted anew.
+#: Header of a message that an operator replayed: an id of the replay, under which the attempts at
+#: the message are counted from zero.
 REPLAYED = "placement-replayed"
 
 
-def declare(connection, options):
-    """Make sure that the queue is there.
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeadLetterQueue:
+    """The queue that keeps dead letters: its name, and its limits in messages and in seconds."""
 
-    :param options: ``conf.queues``
-    """
-    topology.declare(connection, options.dead_letters, {
-        "x-queue-type": "quorum", "x-max-length": options.dead_letters_max_length,
-        "x-overflow": "drop-head", "x-message-ttl": options.dead_letters_max_age * 1000,
-        # Looking at a letter is a delivery: RabbitMQ 4 drops it after twenty of them otherwise.
-        "x-delivery-limit": 1_000_000})
+    name: str
+    max_length: int
+    max_age: int
 
+    def declare(self, connection: Connection) -> None:
+        """Declare the queue.
 
-def dead_letter(channel, options, message, queue, reason):
-    """Put a message among the dead letters.
+        :raises Unsuitable: if a queue of that name exists and is of another kind
+        :raises FAILURES: if the connection is lost
+        """
+        topology.declare(connection, self.name, {
+            "x-queue-type": "quorum", "x-max-length": self.max_length,
+            "x-overflow": "drop-head", "x-message-ttl": self.max_age * 1000,
+            # Reading a dead letter is a delivery: RabbitMQ 4 would drop it after twenty of them.
+            "x-delivery-limit": 1_000_000})
 
-    :param channel: :class:`placement_rpc.amqp.publisher.ConfirmedChannel`
-    :param options: ``conf.queues``
-    :param message: the message as it was delivered; it is for the caller to acknowledge
-    :param queue: str, the queue that it was in
-    :param reason: str, for a person
-    :raises Unconfirmed: and it is not sure that it is kept
-    """
-    channel.send(message.body, "", options.dead_letters, message.properties.get("message_id"), {
-        _REASON: reason[:1000], _QUEUE: queue, _TIME: int(time.time())})
-    channel.settle()
+    def dead_letter(self, channel: ConfirmedChannel, message: Any, queue: str,
+                    reason: str) -> None:
+        """Put a message into the queue, and wait for the confirm.
+
+        :param message: as it was delivered; the caller acknowledges it
+        :param queue: the queue that it was in
+        :param reason: for a person
+        :raises Unconfirmed: if it is not certain that the message is kept
+        :raises FAILURES: if the connection is lost
+        """
+        channel.send(Outgoing(message.body, "", self.name, message.properties.get("message_id"), {
+            _REASON: reason[:1000], _QUEUE: queue, _TIME: int(time.time())}))
+        channel.settle()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeadLetter:
     """A message that could not be handled.
 
-    ``letter_id`` is the message's id, or made of what is in it where it has none. ``died_at`` is
-    in seconds since the epoch.
+    ``id`` is the message's id, or a digest of its body if it has none. ``queue`` is where it was.
+    ``died_at`` is in seconds since the epoch; 0 if unknown.
     """
 
-    letter_id: str
+    id: str
     queue: str
     reason: str
     died_at: int
     body: str
 
     @classmethod
-    def of_message(cls, message):
-        """:param message: as it was delivered"""
+    def of_message(cls, message: Any) -> Self:
+        """Return the dead letter in a message as it was delivered."""
         headers = message.headers or {}
-        # The library makes a text of a body that is empty.
+        # The library returns a str for a body that is empty.
         body = message.body or b""
-        # What the broker writes where it was the one who gave the message up.
+        # Written by the broker when it dead-letters a message by itself.
         deaths = headers.get("x-death")
         death = deaths[0] if isinstance(deaths, list) and deaths else {}
         died_at = headers.get(_TIME)
@@ -77,51 +90,59 @@ class DeadLetter:
             str(message.properties.get("message_id")
                 or hashlib.sha256(body).hexdigest()[:32]),
             str(headers.get(_QUEUE) or death.get("queue", "")),
-            str(headers.get(_REASON) or _of_broker(death.get("reason"))),
+            str(headers.get(_REASON) or _broker_reason(death.get("reason"))),
             died_at, body.decode(errors="replace"))
 
 
-def _of_broker(reason):
+def _broker_reason(reason):
     return {
-        "delivery_limit": "it was delivered too often: whoever worked on it died each time",
-        "rejected": "it was refused", "expired": "it waited too long",
-        "maxlen": "its queue was full"}.get(reason, f"given up by the broker: {reason}")
+        "delivery_limit": "it was delivered too often: each process that worked on it died",
+        "rejected": "it was rejected", "expired": "it expired",
+        "maxlen": "its queue was full"}.get(reason, f"dead-lettered by the broker: {reason}")
 
 
 class DeadLetters:
-    """Looks at dead letters, and sends them again.
+    """Lists dead letters, and replays or discards them.
 
-    While it works, the letters are with it, and nobody else sees them.
+    While a method runs it holds all of them, so another program sees none.
 
-    :param broker: :class:`placement_rpc.amqp.broker.Broker`
-    :param options: ``conf.queues``
+    :param broker: where they are
+    :param queue: the queue that keeps them
     """
 
-    def __init__(self, broker, options):
+    def __init__(self, broker: Broker, queue: DeadLetterQueue) -> None:
         self._broker = broker
-        self._options = options
+        self._queue = queue
 
-    def letters(self):
-        """:returns: list of :class:`DeadLetter`, oldest first; :raises ServiceUnavailable:"""
+    def all(self) -> list[DeadLetter]:
+        """Return all dead letters, oldest first.
+
+        :raises ServiceUnavailable: if the broker does not answer
+        """
         with self._held() as (_, held):
             return [letter for letter, _ in held]
 
-    def replay(self, wanted, progress=lambda letters: letters):
-        """Send letters to where they were; whoever listens there handles them again.
+    def replay(self, wanted: Callable[[DeadLetter], bool],
+               progress: Callable[[list], Iterable] = iter
+               ) -> tuple[list[DeadLetter], list[DeadLetter]]:
+        """Return dead letters to the queues that they were in, where they are handled again.
 
-        :param wanted: callable of a :class:`DeadLetter`, whether it is to be sent
-        :param progress: callable that wraps the list of what is sent
-        :returns: two lists of :class:`DeadLetter`: what was sent, and what stays since its queue
-            is not there or is full
-        :raises ServiceUnavailable: what was sent by then is sent
+        :param wanted: whether a dead letter is to be replayed
+        :param progress: wraps the list of those that are, to show progress
+        :returns: those that were replayed, and those that stay because their queue is full or
+            does not exist
+        :raises ServiceUnavailable: if the broker does not answer; those that were replayed by then
+            stay replayed
         """
-        return self._empty(wanted, progress, self._resend)
+        return self._remove(wanted, progress, self._resend)
 
-    def discard(self, wanted, progress=lambda letters: letters):
-        """Remove letters for good; as :meth:`replay` otherwise."""
-        return self._empty(wanted, progress, lambda channel, letter, message: True)
+    def discard(self, wanted: Callable[[DeadLetter], bool],
+                progress: Callable[[list], Iterable] = iter
+                ) -> tuple[list[DeadLetter], list[DeadLetter]]:
+        """Remove dead letters for good; otherwise as :meth:`replay`."""
+        return self._remove(wanted, progress, lambda channel, letter, message: True)
 
-    def _empty(self, wanted, progress, settle):
+    def _remove(self, wanted, progress, settle):
         done, left = [], []
         with self._held() as (channel, held):
             chosen = [(letter, message) for letter, message in held if wanted(letter)]
@@ -135,26 +156,26 @@ class DeadLetters:
 
     @staticmethod
     def _resend(channel, letter, message):
-        """:returns: bool, whether its queue took it"""
-        channel.send(message.body, "", letter.queue, message.properties.get("message_id"),
-                     {REPLAYED: str(uuid.uuid4())})
+        """Publish a dead letter to its queue; return whether the queue took it."""
+        channel.send(Outgoing(message.body, "", letter.queue,
+                              message.properties.get("message_id"), {REPLAYED: str(uuid.uuid4())}))
         try:
             channel.settle()
-        except publisher.Unconfirmed:
+        except Unconfirmed:
             return False
         return True
 
     @contextlib.contextmanager
     def _held(self):
-        """All letters, unacknowledged: they go back to the queue at the end of the block."""
+        """Hold all dead letters unacknowledged; the broker requeues them after the block."""
         try:
             with self._broker.connected() as connection:
-                declare(connection, self._options)
-                reader = raw_channel(connection)
+                self._queue.declare(connection)
+                reader = connection.channel()
                 held = []
-                while (message := reader.basic_get(self._options.dead_letters)) is not None:
+                while (message := reader.basic_get(self._queue.name)) is not None:
                     held.append((DeadLetter.of_message(message), message))
-                yield publisher.ConfirmedChannel(connection), held
-        except (publisher.Unconfirmed, *FAILURES) as error:
+                yield ConfirmedChannel(connection), held
+        except (Unconfirmed, *FAILURES) as error:
             raise exception.ServiceUnavailable(
                 reason=f"{type(error).__name__}: {error}") from error

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection of py-amqp that one thread reads, and on which many write.
+"""What py-amqp does to a connection below its public methods.
 
-The library's own ways are made for one thread: they connect anew where a connection is lost,
-read before they write, and wait without end for the rest of what has begun.
+The public methods of kombu and py-amqp are made for one thread: they reconnect silently when a
+connection is lost, read before they write, and wait without limit for the rest of a frame. The
+functions here do none of that. All private names of both libraries that the project uses stand in
+this module; ``tests/unit/test_library_names.py`` fails when a new version lacks one of them.
 """
 
 import contextlib
@@ -10,24 +12,40 @@ import select
 import socket
 from struct import unpack_from
 
+import amqp
+import kombu
 from amqp import exceptions as amqp_exceptions
 from amqp import spec
 from kombu import exceptions as kombu_exceptions
 
-#: What a connection or a channel may end with. Which of these can be recovered from matters to
-#: nobody who starts anew.
+#: The errors that a connection or a channel can end with. Callers reconnect in any case, so
+#: whether the library calls an error recoverable makes no difference.
 FAILURES = (amqp_exceptions.AMQPError, kombu_exceptions.KombuError, OSError)
+#: The errors that end a channel and leave its connection open.
+CHANNEL_FAILURES = (amqp_exceptions.ChannelError,)
 _METHOD_FRAME, _HEARTBEAT_FRAME = 1, 8
 
 
-def opened(connection):
-    """py-amqp's connection below kombu's.
+class Unreadable(amqp_exceptions.RecoverableConnectionError):
+    """A message with properties that cannot be decoded.
 
-    kombu's own properties connect anew where it is lost: whoever asked would go on with a
-    connection on which nobody listens.
+    The connection cannot be read any further. ``channel`` is the number of the channel and
+    ``delivery_tag`` the tag of the message on it; both are None if the frame was no delivery.
+    """
 
-    :param connection: :class:`kombu.Connection` that was open
-    :raises: one of :data:`FAILURES` when it is lost
+    def __init__(self, channel: int | None, delivery_tag: int | None, error: Exception) -> None:
+        super().__init__(f"a message cannot be read: {error}")
+        self.channel = channel
+        self.delivery_tag = delivery_tag
+
+
+def opened(connection: kombu.Connection) -> amqp.Connection:
+    """Return py-amqp's connection below kombu's.
+
+    kombu's own properties reconnect silently when it is lost, and the caller would continue on a
+    connection that has no consumers.
+
+    :raises FAILURES: if the connection is lost
     """
     found = connection._connection
     if found is None or found._transport is None or not found._transport.connected or (
@@ -36,15 +54,25 @@ def opened(connection):
     return found
 
 
-def has_come(connection, seconds=0, waker=None):
-    """Whether there is something to read.
+def set_patience(connection: kombu.Connection, seconds: float) -> None:
+    """Limit how long a read or a write of a part of a frame may block.
 
-    To ask the library, with a time-out of 0, is to have it spin while half a frame is there.
+    The library's own time-outs do not end the wait for the rest of a frame.
 
-    :param seconds: float, how long to wait for it
-    :param waker: a socket; that there is something to read of it ends the waiting
-    :returns: bool
-    :raises: one of :data:`FAILURES`
+    :raises FAILURES: if the connection is lost
+    """
+    opened(connection)._transport.sock.settimeout(seconds)
+
+
+def has_come(connection: kombu.Connection, seconds: float = 0,
+             waker: socket.socket | None = None) -> bool:
+    """Return whether there is something to read.
+
+    Asking the library instead, with a time-out of 0, spins while half a frame is there.
+
+    :param seconds: how long to wait for it
+    :param waker: a socket that ends the wait when it becomes readable
+    :raises FAILURES: if the connection is lost
     """
     transport = opened(connection)._transport
     socket_ = transport.sock
@@ -59,11 +87,11 @@ def has_come(connection, seconds=0, waker=None):
 
 
 def _readable(sockets, seconds):
-    """:returns: bool, whether there is something to read of the first"""
+    """Return whether the first socket is readable."""
     if not hasattr(select, "poll"):
-        # eventlet takes it away.
+        # eventlet removes it.
         return sockets[0] in select.select(sockets, [], [], seconds)[0]
-    # Other than select, it takes file descriptors of any number.
+    # Unlike select, it takes file descriptors above 1023.
     poller = select.poll()
     for each in sockets:
         poller.register(each, select.POLLIN)
@@ -71,76 +99,90 @@ def _readable(sockets, seconds):
     return any(number == wanted for number, _ in poller.poll(1000 * seconds))
 
 
-class Unreadable(amqp_exceptions.RecoverableConnectionError):
-    """A message whose properties are none; the connection can not be read any further.
+def read_event(connection: kombu.Connection) -> None:
+    """Read one event, which may have arrived in part only, and run its callbacks.
 
-    ``delivery_tag`` is the message's; None where it is not known.
+    A heartbeat is an event too: the library would wait for the next frame that is none.
+
+    :raises Unreadable: if a message has properties that cannot be decoded
+    :raises FAILURES: if the connection is lost
     """
-
-    def __init__(self, delivery_tag, error):
-        super().__init__(f"a message can not be read: {error}")
-        self.delivery_tag = delivery_tag
-
-
-def read_event(connection):
-    """Read what has come, of which perhaps a part is still on its way.
-
-    A heartbeat is an event, too: the library goes on to wait for the next one that is none.
-
-    :raises Unreadable: and others of :data:`FAILURES`
-    """
-    found, delivery_tag = opened(connection), None
+    found, channel, delivery_tag = opened(connection), None, None
     while True:
         frame = found._transport.read_frame()
         if frame[0] == _METHOD_FRAME and unpack_from(">HH", frame[2]) == spec.Basic.Deliver:
-            delivery_tag = _delivery_tag(frame[2])
+            channel, delivery_tag = frame[1], _delivery_tag(frame[2])
         try:
             done = found.on_inbound_frame(frame)
         except FAILURES:
             raise
         except Exception as error:
-            raise Unreadable(delivery_tag, error) from error
+            raise Unreadable(channel, delivery_tag, error) from error
         if done or frame[0] == _HEARTBEAT_FRAME:
             return
 
 
 def _delivery_tag(payload):
-    # After the method: the consumer's tag, which begins with its length.
+    # The method is followed by the consumer's tag, which begins with its length.
     return unpack_from(">Q", payload, 5 + payload[4])[0]
 
 
-def beat(connection):
-    """Send a heartbeat; :raises: one of :data:`FAILURES`"""
+def reject_unreadable(connection: kombu.Connection, error: Unreadable) -> None:
+    """Reject a message for good: requeueing would loop for ever.
+
+    :raises FAILURES: if the connection is lost
+    """
+    opened(connection).channels[error.channel].basic_reject(error.delivery_tag, requeue=False)
+
+
+def beat(connection: kombu.Connection) -> None:
+    """Send a heartbeat.
+
+    :raises FAILURES: if the connection is lost
+    """
     opened(connection).send_heartbeat()
 
 
-def check(connection):
-    """Look whether the broker sends anything, and send a heartbeat where it is time to.
+def check(connection: kombu.Connection) -> None:
+    """Check that the broker sends anything, and send a heartbeat if one is due.
 
-    For who reads: it has to have read what was there.
+    Only for the thread that reads, after it has read what was there.
 
-    :raises: one of :data:`FAILURES`
+    :raises FAILURES: if the broker was silent for too long, or the connection is lost
     """
     opened(connection).heartbeat_tick()
 
 
-def shut(connection):
-    """Make whoever reads find that it is over; for whoever wrote half a frame.
+def shut(connection: kombu.Connection) -> None:
+    """End a connection from any thread: the thread that reads gets an error.
 
-    :param connection: kombu's, or py-amqp's
+    For a thread that failed to write and may have left half a frame.
     """
-    found = getattr(connection, "_connection", connection)
+    found = connection._connection
     transport = found and found._transport
     if transport is not None and transport.sock is not None:
         with contextlib.suppress(OSError):
             transport.sock.shutdown(socket.SHUT_RDWR)
 
 
-def publish(channel, message, exchange, routing_key, mandatory=False):
-    """Send a message; the library's ``basic_publish`` looks each time whether something came.
+def drop(connection: kombu.Connection) -> None:
+    """Close a connection without a close handshake, which would block if it is broken."""
+    found = connection._connection
+    if found is None:
+        return
+    socket_ = found._transport and found._transport.sock
+    # Closing a TLS socket writes, and may fail.
+    with contextlib.suppress(OSError, ValueError):
+        found.collect()
+    if socket_ is not None:
+        socket_.close()
 
-    :param message: :class:`amqp.Message`
-    :param mandatory: bool, whether it comes back when there is no queue for it
+
+def publish(channel: amqp.Channel, message: amqp.Message, exchange: str, routing_key: str,
+            mandatory: bool = False) -> None:
+    """Send a message; the library's ``basic_publish`` would read first.
+
+    :param mandatory: whether the broker returns a message that reaches no queue
     """
     channel.send_method(
         spec.Basic.Publish, "Bssbb", (0, exchange, routing_key, mandatory, False), message)

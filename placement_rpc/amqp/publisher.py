@@ -1,61 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
 """Publish messages on RabbitMQ and wait for the broker's confirms."""
 
-import contextlib
 import itertools
+import logging
 import time
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import amqp
 
 from placement_rpc.amqp import frames
+from placement_rpc.amqp.broker import Broker
+from placement_rpc.amqp.connection import Connection
+from placement_rpc.amqp.frames import CHANNEL_FAILURES, FAILURES
+from placement_rpc.backoff import Backoff
 
-# A broker that does not confirm for so long is as good as away.
+LOG = logging.getLogger(__name__)
+# Seconds after which a broker that does not confirm counts as away.
 CONFIRM_TIMEOUT = 30
 
 
 class Unconfirmed(Exception):
-    """The broker is away, or did not take everything: all of it has to be sent again."""
+    """The broker is away or did not take every message: all of them have to be sent again."""
+
+
+class Outgoing(NamedTuple):
+    """A message to publish: a body of JSON and where it goes."""
+
+    body: str | bytes
+    exchange: str
+    routing_key: str
+    message_id: str | None = None
+    headers: dict[str, Any] | None = None
 
 
 class ConfirmedChannel:
-    """Publishes many messages, and then waits until the broker has confirmed all of them.
+    """A channel that publishes many messages, then waits until the broker confirmed all of them.
 
-    What reaches no queue counts as not taken.
+    A message that reaches no queue counts as not confirmed. For one thread.
 
-    :param connection: an open :class:`kombu.Connection`
+    :param connection: an open connection, which this thread reads
+    :raises FAILURES: if the connection is lost
     """
 
-    def __init__(self, connection):
-        self.connection = connection
-        self.channel = connection.channel()
-        self.channel.confirm_select()
-        self.channel.events["basic_ack"].add(self._confirmed)
-        self.channel.events["basic_nack"].add(self._nacked)
-        self.channel.events["basic_return"].add(self._returned)
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._channel = connection.channel()
+        self._channel.confirm_select()
+        self._channel.events["basic_ack"].add(self._confirmed)
+        self._channel.events["basic_nack"].add(self._nacked)
+        self._channel.events["basic_return"].add(self._returned)
         self._tags = itertools.count(1)
-        self._unconfirmed = set()
-        self._refused = None
+        self._unconfirmed: set[int] = set()
+        self._refused: str | None = None
 
-    def send(self, body, exchange, routing_key, message_id, headers=None):
-        """Publish a durable message of JSON.
+    def send(self, message: Outgoing) -> None:
+        """Publish a durable message; :meth:`settle` tells whether the broker took it.
 
-        :param body: str or bytes
-        :param message_id: str; None for none
-        :param headers: dict of what else travels beside it
+        :raises FAILURES: if the connection is lost
         """
+        properties = {"message_id": message.message_id} if message.message_id else {}
         self._unconfirmed.add(next(self._tags))
-        properties = {"message_id": message_id} if message_id else {}
-        frames.publish(self.channel, amqp.Message(
-            body, delivery_mode=2, content_type="application/json", content_encoding="utf-8",
-            application_headers=headers or {}, **properties), exchange, routing_key,
-            mandatory=True)
+        with self._connection.writing():
+            frames.publish(self._channel, amqp.Message(
+                message.body, delivery_mode=2, content_type="application/json",
+                content_encoding="utf-8", application_headers=message.headers or {},
+                **properties), message.exchange, message.routing_key, mandatory=True)
 
-    def settle(self, timeout=CONFIRM_TIMEOUT, still=lambda: None):
+    def settle(self, timeout: float = CONFIRM_TIMEOUT,
+               still: Callable[[], object] = lambda: None) -> None:
         """Wait until everything that was sent is confirmed.
 
-        :param timeout: float, seconds
-        :param still: callable that is called while it waits; what it raises ends the waiting
-        :raises Unconfirmed: and nothing is known of any message
+        :param timeout: seconds
+        :param still: called at least twice a second while waiting; an error of it ends the wait
+        :raises Unconfirmed: if a message was refused, returned or not confirmed in time; any of
+            the others may have been kept
+        :raises FAILURES: if the connection is lost
         """
         deadline = time.monotonic() + timeout
         while self._unconfirmed and not self._refused:
@@ -63,11 +83,20 @@ class ConfirmedChannel:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise Unconfirmed(f"no confirm within {timeout:.0f} s")
-            with contextlib.suppress(TimeoutError):
-                self.connection.drain_events(timeout=min(0.5, left))
+            self._connection.read(min(0.5, left), enough=self._is_settled)
         if self._refused:
             refused, self._refused = self._refused, None
             raise Unconfirmed(refused)
+
+    def keep_alive(self) -> None:
+        """Read what has come, and send a heartbeat if one is due.
+
+        :raises FAILURES: if the connection is lost
+        """
+        self._connection.read(0)
+
+    def _is_settled(self):
+        return bool(self._refused or not self._unconfirmed)
 
     def _confirmed(self, tag, multiple):
         if multiple:
@@ -81,3 +110,87 @@ class ConfirmedChannel:
 
     def _returned(self, *_arguments):
         self._refused = "a message reached no queue"
+
+
+class Publisher:
+    """Publishes with confirms on a connection that is kept, and replaced when it is lost.
+
+    For one thread at a time.
+
+    :param broker: where to connect
+    :param declare: called with each new connection, to declare what is published to
+    """
+
+    def __init__(self, broker: Broker, declare: Callable[[Connection], object]) -> None:
+        self._broker = broker
+        self._declare = declare
+        self._connection: Connection | None = None
+        self._channel: ConfirmedChannel | None = None
+        self._backoff = Backoff()
+        self._retry_at = 0.0
+
+    def publish(self, messages: Iterable[Outgoing], timeout: float = CONFIRM_TIMEOUT,
+                still: Callable[[], object] = lambda: None) -> None:
+        """Publish messages, and return when the broker has confirmed all of them.
+
+        A kept connection may have been lost long ago: then the messages are sent again on a new
+        one, once.
+
+        :param timeout: seconds
+        :param still: called at least twice a second while waiting; an error of it ends the wait
+        :raises Unconfirmed: if a message was refused, returned or not confirmed in time, or there
+            is no connection; any of the messages may have been kept
+        """
+        messages, ends = list(messages), time.monotonic() + timeout
+        kept = self._channel is not None
+        try:
+            try:
+                self._attempt(messages, ends, still)
+            except FAILURES as error:
+                if not kept or isinstance(error, CHANNEL_FAILURES):
+                    raise
+                LOG.info("The connection to the broker was lost; reconnecting: %s", error)
+                self.close()
+                self._attempt(messages, ends, still)
+        except FAILURES as error:
+            self.close()
+            raise Unconfirmed(f"{type(error).__name__}: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _attempt(self, messages, ends, still):
+        channel = self._open()
+        for message in messages:
+            channel.send(message)
+        channel.settle(max(0.1, ends - time.monotonic()), still)
+
+    def keep_alive(self) -> None:
+        """Keep the connection open while there is nothing to publish; reconnect if it is lost.
+
+        :raises Unconfirmed: if something that is there cannot be published to
+        """
+        if self._channel is None and time.monotonic() < self._retry_at:
+            return
+        try:
+            self._open().keep_alive()
+        except FAILURES as error:
+            LOG.info("The broker is away, or closed an idle connection: %s", error)
+            self.close()
+            self._retry_at = time.monotonic() + self._backoff.next()
+        else:
+            self._backoff.reset()
+
+    def _open(self):
+        if self._channel is None:
+            self.close()
+            self._connection = self._broker.connect()
+            self._declare(self._connection)
+            self._channel = ConfirmedChannel(self._connection)
+        return self._channel
+
+    def close(self) -> None:
+        """Drop the connection, which may be broken; the next publish opens another."""
+        connection, self._connection, self._channel = self._connection, None, None
+        if connection is not None:
+            connection.drop()

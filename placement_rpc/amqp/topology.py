@@ -1,60 +1,112 @@
 # SPDX-License-Identifier: Apache-2.0
 """Declare exchanges and queues on RabbitMQ."""
 
+import logging
 import re
+from typing import Any
 
 from amqp import exceptions as amqp_exceptions
+from oslo_config import cfg
 
-from placement_rpc.amqp.broker import LOG
+from placement_rpc.amqp.connection import Connection
 from placement_rpc.amqp.publisher import Unconfirmed
 
-#: How often a call is delivered that nobody survives.
+LOG = logging.getLogger(__name__)
+#: Deliveries after which a call that no process survives is dropped.
 DELIVERY_LIMIT = 20
 
 
 class Unsuitable(Unconfirmed):
-    """A queue is there and is not of the kind that it has to be."""
+    """A queue exists and is of another type than the one it has to be."""
 
 
-def declare_exchange(channel, name, options):
-    """Make sure that a topic exchange is there, as the RPC transport declares it.
+def declare_exchange(connection: Connection, name: str, options: cfg.ConfigOpts.GroupAttr) -> None:
+    """Declare a topic exchange as the RPC transport declares it.
 
     :param options: ``conf.oslo_messaging_rabbit``
+    :raises FAILURES: if it exists and is of another kind, or the connection is lost
     """
+    channel = connection.channel()
     channel.exchange_declare(
         name, "topic", auto_delete=options.amqp_auto_delete,
         durable=options.amqp_durable_queues or options.rabbit_quorum_queue)
+    channel.close()
 
 
-def declare(connection, queue, arguments):
-    """Make sure that a durable queue is there.
+def declare_call_queue(connection: Connection, queue: str, exchange: str,
+                       options: cfg.ConfigOpts.GroupAttr) -> None:
+    """Declare a queue of calls as the RPC transport declares it, and bind it by its name.
+
+    :param options: ``conf.oslo_messaging_rabbit``
+    :raises Unsuitable: if a quorum queue is wanted and another one of that name exists
+    :raises FAILURES: if the connection is lost
+    """
+    declare_exchange(connection, exchange, options)
+    if options.rabbit_quorum_queue:
+        declare(connection, queue, _quorum_arguments(options))
+    else:
+        channel = connection.channel()
+        channel.queue_declare(
+            queue, durable=options.amqp_durable_queues, auto_delete=options.amqp_auto_delete,
+            arguments={"x-ha-policy": "all"} if options.rabbit_ha_queues else {})
+        channel.close()
+    bind(connection, queue, exchange, queue)
+
+
+def declare_reply_queue(connection: Connection, queue: str,
+                        options: cfg.ConfigOpts.GroupAttr) -> None:
+    """Declare a queue of answers as the RPC transport declares it.
+
+    :param options: ``conf.oslo_messaging_rabbit``
+    :raises FAILURES: if the connection is lost
+    """
+    arguments: dict[str, Any] = {}
+    if options.rabbit_transient_queues_ttl > 0:
+        arguments["x-expires"] = options.rabbit_transient_queues_ttl * 1000
+    if options.rabbit_transient_quorum_queue:
+        arguments["x-queue-type"] = "quorum"
+    channel = connection.channel()
+    channel.queue_declare(queue, durable=options.rabbit_transient_quorum_queue, auto_delete=False,
+                          arguments=arguments)
+    channel.close()
+
+
+def declare(connection: Connection, queue: str, arguments: dict[str, Any]) -> None:
+    """Declare a durable queue.
 
     The limits of a queue that exists are not changed by this; a policy of the broker does.
 
-    :param arguments: dict, as RabbitMQ names them (``x-queue-type`` and others)
-    :raises Unsuitable: when a queue of that name is there and is something else
+    :param arguments: as RabbitMQ names them (``x-queue-type`` and others)
+    :raises Unsuitable: if a queue of that name exists and differs in more than its limits
+    :raises FAILURES: if the connection is lost
     """
     asked, limits = dict(arguments), []
     # The broker names one difference at a time.
     while (difference := _differs(connection, queue, asked)) is not None:
         name, current = difference
         if name in limits or name not in _LIMITS:
-            raise Unsuitable(f"queue {queue} is there and is of another kind ({name}); it has to "
+            raise Unsuitable(f"queue {queue} exists and is of another kind ({name}); it has to "
                              "be deleted")
         limits.append(name)
         asked.pop(name, None)
         if current is not None:
             asked[name] = current
     if limits:
-        LOG.warning("Queue %s keeps the limits that it was made with: %s", queue,
+        LOG.warning("Queue %s keeps the limits that it was created with: %s", queue,
                     ", ".join(limits))
 
 
-def quorum_arguments(options):
-    """The arguments of a quorum queue of calls, as the library declares it.
+def bind(connection: Connection, queue: str, exchange: str, routing_key: str) -> None:
+    """Bind a queue to an exchange.
 
-    :param options: ``conf.oslo_messaging_rabbit``
+    :raises FAILURES: if one of them does not exist, or the connection is lost
     """
+    channel = connection.channel()
+    channel.queue_bind(queue, exchange=exchange, routing_key=routing_key)
+    channel.close()
+
+
+def _quorum_arguments(options):
     arguments = {"x-queue-type": "quorum"}
     for name, value in (
             ("x-delivery-limit", options.rabbit_quorum_delivery_limit),
@@ -68,8 +120,8 @@ def quorum_arguments(options):
 def _differs(connection, queue, arguments):
     """Declare a queue.
 
-    :returns: tuple of an argument that the queue has otherwise and its value there, None where it
-        has none; None when there is no difference
+    :returns: tuple of the name of an argument that an existing queue has otherwise and its value
+        there, None if it has none; None if there is no difference
     """
     channel = connection.channel()
     try:
@@ -86,13 +138,16 @@ def _differs(connection, queue, arguments):
 
 _INEQUIVALENT = re.compile(
     r"inequivalent arg '([^']+)'.* current is (?:none|the value '([^']*)'|'([^']*)')")
-# What a policy can change; anything else is what a queue is.
+# The arguments that a policy can change; any other is what the queue is.
 _LIMITS = ("x-max-length", "x-max-length-bytes", "x-max-age", "x-message-ttl", "x-delivery-limit",
            "x-expires")
 
 
-def depth(connection, queue):
-    """:returns: int, how many messages are in a queue; :raises: what ends a channel"""
+def depth(connection: Connection, queue: str) -> int:
+    """Return how many messages are in a queue.
+
+    :raises FAILURES: if there is no such queue, or the connection is lost
+    """
     channel = connection.channel()
     count = channel.queue_declare(queue, passive=True).message_count
     channel.close()

@@ -13,6 +13,7 @@ from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.dead_letters import DeadLetters
 from placement_rpc.cmd import output
 from placement_rpc.notifications import envelope
+from placement_rpc.rpc import command_queue
 
 
 def add_commands(groups):
@@ -30,35 +31,35 @@ def add_commands(groups):
     command.set_defaults(run=_list)
     text = "show a dead letter with its body"
     command = commands.add_parser("show", help=text, description=text.capitalize())
-    command.add_argument("letters", nargs=1, metavar="ID")
+    command.add_argument("ids", nargs=1, metavar="ID")
     command.set_defaults(run=_show)
     for name, text, run in (
             ("replay", "send dead letters to their queues again", _replay),
             ("discard", "delete dead letters", _discard)):
         command = commands.add_parser(name, help=text, description=text.capitalize())
-        command.add_argument("letters", nargs="*", metavar="ID")
+        command.add_argument("ids", nargs="*", metavar="ID")
         command.add_argument("--all", action="store_true", help="all of them")
         command.add_argument("--queue", help="only those from this queue; without IDs, all of "
                                              "them")
         command.set_defaults(run=run)
 
 
-def _letters(conf):
+def _dead_letters(conf):
     broker = Broker.of(conf)
     if broker is None:
         raise exception.InvalidInput(
             what="transport_url", reason="only RabbitMQ has dead letters; give its address")
-    return DeadLetters(broker, conf.queues)
+    return DeadLetters(broker, command_queue.dead_letter_queue(conf.queues))
 
 
 def _row(letter):
-    return {"id": letter.letter_id, "queue": letter.queue, "what": _what(letter.body),
+    return {"id": letter.id, "queue": letter.queue, "what": _subject(letter.body),
             "died_at": datetime.datetime.fromtimestamp(
                 letter.died_at, datetime.UTC).isoformat() if letter.died_at else None,
             "reason": letter.reason}
 
 
-def _what(body):
+def _subject(body):
     """Return the method or event type of a message; None if this service did not send it."""
     try:
         message = json.loads(body)
@@ -70,15 +71,15 @@ def _what(body):
 
 
 def _list(options, conf):
-    rows = [_row(letter) for letter in _letters(conf).letters()
+    rows = [_row(letter) for letter in _dead_letters(conf).all()
             if options.queue in (None, letter.queue)]
     output.show(rows, ["id", "queue", "what", "died_at", "reason"], options.format)
     return 0
 
 
 def _show(options, conf):
-    for letter in _letters(conf).letters():
-        if letter.letter_id in options.letters:
+    for letter in _dead_letters(conf).all():
+        if letter.id in options.ids:
             try:
                 body = json.loads(letter.body)
             except (ValueError, RecursionError):
@@ -87,17 +88,17 @@ def _show(options, conf):
             print()
             return 0
     raise exception.InvalidInput(
-        what="dead letter", reason=f"{options.letters[0]} does not exist; list them with "
+        what="dead letter", reason=f"{options.ids[0]} does not exist; list them with "
                                    "'placement-rpc-manage dead-letters list'")
 
 
 def _wanted(options):
-    if not (options.letters or options.all or options.queue):
+    if not (options.ids or options.all or options.queue):
         raise exception.InvalidInput(
             what="dead letters", reason="give their ids, --queue or --all")
-    named = set() if options.all else set(options.letters)
+    named = set() if options.all else set(options.ids)
     return lambda letter: options.queue in (None, letter.queue) and (
-        not named or letter.letter_id in named)
+        not named or letter.id in named)
 
 
 def _progress(letters):
@@ -106,40 +107,40 @@ def _progress(letters):
         console=rich.console.Console(stderr=True))
 
 
-def _check_unambiguous(options, letters):
+def _check_unambiguous(options, dead_letters):
     """Check that each id means one dead letter: several listeners may have rejected an event.
 
     :raises InvalidInput: if an id occurs in several queues and ``--queue`` is not given
     """
     queues = {}
-    for letter in letters.letters():
-        queues.setdefault(letter.letter_id, set()).add(letter.queue)
-    for letter_id in options.letters:
-        if len(queues.get(letter_id, ())) > 1 and not options.queue:
+    for letter in dead_letters.all():
+        queues.setdefault(letter.id, set()).add(letter.queue)
+    for each in options.ids:
+        if len(queues.get(each, ())) > 1 and not options.queue:
             raise exception.InvalidInput(
-                what="dead letter", reason=f"{letter_id} was in several queues: give --queue, "
-                                           f"one of {', '.join(sorted(queues[letter_id]))}")
+                what="dead letter", reason=f"{each} was in several queues: give --queue, "
+                                           f"one of {', '.join(sorted(queues[each]))}")
 
 
 def _replay(options, conf):
-    wanted, letters = _wanted(options), _letters(conf)
-    _check_unambiguous(options, letters)
-    return _report(options, *letters.replay(wanted, _progress), "sent again")
+    wanted, dead_letters = _wanted(options), _dead_letters(conf)
+    _check_unambiguous(options, dead_letters)
+    return _report(options, *dead_letters.replay(wanted, _progress), "sent again")
 
 
 def _discard(options, conf):
-    wanted, letters = _wanted(options), _letters(conf)
-    _check_unambiguous(options, letters)
-    return _report(options, *letters.discard(wanted, _progress), "removed")
+    wanted, dead_letters = _wanted(options), _dead_letters(conf)
+    _check_unambiguous(options, dead_letters)
+    return _report(options, *dead_letters.discard(wanted, _progress), "removed")
 
 
 def _report(options, done, left, word):
     """Print the result; return the exit code, 1 if a dead letter is missing or remains."""
     print(f"{len(done)} dead letters were {word}")
-    missing = set(options.letters) - {letter.letter_id for letter in [*done, *left]}
+    missing = set(options.ids) - {letter.id for letter in [*done, *left]}
     for letter in left:
-        print(f"placement-rpc-manage: {letter.letter_id} remains: queue {letter.queue!r} did not "
+        print(f"placement-rpc-manage: {letter.id} remains: queue {letter.queue!r} did not "
               "accept it", file=sys.stderr)
-    for letter_id in sorted(missing):
-        print(f"placement-rpc-manage: there is no dead letter {letter_id}", file=sys.stderr)
+    for each in sorted(missing):
+        print(f"placement-rpc-manage: there is no dead letter {each}", file=sys.stderr)
     return 1 if missing or left else 0

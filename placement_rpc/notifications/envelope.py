@@ -3,6 +3,7 @@
 
 import json
 import uuid
+from typing import Any
 
 PRIORITY = "info"
 PUBLISHER = "placement"
@@ -10,22 +11,21 @@ PUBLISHER = "placement"
 _NO_POSITION = '"position": null'
 
 
-def message(row):
-    """The notification of an event.
+def message(row: Any) -> dict[str, Any]:
+    """Return the notification of an event, as oslo.messaging's notifier makes it.
 
-    ``message_id`` is the event's id, whenever and however often it is sent, so that a second
-    delivery can be recognised; the library would make a new one for each.
+    ``message_id`` is the event's id, however often the event is sent, so that a second delivery
+    can be recognised; the library would make a new one each time.
 
     :param row: row of event_id, event_type, occurred_at, payload, position
-    :returns: dict, a message as oslo.messaging's notifier makes it
     """
     return {**_frame(row), "payload": json.loads(_positioned(row))}
 
 
-def sealed(row):
-    """The notification of an event in envelope 2.0, for the wire.
+def sealed(row: Any) -> str:
+    """Return the notification of an event in envelope 2.0, for the wire.
 
-    :returns: str; the same as of :func:`message`, but the payload is not taken apart
+    The same as of :func:`message`, but the payload is not parsed.
     """
     frame = json.dumps(_frame(row))
     return json.dumps({
@@ -34,7 +34,7 @@ def sealed(row):
 
 
 def _positioned(row):
-    # Within a text of JSON a quotation mark is escaped, so this is the field and no value.
+    # Within a JSON string a quotation mark is escaped, so this is the field and no value.
     return row.payload.replace(_NO_POSITION, f'"position": {row.position}', 1)
 
 
@@ -42,18 +42,16 @@ def _frame(row):
     return {
         "message_id": row.event_id, "publisher_id": PUBLISHER, "event_type": row.event_type,
         "priority": PRIORITY.upper(), "timestamp": str(row.occurred_at),
-        # Not the event's: the library's listener leaves a message whose id it has seen
+        # Not the event's id: the library's listener leaves a message whose id it has seen
         # unacknowledged, and so in the queue for ever.
         "_unique_id": uuid.uuid4().hex,
     }
 
 
-def opened(text):
-    """The message in an envelope.
+def opened(text: str | bytes) -> dict[str, Any]:
+    """Return the notification in an envelope.
 
-    :param text: str or bytes
-    :returns: dict
-    :raises ValueError: when there is none in it
+    :raises ValueError: if there is none in it
     """
     outer = json.loads(text)
     if not isinstance(outer, dict):

@@ -4,6 +4,7 @@
 import dataclasses
 import datetime
 import json
+from typing import Any, Self
 
 from placement_rpc.notifications import envelope
 from placement_rpc.objects import catalog
@@ -23,7 +24,7 @@ class Event:
     """An event as it was received.
 
     ``payload`` is plain data, without the envelopes of versioned objects. A payload of a later
-    minor version may have more than this release knows of, and never less.
+    minor version may have fields that this release does not know, and lacks none that it knows.
     """
 
     event_id: str
@@ -33,11 +34,11 @@ class Event:
     payload: dict
 
     @classmethod
-    def of_message(cls, body):
-        """The event in a message.
+    def of_message(cls, body: bytes | str) -> Self:
+        """Return the event in a message.
 
-        :param body: bytes or str
-        :raises Foreign: :raises TooNew:
+        :raises NotAPlacementEvent: if the message is no event of this service
+        :raises UnsupportedPayload: if its payload is of a later major version
         """
         try:
             message = envelope.opened(body)
@@ -47,15 +48,15 @@ class Event:
         return cls._of(message["event_type"], without_envelopes(message.get("payload")))
 
     @classmethod
-    def of_row(cls, row):
-        """:param row: row of the outbox, with a position"""
+    def of_row(cls, row: Any) -> Self:
+        """Return the event in a row of the outbox that has a position."""
         return cls._of(row.event_type, {**without_envelopes(json.loads(row.payload)),
                                         "position": row.position})
 
     @classmethod
     def _of(cls, event_type, payload):
         if not isinstance(event_type, str):
-            raise NotAPlacementEvent("its type is not a text")
+            raise NotAPlacementEvent("its type is not a string")
         if not isinstance(payload, dict):
             raise NotAPlacementEvent("its payload is not a mapping")
         try:
@@ -65,35 +66,39 @@ class Event:
         except KeyError as error:
             raise NotAPlacementEvent(f"its payload has no {error}") from None
         except (TypeError, ValueError):
-            raise NotAPlacementEvent("its time is none") from None
+            raise NotAPlacementEvent("its time is not in ISO 8601") from None
         if type(event.position) is not int or not isinstance(event.event_id, str):
-            raise NotAPlacementEvent("its position is not a number, or its id is not a text")
+            raise NotAPlacementEvent("its position is not a number, or its id is not a string")
         return event
 
     @property
-    def known(self):
-        """bool, whether this release knows its type"""
+    def known(self) -> bool:
+        """Whether this release knows its type"""
         return self.event_type in catalog.EVENTS
 
     @property
-    def time(self):
-        """datetime in UTC, when it happened"""
+    def time(self) -> datetime.datetime:
+        """When it happened, in UTC"""
         return datetime.datetime.fromisoformat(self.occurred_at)
 
     @property
-    def providers(self):
-        """set of str, the uuids of the providers that it is about"""
+    def providers(self) -> set[str]:
+        """The uuids of the providers that it is about"""
         found = {each["provider_uuid"] for each in self.payload.get("providers", ())}
         found.update(self.payload.get("allocations", ()))
         return found | {self.payload[name] for name in ("provider_uuid",) if name in self.payload}
 
 
 def _check_version(event_type, payload):
-    """:raises TooNew: when the payload's major version is not the one that is known"""
+    """Raise if a payload is of another major version than this release knows.
+
+    :raises UnsupportedPayload: then
+    """
     known = catalog.EVENTS.get(event_type) if isinstance(event_type, str) else None
     version = payload.get("placement_object.version") if isinstance(payload, dict) else None
     if known is None or version is None:
         return
     if str(version).partition(".")[0] != known.VERSION.partition(".")[0]:
-        raise UnsupportedPayload(f"the payload of {event_type} is of version {str(version)[:16]}; "
-                     f"{known.VERSION} is known here")
+        raise UnsupportedPayload(
+            f"the payload of {event_type} is of version {str(version)[:16]}; this release knows "
+            f"{known.VERSION}")

@@ -2,90 +2,68 @@
 """Where the relay puts events: RabbitMQ with confirms, or the memory of an embedded service."""
 
 import collections
-import logging
 import threading
-import time
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from placement_rpc.amqp import publisher, topology
-from placement_rpc.amqp.broker import FAILURES, HEARTBEAT, Broker, drop, wait
-from placement_rpc.amqp.publisher import Unconfirmed
+from oslo_config import cfg
+
+from placement_rpc.amqp import topology
+from placement_rpc.amqp.broker import Broker
+from placement_rpc.amqp.publisher import Outgoing, Publisher, Unconfirmed
 from placement_rpc.notifications import envelope
 
-LOG = logging.getLogger(__name__)
 __all__ = ["MemoryPublisher", "RabbitPublisher", "Unconfirmed", "get_publisher"]
 
 
 class RabbitPublisher:
-    """Publishes batches with pipelined publisher confirms.
+    """Publishes batches of events with pipelined publisher confirms.
 
     The library's notifier swallows failures and waits for each confirm in turn.
 
-    :param conf: :class:`oslo_config.cfg.ConfigOpts`
-    :param broker: :class:`placement_rpc.amqp.broker.Broker`
-    :param exchange: str, where the topic lives
+    :param conf: made by :mod:`placement_rpc.conf`
+    :param broker: where to connect
+    :param exchange: where the topic is
     """
 
-    def __init__(self, conf, broker, exchange):
+    def __init__(self, conf: cfg.ConfigOpts, broker: Broker, exchange: str) -> None:
         self._options = conf.notifications
         self._rabbit = conf.oslo_messaging_rabbit
         self._routing_key = f"{self._options.topic}.{envelope.PRIORITY}"
         self._exchange = exchange
-        self._broker = broker
-        self._connection = self._channel = None
-        self._beat_at = 0
+        self._publisher = Publisher(broker, self._declare)
 
-    def publish(self, rows, still=lambda: None):
+    def publish(self, rows: Iterable[Any], still: Callable[[], object] = lambda: None) -> None:
         """Publish events, and return when the broker has confirmed all of them.
 
-        :param rows: list of rows of events, with positions
-        :param still: callable that is called while it waits; what it raises ends the waiting
-        :raises Unconfirmed: and nothing is known of any of them
+        The stream is bound to the exchange. If it no longer is, no queue would keep an event, and
+        the event is not confirmed.
+
+        :param rows: rows of events, with positions
+        :param still: called while it waits; an error of it ends the wait
+        :raises Unconfirmed: if not all are confirmed; any of them may have been kept
         """
-        try:
-            self._open()
-            for row in rows:
-                # The stream is bound; where it is not any more, nothing would keep the event,
-                # and then it is not confirmed.
-                self._channel.send(
-                    envelope.sealed(row), self._exchange, self._routing_key, row.event_id)
-            self._channel.settle(still=still)
-        except FAILURES as error:
-            self.close()
-            raise Unconfirmed(f"{type(error).__name__}: {error}") from error
-        except BaseException:
-            self.close()
-            raise
+        self._publisher.publish(
+            (Outgoing(envelope.sealed(row), self._exchange, self._routing_key, row.event_id)
+             for row in rows), still=still)
 
-    def idle(self):
-        """Be ready: connected, with a stream to listen to, while there is nothing to publish."""
-        if time.monotonic() < self._beat_at:
-            return
-        self._beat_at = time.monotonic() + HEARTBEAT / 6
-        try:
-            self._open()
-            wait(self._connection, 0.001)
-        except FAILURES as error:
-            LOG.info("The broker is away, or closed an idle connection: %s", error)
-            self.close()
+    def idle(self) -> None:
+        """Stay connected, with a stream for readers, while there is nothing to publish.
 
-    def _open(self):
-        """Connect, and declare the exchange and the stream, unless that is done."""
-        if self._channel is not None:
-            return
-        self._connection = self._broker.connect()
-        channel = publisher.ConfirmedChannel(self._connection)
-        topology.declare_exchange(channel.channel, self._exchange, self._rabbit)
-        topology.declare(self._connection, self._options.stream, {
+        :raises Unconfirmed: if the stream's queue exists and is of another kind
+        """
+        self._publisher.keep_alive()
+
+    def _declare(self, connection):
+        topology.declare_exchange(connection, self._exchange, self._rabbit)
+        topology.declare(connection, self._options.stream, {
             "x-queue-type": "stream", "x-max-age": self._options.stream_max_age,
             "x-max-length-bytes": self._options.stream_max_bytes})
-        channel.channel.queue_bind(
-            self._options.stream, exchange=self._exchange, routing_key=self._routing_key)
-        self._channel = channel
+        topology.bind(connection, self._options.stream, self._exchange, self._routing_key)
 
-    def close(self):
+    def close(self) -> None:
         """Drop the connection, which may be broken; the next publish opens another."""
-        connection, self._connection, self._channel = self._connection, None, None
-        drop(connection)
+        self._publisher.close()
 
 
 class MemoryPublisher:

@@ -1,145 +1,162 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handling events from a queue of one's own: acknowledged when they are handled, never before."""
+"""Handling events from a durable queue: acknowledged when they are handled, never before."""
 
 import logging
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
-from placement_rpc.amqp import consumer, dead_letters, publisher, topology
-from placement_rpc.amqp.broker import FAILURES, Broker
+from oslo_config import cfg
+
+from placement_rpc.amqp import dead_letters, topology
+from placement_rpc.amqp.broker import Broker
+from placement_rpc.amqp.consumer import Consumer, deliveries
+from placement_rpc.amqp.publisher import ConfirmedChannel
+from placement_rpc.amqp.reconnect import Reconnect
+from placement_rpc.backoff import Backoff
 from placement_rpc.notifications import envelope
 from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.sequence import Sequence
 
 LOG = logging.getLogger(__name__)
 
-# Deliveries after which an event counts as deadly where nothing else was saved about it.
+# Deliveries after which an event counts as deadly if attempts at it are not saved.
 _MOST_DELIVERIES = 100
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
-# Seconds after which what was handled is acknowledged, though more of it is at hand.
+# Seconds after which handled events are acknowledged, although more of them are at hand.
 _KEEP_EVERY = 1
+# Seconds after which an idle listener checks whether it is to stop.
+_IDLE = 0.5
 
 
 class _NotSaved(Exception):
-    """The position could not be saved: its cause ends the listener."""
+    """The position could not be saved: the cause ends the listener."""
 
 
-class _ToldToStop(Exception):
-    """While an event was tried again."""
+class _Stopped(Exception):
+    """The listener was stopped while it retried an event."""
 
 
 class QueueListener:
     """Calls a handler with each event, from a durable queue that belongs to the listener.
 
-    The queue is made at the first start and keeps events while nobody reads it, up to its limits
-    (``[queues] listener_max_length``, ``listener_max_age``); what it had to drop is told to
-    ``on_gap`` and still in the stream. Several processes may listen with one queue name: one of
-    them works, and another one takes over when it dies.
+    The queue is created at the first start and keeps events while no process reads it, up to its
+    limits (``[queues] listener_max_length``, ``listener_max_age``); events that it had to drop are
+    reported to ``on_gap`` and still in the stream. Several processes may listen with one queue
+    name: one of them works, and another takes over when it dies.
 
-    An event is acknowledged after the handler returned. Where it raises, it is called again, and
-    after ``[queues] listener_attempts`` times the event goes to the dead letters; so does one
-    that the process died over as often, a message that is no event, and an event whose payload
-    is of a later major version than this release knows. An event of a type that this release
-    does not know is passed over. After a crash an event may come again, and so may one over which
-    the handler took longer than a minute, for which the broker gives the listener up: the handler
-    must be able to see one anew that it had begun with.
+    An event is acknowledged after the handler returned. If the handler raises, it is called again,
+    and after ``[queues] listener_attempts`` times the event becomes a dead letter. So does an
+    event that killed the process as often, a message that is no event, and an event whose payload
+    is of a later major version than this release knows. An event of a type that this release does
+    not know is skipped. After a crash an event may be delivered again, and so may an event that
+    takes the handler longer than a minute, after which the broker closes the connection: the
+    handler must recognise an event that it began to handle before.
 
-    :param conf: :class:`oslo_config.cfg.ConfigOpts` made by :mod:`placement_rpc.conf`
-    :param queue: str, the queue's name
+    :param conf: made by :mod:`placement_rpc.conf`
+    :param queue: the queue's name
     :param handler: callable of an :class:`placement_rpc.notifications.event.Event`
-    :param broker: str, as ``rabbit://user:password@host:port/``, or
+    :param broker: a URL such as ``rabbit://user:password@host:port/``, or a
         :class:`placement_rpc.amqp.broker.Broker`; None for the configured one
     :param saved: with ``load`` and ``save``, see
-        :class:`placement_rpc.notifications.sequence.SavedPosition`; None to begin with whatever
-        is in the queue, and not to know what a process died over before a hundred times
-    :param on_gap: callable of the position that was expected and the one that came
-    :param exchange: str, where the topic lives
+        :class:`placement_rpc.notifications.sequence.SavedPosition`; None to begin with the events
+        in the queue, and to dead-letter an event that kills the process after a hundred deliveries
+        only
+    :param on_gap: callable of the position that was expected and the one that came; None for a
+        line in the log
+    :param exchange: where the topic is
+    :raises ValueError: if no broker is given and ``transport_url`` is not RabbitMQ
     """
 
-    def __init__(self, conf, queue, handler, broker=None, saved=None, on_gap=None,
-                 exchange="placement"):
+    def __init__(self, conf: cfg.ConfigOpts, queue: str, handler: Callable[[Event], object],
+                 broker: Broker | str | None = None, saved: Any = None,
+                 on_gap: Callable[[int, int], object] | None = None,
+                 exchange: str = "placement") -> None:
         self._conf = conf
         self._options = conf.queues
+        self._dead_letters = dead_letters.DeadLetterQueue(
+            conf.queues.dead_letters, conf.queues.dead_letters_max_length,
+            conf.queues.dead_letters_max_age)
         self._queue = queue
         self._handler = handler
-        self._broker = Broker.of(conf) if broker is None else Broker.at(broker)
-        if self._broker is None:
-            raise ValueError("a queue needs RabbitMQ, and transport_url names something else")
+        found = Broker.of(conf) if broker is None else Broker.at(broker)
+        if found is None:
+            raise ValueError("a queue needs RabbitMQ, and transport_url is not RabbitMQ")
         self._saved = saved
         self._on_gap = on_gap
         self._exchange = exchange
         self._ended = threading.Event()
-        self._sequence = None
-        self._strangers = set()
-        # The event that is being tried, and how often it was, while there is doubt about it.
-        self._trying = {}
-        self._keep_at = 0
+        self._reconnect = Reconnect(f"Queue {queue}", found, self._ended)
+        # Of the connection that is open; only the thread that runs uses them.
+        self._consumer: Consumer | None = None
+        self._channel: ConfirmedChannel | None = None
+        self._sequence: Sequence | None = None
+        self._unknown_types: set[str] = set()
+        # The id and the attempts of an event that may have killed a process.
+        self._trying: dict[str, Any] = {}
+        self._keep_at = self._quiet_since = 0.0
 
     @property
-    def position(self):
-        """int, the position of the last event that was handled; None before the first"""
+    def position(self) -> int | None:
+        """The position of the last event that was handled; None before the first"""
         return self._sequence.position if self._sequence else None
 
-    def stop(self):
+    def stop(self) -> None:
         """Have :meth:`run` return after the event that is being handled; from any thread."""
         self._ended.set()
 
-    def run(self, idle=None):
-        """Handle events until told to stop.
+    def run(self, idle: float | None = None) -> None:
+        """Handle events until stopped.
 
-        :param idle: float, seconds without an event after which to return; None for never
-        :raises: what ``load`` and ``save`` of the position raise
+        Errors of ``load`` and ``save`` of the position are raised.
+
+        :param idle: seconds without an event after which to return; None for never
         """
         state = (self._saved.load() if self._saved else None) or {}
         self._sequence = Sequence(state, self._on_gap)
         self._trying = state.get("trying", {})
         self._quiet_since = time.monotonic()
-        self._pause = _FIRST_PAUSE
-        while not self._over(idle):
+        for session in self._reconnect.sessions(lambda: self._is_over(idle)):
             try:
-                with self._broker.connected() as connection:
-                    self._consume(connection, idle)
-            except _ToldToStop:
+                with session as connection:
+                    self._declare(connection)
+                    self._channel = ConfirmedChannel(connection)
+                    self._consumer = Consumer(connection)
+                    self._consume(idle)
+            except _Stopped:
                 return
             except _NotSaved as error:
                 raise error.__cause__ from None
-            except (publisher.Unconfirmed, *FAILURES) as error:
-                LOG.warning("Queue %s is away: %s", self._queue, error)
-                self._ended.wait(self._pause)
-                self._pause = min(_LONGEST_PAUSE, 2 * self._pause)
 
-    def _over(self, idle):
+    def _is_over(self, idle):
         return self._ended.is_set() or (
             idle is not None and time.monotonic() - self._quiet_since >= idle)
 
-    def _consume(self, connection, idle):
-        self._declare(connection)
-        graves = publisher.ConfirmedChannel(connection)
-        intake = consumer.QueueConsumer(connection, self._queue)
+    def _consume(self, idle):
+        self._consumer.consume(self._queue)
         self._quiet_since = time.monotonic()
-        while not self._over(idle):
-            handled = None
+        while not self._is_over(idle):
+            handled = []
             try:
-                for message in intake.receive(0.5):
-                    self._handle(graves, message)
-                    handled = message
+                for message in self._consumer.receive(_IDLE):
+                    self._handle(message)
+                    handled.append(message)
                     if self._ended.is_set():
                         break
-                    if consumer.deliveries(message) or time.monotonic() > self._keep_at:
-                        # Somebody may have died over one of these, or each takes its time.
-                        self._keep(intake, handled)
-                        handled = None
-                        connection.heartbeat_check()
+                    if deliveries(message) or time.monotonic() > self._keep_at:
+                        # One of them may have killed a process, or each takes its time.
+                        self._keep(handled)
+                        handled = []
+                        self._consumer.heartbeat()
             finally:
-                # What was handled, also when the next one can not be.
-                if handled is not None:
-                    self._keep(intake, handled)
+                # The events that were handled, also when the next one cannot be.
+                if handled:
+                    self._keep(handled)
 
-    def _keep(self, intake, message):
-        """Remember what was handled up to a message, and then acknowledge it."""
+    def _keep(self, messages):
+        """Save the position, and then acknowledge messages that were handled."""
         self._save()
-        intake.acknowledge(message)
-        self._pause = _FIRST_PAUSE
+        self._consumer.acknowledge(messages)
         self._quiet_since = time.monotonic()
         self._keep_at = self._quiet_since + _KEEP_EVERY
 
@@ -148,45 +165,42 @@ class QueueListener:
             try:
                 self._saved.save({**self._sequence.state, "trying": self._trying})
             except Exception as error:
-                # Not the broker's failure, though it may be of the same class.
+                # Not an error of the broker, though it may be of the same class.
                 raise _NotSaved from error
 
     def _declare(self, connection):
-        dead_letters.declare(connection, self._options)
+        self._dead_letters.declare(connection)
         topology.declare(connection, self._queue, {
             "x-queue-type": "quorum", "x-max-length": self._options.listener_max_length,
             "x-overflow": "drop-head", "x-message-ttl": self._options.listener_max_age * 1000,
-            # In order, whoever takes over.
+            # In order, whichever process takes over.
             "x-single-active-consumer": True,
-            # The listener counts by itself: what is dropped for age must not be a dead letter.
+            # The listener counts attempts, and an event that expires must not be a dead letter.
             "x-delivery-limit": 1_000_000})
-        channel = connection.channel()
-        topology.declare_exchange(channel, self._exchange, self._conf.oslo_messaging_rabbit)
-        channel.queue_bind(
-            self._queue, exchange=self._exchange,
-            routing_key=f"{self._conf.notifications.topic}.{envelope.PRIORITY}")
-        channel.close()
+        topology.declare_exchange(connection, self._exchange, self._conf.oslo_messaging_rabbit)
+        topology.bind(connection, self._queue, self._exchange,
+                      f"{self._conf.notifications.topic}.{envelope.PRIORITY}")
 
-    def _handle(self, graves, message):
-        """Have an event handled, or buried; :raises: nothing that the handler raises"""
+    def _handle(self, message):
+        """Have an event handled or dead-lettered; an error of the handler is not raised."""
         try:
             event = Event.of_message(message.body)
         except ValueError as error:
-            self._bury(graves, message, "a message", str(error))
+            self._dead_letter(message, "a message", str(error))
             return
         replayed = (message.headers or {}).get(dead_letters.REPLAYED)
         if not (replayed or self._sequence.is_new(event)):
             return
-        self._sequence.tell_gap(event)
+        self._sequence.report_gap(event)
         if event.known:
-            self._try(graves, message, event)
+            self._try(message, event)
         else:
-            self._pass_over(event)
+            self._skip(event)
         self._sequence.add(event)
 
-    def _try(self, graves, message, event):
+    def _try(self, message, event):
         """Call the handler, until it returns or the attempts are used up."""
-        pause, error = _FIRST_PAUSE, "the listener died over it each time"
+        backoff, error = Backoff(), "each process that handled it died"
         for attempt in self._attempts(message, event):
             try:
                 self._handler(event)
@@ -195,33 +209,32 @@ class QueueListener:
                 error = f"{type(failure).__name__}: {failure}"
                 LOG.warning("Attempt %d at event %d (%s) failed: %s", attempt, event.position,
                             event.event_type, error, exc_info=True)
-            if attempt < self._options.listener_attempts and self._ended.wait(pause):
-                # Not acknowledged: to whoever listens next.
-                raise _ToldToStop
-            pause = min(_LONGEST_PAUSE, 2 * pause)
-        self._bury(graves, message, f"event {event.position} ({event.event_type})", error)
+            if attempt < self._options.listener_attempts and self._ended.wait(backoff.next()):
+                # Not acknowledged: the process that listens next gets it.
+                raise _Stopped
+        self._dead_letter(message, f"event {event.position} ({event.event_type})", error)
 
     def _attempts(self, message, event):
-        """Count attempts, those of processes that died included; gives the number of each."""
-        deliveries = consumer.deliveries(message)
-        if not self._saved and deliveries >= _MOST_DELIVERIES:
+        """Count attempts, those of processes that died included; yield the number of each."""
+        delivered = deliveries(message)
+        if not self._saved and delivered >= _MOST_DELIVERIES:
             return
-        # An event that an operator had sent again begins anew.
+        # The attempts at an event that an operator replayed are counted from zero.
         counted = str((message.headers or {}).get(dead_letters.REPLAYED) or event.event_id)
         made = self._trying["attempts"] if self._trying.get("of") == counted else 0
         while made < self._options.listener_attempts:
             made += 1
-            if deliveries:
+            if delivered:
                 self._trying = {"of": counted, "attempts": made}
                 self._save()
             yield made
 
-    def _bury(self, graves, message, what, reason):
-        LOG.error("Queue %s: %s goes to the dead letters: %s", self._queue, what, reason)
-        dead_letters.dead_letter(graves, self._options, message, self._queue, reason)
+    def _dead_letter(self, message, subject, reason):
+        LOG.error("Queue %s: %s goes to the dead letters: %s", self._queue, subject, reason)
+        self._dead_letters.dead_letter(self._channel, message, self._queue, reason)
 
-    def _pass_over(self, event):
-        if event.event_type not in self._strangers:
-            self._strangers.add(event.event_type)
-            LOG.warning("Events of the type %s are not known to this release and passed over",
+    def _skip(self, event):
+        if event.event_type not in self._unknown_types:
+            self._unknown_types.add(event.event_type)
+            LOG.warning("Events of the type %s are not known to this release and are skipped",
                         event.event_type)

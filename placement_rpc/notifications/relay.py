@@ -2,8 +2,9 @@
 """The relay: from the outbox to the bus, in order, at least once.
 
 Every conductor runs one; the one that holds the lease works. It gives events their positions,
-publishes them, waits for the confirms, and remembers how far it came. What it published without
-coming to remember is published again, by it or by whoever takes over: the same event id tells.
+publishes them, waits for the confirms, and marks them as published. Events that it published and
+did not come to mark are published again, by it or by the relay that takes over; their event ids
+identify them.
 """
 
 import logging
@@ -12,6 +13,7 @@ import time
 
 from placement_rpc import exception
 from placement_rpc.amqp.publisher import Unconfirmed
+from placement_rpc.backoff import Backoff
 from placement_rpc.db.queries import events
 from placement_rpc.notifications.payload_pin import pinned
 from placement_rpc.versions import pins
@@ -19,7 +21,6 @@ from placement_rpc.versions import pins
 LOG = logging.getLogger(__name__)
 
 LEASE = "relay"
-_LONGEST_PAUSE = 2.0
 
 
 class _LeaseLost(Exception):
@@ -27,12 +28,12 @@ class _LeaseLost(Exception):
 
 
 class Relay:
-    """Publishes what is in the outbox, while it holds the lease.
+    """Publishes the events of the outbox, while it holds the lease.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param database: :class:`placement_rpc.db.api.Database`
     :param publisher: of :mod:`placement_rpc.notifications.publishers`
-    :param holder: str, name of this process, unlike any other's
+    :param holder: str, the name of this process, different from that of any other
     """
 
     def __init__(self, conf, database, publisher, holder):
@@ -45,20 +46,22 @@ class Relay:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="relay", daemon=True)
         self._renew_at = 0
-        # What the broker has confirmed and the store does not know yet: after which position
-        # it was read, and up to which it goes.
+        # The events that the broker has confirmed and the store does not know of yet: the
+        # position that they were read after, and the last one.
         self._confirmed = None
+        #: Whether it held the lease when it last looked.
         self.active = False
 
     def start(self):
+        """Start the thread that publishes."""
         self._thread.start()
 
     def wake(self):
-        """Tell it that this process committed something."""
+        """Look for events at once: this process has committed some."""
         self._woken.set()
 
     def stop(self):
-        """End, after the batch that is under way; another process may take over at once."""
+        """Stop after the batch that is under way, and release the lease for another process."""
         self._ended.set()
         self._woken.set()
         if self._thread.is_alive():
@@ -66,14 +69,14 @@ class Relay:
         self._publisher.close()
 
     def _run(self):
-        pause = 0
+        backoff = Backoff()
         while not self._ended.is_set():
             try:
                 busy = self._lead() and self._relay_some()
                 if self.active and not busy:
                     self._publisher.idle()
                 self._rest(busy)
-                pause = 0
+                backoff.reset()
                 continue
             except Unconfirmed as error:
                 LOG.warning("Events wait for the broker: %s", error)
@@ -84,16 +87,15 @@ class Relay:
             except exception.PlacementException as error:
                 LOG.warning("Events wait for the store: %s", error)
             except Exception:
-                LOG.exception("The relay failed; it goes on")
-            # Whatever is committed meanwhile does not make it try sooner.
-            pause = min(_LONGEST_PAUSE, max(pause, 0.1) * 2)
-            self._ended.wait(pause)
-        self._give_up()
+                LOG.exception("The relay failed; it continues")
+            # Events that are committed meanwhile do not shorten the pause.
+            self._ended.wait(backoff.next())
+        self._release()
 
     def _rest(self, busy):
         """Wait until there may be something to do."""
         if not self.active:
-            # Nobody wakes who does not work.
+            # Without the lease, commits of this process are no reason to look.
             self._ended.wait(self._options.lease / 3)
         elif busy:
             self._ended.wait(self._options.gather)
@@ -102,7 +104,7 @@ class Relay:
         self._woken.clear()
 
     def _lead(self):
-        """Renew the lease when a third of it is over; :returns: bool, whether it is held"""
+        """Renew the lease when a third of it is over; return whether it is held."""
         if self.active and time.monotonic() < self._renew_at:
             return True
         self.active = self._database.write(lambda tx: events.acquire(
@@ -113,12 +115,15 @@ class Relay:
         return self.active
 
     def _still_leading(self):
-        """Called while confirms are waited for; :raises _LeaseLost: when they are in vain"""
+        """Check, while confirms are waited for, that they are still of use.
+
+        :raises _LeaseLost: if the lease is lost, or the relay was stopped
+        """
         if self._ended.is_set() or not self._lead():
             raise _LeaseLost
 
     def _relay_some(self):
-        """Publish the next batch; :returns: bool, whether there was any"""
+        """Publish the next batch; return whether there was any."""
         if self._confirmed is None:
             with self._database.reader() as tx:
                 if events.is_idle(tx):
@@ -137,22 +142,22 @@ class Relay:
         return bool(rows)
 
     def _give_positions(self):
-        """Let events that can not be published have positions: the store is read, too."""
+        """Give positions to events that cannot be published: HTTP clients read the store."""
         try:
             while not self._ended.is_set() and self._database.write(
                     lambda tx: events.give_waiting_positions(
                         tx, LEASE, self._holder, self._options.batch), "relay"):
-                LOG.debug("Events have positions that are not published")
+                LOG.debug("Events that are not published have positions")
         except exception.PlacementException as error:
             LOG.warning("Events wait for the store: %s", error)
 
-    def _give_up(self):
-        """Remember what was confirmed, and let another process take over at once."""
+    def _release(self):
+        """Mark the events that were confirmed, and let another process take over at once."""
         self.active = False
         try:
             self._database.write(self._last, "relay")
         except exception.PlacementException as error:
-            LOG.warning("The relay's lease runs out by itself: %s", error)
+            LOG.warning("The relay's lease is not released and will expire: %s", error)
 
     def _last(self, tx):
         if self._confirmed is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a listener has had: each event once, and whatever is missing noticed."""
+"""The events that a listener has handled: recognise duplicates, and notice gaps."""
 
 import collections
 import json
@@ -7,31 +7,36 @@ import logging
 import os
 import pathlib
 import tempfile
+from collections.abc import Callable
+from typing import Any
+
+from placement_rpc.notifications.event import Event
 
 LOG = logging.getLogger(__name__)
 
 _REMEMBERED = 10_000
-# The most gaps that are remembered; what would fill an older one is taken for seen.
+# The most gaps that are remembered; an event that fills an older one counts as seen.
 _GAPS = 1000
 
 
 class Sequence:
-    """Recognises what comes again, and notices what is left out.
+    """Recognises events that come again, and notices positions that are left out.
 
-    An event that fills a gap is new, however late it comes: a queue gives back what a dead
-    process held behind what came meanwhile, and an operator can have published again what a
+    An event that fills a gap is new, however late it comes: a queue returns events that a killed
+    process held behind those that came meanwhile, and an operator can publish again events that a
     queue had no room for.
 
-    :param state: dict, as of :attr:`state`, of an earlier run; None for a new beginning
+    :param state: as of :attr:`state`, of an earlier run; None to start without one
     :param on_gap: callable of the position that was expected and the one that came; None for a
         line in the log
     """
 
-    def __init__(self, state=None, on_gap=None):
+    def __init__(self, state: dict[str, Any] | None = None,
+                 on_gap: Callable[[int, int], object] | None = None) -> None:
         state = state or {}
-        #: int, the highest position that was handled; None before the first event
-        self.position = state.get("position")
-        # First and last position of what is missing, in order.
+        #: The highest position that was handled; None before the first event.
+        self.position: int | None = state.get("position")
+        # The first and the last position of each gap, in order.
         self._missing = [tuple(gap) for gap in state.get("missing", ())]
         self._on_gap = on_gap or _log_gap
         # The ids of the last events, by position.
@@ -39,15 +44,12 @@ class Sequence:
         self._conflict = False
 
     @property
-    def state(self):
-        """dict of JSON values, from which another process goes on"""
+    def state(self) -> dict[str, Any]:
+        """JSON values from which another process can continue"""
         return {"position": self.position, "missing": [list(gap) for gap in self._missing]}
 
-    def is_new(self, event):
-        """Whether an event was not handled before.
-
-        :param event: :class:`placement_rpc.notifications.event.Event`
-        """
+    def is_new(self, event: Event) -> bool:
+        """Return whether an event was not handled before."""
         seen = self._seen.get(event.position)
         if seen is not None:
             self._compare(event, seen)
@@ -59,18 +61,18 @@ class Sequence:
         if seen != event.event_id and not self._conflict:
             self._conflict = True
             LOG.error("Position %d came with two events, %s and %s: was the store restored from "
-                      "a backup? Whoever listens has to begin anew", event.position, seen,
+                      "a backup? Its listeners have to start again", event.position, seen,
                       event.event_id)
 
     def _gap_of(self, position):
         return next((gap for gap in self._missing if gap[0] <= position <= gap[1]), None)
 
-    def tell_gap(self, event):
-        """Tell of what is missing before an event, if anything is."""
+    def report_gap(self, event: Event) -> None:
+        """Report the positions that are missing before an event, if any are."""
         if self.position is not None and event.position > self.position + 1:
             self._on_gap(self.position + 1, event.position)
 
-    def add(self, event):
+    def add(self, event: Event) -> None:
         """Remember that an event was handled."""
         self._seen[event.position] = event.event_id
         if len(self._seen) > _REMEMBERED:
@@ -95,26 +97,24 @@ class Sequence:
 
 
 def _log_gap(expected, found):
-    LOG.warning("Events go from position %d to %d: what is between is not here any more",
+    LOG.warning("Events go from position %d to %d: those between are not here any more",
                 expected - 1, found)
 
 
 class SavedPosition:
-    """Where a listener has come to, in a file that a crash leaves whole.
+    """The position of a listener, in a file that a crash leaves whole.
 
-    A program with a database of its own keeps it there instead, in the transaction of what it
-    does with the event: anything with :meth:`load` and :meth:`save` will do.
-
-    :param path: str or path
+    A program with a database of its own keeps it there instead, in the transaction that handles
+    the event: any object with :meth:`load` and :meth:`save` will do.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = pathlib.Path(path)
 
-    def load(self):
-        """:returns: dict of JSON values, as it was saved; None when nothing was
+    def load(self) -> dict[str, Any] | None:
+        """Return the JSON values that were saved; None if there is no file.
 
-        :raises ValueError: when something else is in the file
+        :raises ValueError: if something else is in the file
         """
         try:
             state = json.loads(self._path.read_text())
@@ -126,8 +126,11 @@ class SavedPosition:
             raise ValueError(f"{self._path} holds no position of a listener")
         return state
 
-    def save(self, state):
-        """:param state: dict of JSON values, ``position`` among them"""
+    def save(self, state: dict[str, Any]) -> None:
+        """Replace the file.
+
+        :param state: JSON values, ``position`` among them
+        """
         descriptor, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
         try:
             with os.fdopen(descriptor, "w") as file:

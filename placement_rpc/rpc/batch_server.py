@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server of an intake on RabbitMQ: what was answered is acknowledged, and nothing before.
+"""The server of a request queue on RabbitMQ: a call is answered first and acknowledged then.
 
 An ordinary server of the library acknowledges a call, hands it to a thread, and sends the answer
-over a connection of its own. This one answers and then acknowledges: what a process held that
-died is delivered to another, which knows by the request id what of it was committed. Calls that
-can be settled together are: as many as there are become one transaction. It waits for nothing but
-the first message, so a lone call is not delayed; the busier the service, the larger the batches.
-The others are answered by threads.
+over a connection of its own. This one answers and then acknowledges: calls that a killed process
+held are delivered to another, which recognises by the request id those that were committed. Calls
+that can be batched are: as many as have come become one transaction. The server waits for nothing
+but the first message, so a lone call is not delayed; the busier the service, the larger the
+batches. The other calls are answered by threads.
 
-Answers are not confirmed by the broker: a client that gets none asks again under the same
-request id.
+The broker does not confirm answers: a client that gets none asks again under the same request id.
 """
 
 import concurrent.futures
@@ -19,35 +18,36 @@ import time
 import uuid
 
 from placement_rpc import exception
-from placement_rpc.amqp import consumer, topology
-from placement_rpc.amqp.broker import CONNECT_TIMEOUT, FAILURES
-from placement_rpc.amqp.consumer import ConsumerChannel
+from placement_rpc.amqp import topology
+from placement_rpc.amqp.broker import CONNECT_TIMEOUT
+from placement_rpc.amqp.consumer import Consumer, deliveries
+from placement_rpc.amqp.frames import FAILURES
+from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.rpc import dispatcher, envelope, routing
 from placement_rpc.telemetry import spans
 
 LOG = logging.getLogger(__name__)
-_PAUSE = 1.0
-# Seconds after which an idle server looks whether it is to end.
+# Seconds after which an idle server checks whether it is to stop.
 _IDLE = 0.5
-# Seconds between two signs of life.
+# Seconds between two heartbeats.
 _BEAT = 1.0
-# For each thread, where some calls are settled together.
+# Calls to hold for each thread, if calls of the queue are batched.
 _BATCH = 4
-# How many calls to this very process are taken at a time.
-_OF_ITS_OWN = 4
+# Calls to hold from the queue of this very process.
+_OWN_WINDOW = 4
 
 
 class BatchServer:
-    """Answers the calls of an intake.
+    """Answers the calls of a request queue.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param broker: :class:`placement_rpc.amqp.broker.Broker`
     :param manager: :class:`placement_rpc.manager.Manager`
-    :param queues: list of str, the queues of the intake
-    :param threads: int, how many calls it works on, beside those that are settled together; 0
-        where all calls of the intake are
-    :param queue: one of :data:`placement_rpc.rpc.routing.QUEUES`: the batched calls of this one
-        are settled together, and any other by itself
+    :param queues: list of str, the AMQP queues: that of the request queue, and any others
+    :param threads: int, how many calls it works on at a time in addition to those that are
+        batched; 0 if all calls of the queue are
+    :param queue: one of :data:`placement_rpc.rpc.routing.QUEUES`: its batched calls are settled
+        together, and any other by itself
     """
 
     def __init__(self, conf, broker, manager, queues, threads, queue=None):
@@ -56,17 +56,17 @@ class BatchServer:
         self._manager = manager
         self._queues = queues
         self._queue = queue
-        #: int, how many messages it takes at a time
+        #: int, how many messages it holds at a time
         self.places = _places(threads, queue, conf)
         self._busy, self._counting = 0, threading.Lock()
         self._waiting, self._settling = {}, False
         self._drain_timeout = conf.conductor.drain_timeout or None
         self._dispatcher = dispatcher.Dispatcher(manager, manager.release, manager.seen_clients)
-        # One of them settles what is settled together.
+        # One of them settles the batches.
         self._threads = threads and concurrent.futures.ThreadPoolExecutor(
             threads + bool(queue), thread_name_prefix=queues[0])
         self._monitored = {}
-        self._line = None
+        self._consumer = None
         self._ended, self._done = threading.Event(), threading.Event()
         self._listens = threading.Event()
         self._thread = threading.Thread(target=self._run, name=queues[0], daemon=True)
@@ -74,76 +74,69 @@ class BatchServer:
 
     @property
     def busy(self):
-        """int, how many calls it works on"""
+        """int, how many calls are being worked on"""
         return self._busy
 
     def begin(self):
-        """Start, and wait until it listens; no longer than a broker that is away lets it."""
+        """Start, and wait until it consumes; no longer than one attempt to connect may take."""
         self._thread.start()
         self._beats.start()
         self._listens.wait(CONNECT_TIMEOUT)
 
     def stop(self):
-        """Take in nothing after what is at hand; the rest goes back to the queue."""
+        """Take no further calls; RabbitMQ requeues those that were not begun."""
         self._ended.set()
 
     def wait(self):
-        """Wait until what is at hand is answered."""
+        """Wait until the calls that were begun are answered, ``drain_timeout`` at the most."""
         if self._thread.is_alive():
             self._thread.join(self._drain_timeout)
         if self._thread.is_alive():
-            LOG.warning("Calls at hand are left to another process: the store or the broker "
-                        "did not answer in time")
+            LOG.warning("Calls that were begun are left to another process: the store or the "
+                        "broker did not answer in time")
         if self._threads:
             self._threads.shutdown(wait=not self._thread.is_alive())
 
     # -- the thread that reads ------------------------------------------------------------
 
     def _run(self):
-        told = False
-        while not self._ended.is_set():
+        for session in Reconnect(f"Calls to {self._queues[0]}", self._broker, self._ended,
+                                 survives=(Exception,)).sessions():
             try:
-                with self._broker.connected() as connection:
-                    told = False
-                    self._line = ConsumerChannel(connection, self._broker, self._options)
+                with session as connection:
                     for queue in self._queues:
-                        self._line.declare(queue, routing.EXCHANGE)
-                    self._serve(self._line)
-            except (*FAILURES, topology.Unsuitable) as error:
-                LOG.log(logging.DEBUG if told else logging.WARNING,
-                        "The intake %s waits for the broker: %s", self._queues[0], error)
-                told = True
-            except Exception:
-                LOG.exception("The intake %s failed; it begins anew", self._queues[0])
+                        topology.declare_call_queue(
+                            connection, queue, routing.EXCHANGE, self._options)
+                    self._consumer = Consumer(connection)
+                    self._serve(self._consumer)
             finally:
-                self._line = None
-            self._ended.wait(_PAUSE)
+                self._consumer = None
         self._done.set()
 
-    def _serve(self, line):
+    def _serve(self, consumer):
         first, *others = self._queues
-        line.listen(first, self.places)
+        consumer.consume(first, self.places)
         for queue in others:
-            line.listen(queue, _OF_ITS_OWN)
+            consumer.consume(queue, _OWN_WINDOW)
         self._listens.set()
         while not self._ended.is_set():
-            messages = line.receive(_IDLE, self.places)
+            messages = consumer.receive(_IDLE, self.places)
             if messages:
-                self._take(line, messages)
-        line.listen_no_more()
+                self._take(consumer, messages)
+        consumer.cancel()
         while True:
             busy = self._busy
-            for message in line.receive(_IDLE / 10 if busy else 0, self.places):
-                line.give_back(message)
+            for message in consumer.receive(_IDLE / 10 if busy else 0, self.places):
+                consumer.requeue(message)
             if not busy:
                 return
 
-    def _take(self, line, messages):
+    def _take(self, consumer, messages):
         batch = []
         for message in messages:
             call = _call(message)
             if call is None:
-                line.acknowledge(message)
+                consumer.acknowledge([message])
                 continue
             self._count(1)
             if call.monitored:
@@ -151,13 +144,13 @@ class BatchServer:
             if self._is_batched(call):
                 batch.append((message, call))
             elif self._threads:
-                self._threads.submit(self._work, line, message, call)
+                self._threads.submit(self._work, consumer, message, call)
             else:
-                self._work(line, message, call)
+                self._work(consumer, message, call)
         if batch and self._threads:
-            self._settle_beside(line, batch)
+            self._settle_in_a_thread(consumer, batch)
         elif batch:
-            self._settle(line, batch)
+            self._settle(consumer, batch)
 
     def _is_batched(self, call):
         found = self._manager.call_of(call.method)
@@ -167,14 +160,14 @@ class BatchServer:
         with self._counting:
             self._busy += change
 
-    # -- what can be settled together -----------------------------------------------------
+    # -- batched calls --------------------------------------------------------------------
 
-    def _settle_beside(self, line, batch):
-        """Settle in a thread, while others are taken in; what comes meanwhile is the next
+    def _settle_in_a_thread(self, consumer, batch):
+        """Settle in a thread while others are received; calls that come meanwhile are the next
         batch."""
         with self._counting:
-            # Of another line after the connection was lost.
-            self._waiting.setdefault(line, []).extend(batch)
+            # Of another consumer, after the connection was lost.
+            self._waiting.setdefault(consumer, []).extend(batch)
             if self._settling:
                 return
             self._settling = True
@@ -186,28 +179,28 @@ class BatchServer:
                 if not self._waiting:
                     self._settling = False
                     return
-                line, batch = self._waiting.popitem()
+                consumer, batch = self._waiting.popitem()
             try:
-                self._settle(line, batch)
+                self._settle(consumer, batch)
             except FAILURES as error:
                 LOG.info("Answers are lost with the connection: %s", error)
             except Exception:
-                LOG.exception("A batch can not be answered")
-                line.end()
+                LOG.exception("A batch cannot be answered")
+                consumer.end()
 
-    def _settle(self, line, batch):
+    def _settle(self, consumer, batch):
         try:
-            self._settle_all(line, batch)
+            self._settle_all(consumer, batch)
         finally:
             self._count(-len(batch))
-            self._heard(batch)
+            self._unmonitor(batch)
 
-    def _heard(self, batch):
-        """Nobody has to be told any more that these are worked on."""
+    def _unmonitor(self, batch):
+        """Stop reporting that these calls are being worked on."""
         for _, call in batch:
             self._monitored.pop(id(call), None)
 
-    def _settle_all(self, line, batch):
+    def _settle_all(self, consumer, batch):
         began = time.perf_counter()
         with spans.collected() as spent:
             answers = list(self._outcomes([call for _, call in batch]))
@@ -216,12 +209,12 @@ class BatchServer:
             self._manager.metrics.answered(
                 call.method, outcome, seconds, spent,
                 call.args.get("request_id") if isinstance(call.args, dict) else None)
-        self._heard(batch)
-        line.answer_all([(call.reply_to, body) for call, body, _ in answers],
-                        [message for message, _ in batch])
+        self._unmonitor(batch)
+        consumer.answer_all([(call.reply_to, body) for call, body, _ in answers],
+                            [message for message, _ in batch])
 
     def _outcomes(self, calls):
-        """:returns: generator of call, the answer's body, and ``done`` or the code of an error"""
+        """Yield each call, the body of its answer, and ``done`` or the code of an error."""
         asked = []
         for call in calls:
             try:
@@ -253,46 +246,46 @@ class BatchServer:
             except Exception as error:
                 yield _refused(call, error)
 
-    # -- the others -------------------------------------------------------------------------
+    # -- the other calls --------------------------------------------------------------------
 
-    def _work(self, line, message, call):
+    def _work(self, consumer, message, call):
         try:
             body = self._answer(call)
-            self._heard([(message, call)])
-            line.answer_all([(call.reply_to, body)], [message])
+            self._unmonitor([(message, call)])
+            consumer.answer_all([(call.reply_to, body)], [message])
         except FAILURES as error:
             LOG.info("The answer to %s is lost with the connection: %s", call.method, error)
         except Exception:
-            LOG.exception("The answer to %s can not be given", call.method)
-            line.end()
+            LOG.exception("The answer to %s cannot be sent", call.method)
+            consumer.end()
         finally:
-            self._heard([(message, call)])
+            self._unmonitor([(message, call)])
             self._count(-1)
 
     def _answer(self, call):
-        """:returns: str, the body of the answer"""
+        """Return the body of the answer."""
         try:
             if not self._threads:
                 raise exception.UnsupportedCall(
-                    reason=f"{str(call.method)[:64]} is not called here")
+                    reason=f"{str(call.method)[:64]} is not served by this queue")
             return envelope.seal_answer(call, self._dispatcher.answer(
                 call.version, call.method, call.context, call.args, call.namespace))
         except Exception as error:
             return _refused(call, error)[1]
 
     def _beat(self):
-        """Show the broker, and who wants to hear of it, that long work is being done."""
+        """Send heartbeats to the broker, and to clients that monitor their calls."""
         while not self._done.wait(_BEAT):
-            line = self._line
-            if line is None:
+            consumer = self._consumer
+            if consumer is None:
                 continue
             try:
-                line.beat()
+                consumer.heartbeat()
                 for call in list(self._monitored.values()):
-                    line.answer(call.reply_to, envelope.seal_answer(call, ending=False))
+                    consumer.answer(call.reply_to, envelope.seal_answer(call, ending=False))
             except Exception as error:
-                # Whoever reads finds out that it is over, too.
-                LOG.debug("No sign of life: %r", error)
+                # The thread that reads gets an error, too, and reconnects.
+                LOG.debug("A heartbeat cannot be sent: %r", error)
 
 
 def _places(threads, queue, conf):
@@ -300,15 +293,15 @@ def _places(threads, queue, conf):
         return threads
     if not threads:
         return conf.conductor.claims_together
-    # Enough for a batch, and not so many that other processes have nothing to do.
+    # Enough for a batch, and few enough to leave other processes something to do.
     return _BATCH * threads
 
 
 def _call(message):
-    """:returns: :class:`placement_rpc.rpc.envelope.Call`; None if the message has to be dropped"""
-    if consumer.deliveries(message) >= topology.DELIVERY_LIMIT:
-        LOG.error("A call is dropped: it was delivered %d times, and nobody answered it",
-                  consumer.deliveries(message))
+    """Return the call in a message; None if the message has to be dropped."""
+    if deliveries(message) >= topology.DELIVERY_LIMIT:
+        LOG.error("A call is dropped: it was delivered %d times and never answered",
+                  deliveries(message))
         return None
     try:
         return envelope.open_call(message.body, (message.headers or {}).get("compression"))
@@ -318,7 +311,7 @@ def _call(message):
 
 
 def _refused(call, error):
-    """:returns: tuple of call, the answer's body and the code, of a call that an error ended"""
+    """Return a call that an error ended, the body of its answer, and the error's code."""
     if not isinstance(error, exception.PlacementException):
         incident = str(uuid.uuid4())
         LOG.error("Incident %s: %s failed", incident, call.method, exc_info=error)

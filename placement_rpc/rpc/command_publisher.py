@@ -3,59 +3,61 @@
 
 import threading
 import time
+from typing import Any
+
+from oslo_config import cfg
 
 from placement_rpc import exception
-from placement_rpc.amqp import publisher
-from placement_rpc.amqp.broker import FAILURES, drop
+from placement_rpc.amqp.broker import Broker
+from placement_rpc.amqp.publisher import Outgoing, Publisher, Unconfirmed
+from placement_rpc.context import RequestContext
 from placement_rpc.rpc import command_queue, routing, serializer
 from placement_rpc.rpc.daemon_pool import DaemonPool
 
 
 class CommandPublisher:
-    """Puts commands into the queue.
+    """Publishes commands to the queue.
 
-    :param conf: :class:`oslo_config.cfg.ConfigOpts`
-    :param broker: :class:`placement_rpc.amqp.broker.Broker`
-    :param topic: str, where the service listens
+    :param conf: configuration with the groups ``queues`` and ``placement_client``
+    :param broker: where the queue is
+    :param topic: the service's topic
     """
 
-    def __init__(self, conf, broker, topic=routing.TOPIC):
-        self._options = conf.queues
-        self._broker = broker
-        self._topic = topic
+    def __init__(self, conf: cfg.ConfigOpts, broker: Broker, topic: str = routing.TOPIC) -> None:
+        self._queue = command_queue.name(topic)
+        self._publisher = Publisher(
+            broker, lambda connection: command_queue.declare(connection, topic, conf.queues))
         self._serializer = serializer.Serializer()
         self._threads = DaemonPool(conf.placement_client.max_concurrent_calls)
         self._mutex = threading.Lock()
-        self._connection = self._channel = None
         self._closed = False
 
-    def cast(self, context, method, arguments, timeout):
-        """Make one attempt to have a command kept by the broker.
+    def cast(self, context: RequestContext, method: str, arguments: dict[str, Any],
+             timeout: float) -> None:
+        """Publish a command and wait for the confirm; one attempt.
 
-        It may be kept although the attempt failed: the same again is the same request.
+        The broker may have kept the command although the attempt failed; the same request id
+        identifies it.
 
-        :param context: :class:`placement_rpc.context.RequestContext`; the command is made in its
-            release
-        :param arguments: dict of argument name to value, ``request_id`` among them
-        :param timeout: float, seconds
-        :raises ServiceUnavailable: when nothing is known of it
-        :raises InvalidInput: for what can not be written down
+        :param context: the command is sent in its release
+        :param arguments: by name, ``request_id`` among them
+        :param timeout: seconds
+        :raises ServiceUnavailable: if the broker did not confirm the command
+        :raises InvalidInput: if something in it cannot be written as JSON
         """
         body = command_queue.sealed(
             context.release.contract, method,
             {name: self._serializer.serialize_entity(context, value)
              for name, value in arguments.items()},
             self._serializer.serialize_context(context))
-        ends = time.monotonic() + timeout
+        request_id, ends = str(arguments["request_id"]), time.monotonic() + timeout
         try:
-            self._threads.run(lambda: self._send(body, arguments["request_id"], ends), timeout)
+            self._threads.run(lambda: self._send(body, request_id, ends), timeout)
         except TimeoutError:
             raise exception.ServiceUnavailable(
                 reason=f"the broker did not confirm within {timeout:.1f} s") from None
-        except publisher.Unconfirmed as error:
-            raise exception.ServiceUnavailable(reason=f"the command queue: {error}") from None
-        except FAILURES as error:
-            raise exception.ServiceUnavailable(reason=type(error).__name__) from error
+        except Unconfirmed as error:
+            raise exception.ServiceUnavailable(reason=f"the command queue: {error}") from error
 
     def _send(self, body, request_id, ends):
         if not self._mutex.acquire(timeout=max(0, ends - time.monotonic())):
@@ -63,47 +65,24 @@ class CommandPublisher:
         try:
             if self._closed:
                 raise exception.ServiceUnavailable(reason="this client was closed")
-            if self._channel is None:
-                self._open()
-            try:
-                self._publish(body, request_id, ends)
-            except FAILURES:
-                # It may have been closed long ago, for want of a heartbeat.
-                self._drop()
-                self._open()
-                self._publish(body, request_id, ends)
-        except BaseException:
-            self._drop()
-            raise
+            self._publisher.publish(
+                [Outgoing(body, "", self._queue, request_id)], ends - time.monotonic())
         finally:
             self._mutex.release()
 
-    def _publish(self, body, request_id, ends):
-        self._channel.send(body, "", command_queue.name(self._topic), str(request_id))
-        self._channel.settle(max(0.1, ends - time.monotonic()))
-
-    def _open(self):
-        self._connection = self._broker.connect()
-        command_queue.declare(self._connection, self._topic, self._options)
-        self._channel = publisher.ConfirmedChannel(self._connection)
-
-    def _drop(self):
-        connection, self._connection, self._channel = self._connection, None, None
-        drop(connection)
-
-    def close(self):
-        """Close the connection, and let the threads end."""
+    def close(self) -> None:
+        """Close the connection, and end the threads."""
         self._threads.close()
         self._closed = True
         if self._mutex.acquire(timeout=1):
-            self._drop()
+            self._publisher.close()
             self._mutex.release()
 
 
 class CallingPublisher:
-    """Makes a command a call, where there is no queue that outlives the process.
+    """Sends each command as a call, where no queue outlives the process.
 
-    What it asks for is settled when it returns, and told in the same ways.
+    The change is committed when a cast returns, with the same events and the same outcome.
 
     :param caller: of :mod:`placement_rpc.rpc.senders`
     """
@@ -111,13 +90,16 @@ class CallingPublisher:
     def __init__(self, caller):
         self._caller = caller
 
-    def cast(self, context, method, arguments, timeout):
-        """As :meth:`QueueCaster.cast`; a refusal is no error, as it is none there."""
+    def cast(self, context: RequestContext, method: str, arguments: dict[str, Any],
+             timeout: float) -> None:
+        """Make a command a call; otherwise as :meth:`CommandPublisher.cast`.
+
+        A refusal is no error, as it is none there: its event and get_request_result tell it.
+        """
         try:
             self._caller.call(context, method, arguments, timeout)
         except (exception.Conflict, exception.NotFound):
-            # Its event and get_request_result tell.
             return
 
-    def close(self):
-        """The caller is its owner's."""
+    def close(self) -> None:
+        """Do nothing: the sender belongs to its owner."""

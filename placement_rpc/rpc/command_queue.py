@@ -1,49 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The queue of casts that must not be lost, as both of its ends see it.
+"""The queue of durable casts, as both of its ends see it.
 
-An RPC cast is acknowledged before it is run, and gone when its server dies. A command stays in
-this queue until what it asks for is committed.
+An RPC cast is acknowledged before it runs, and lost if its server is killed. A command stays in
+this queue until the change that it asks for is committed.
 """
 
 import json
+from typing import Any
+
+from oslo_config import cfg
 
 from placement_rpc import exception
-from placement_rpc.amqp import dead_letters, topology
+from placement_rpc.amqp import topology
+from placement_rpc.amqp.connection import Connection
+from placement_rpc.amqp.dead_letters import DeadLetterQueue
 
-# The consumer counts attempts at each command by itself; the broker counts for all that a dead
-# process held, and so only puts an end to what nothing else does.
+# The consumer counts the attempts at each command. The broker counts deliveries of everything that
+# a killed process held, so its limit is only a last resort.
 _DELIVERY_LIMIT = 1_000_000
 
-def name(topic):
-    """:param topic: str, where the service listens; :returns: str, the queue's name"""
+
+def name(topic: str) -> str:
+    """Return the name of the queue of a topic."""
     return f"{topic}_commands"
 
 
-def declare(connection, topic, options):
-    """Make sure that the queue is there, and the one behind it.
+def dead_letter_queue(options: cfg.ConfigOpts.GroupAttr) -> DeadLetterQueue:
+    """Return the queue of dead letters that ``conf.queues`` describes."""
+    return DeadLetterQueue(
+        options.dead_letters, options.dead_letters_max_length, options.dead_letters_max_age)
+
+
+def declare(connection: Connection, topic: str, options: cfg.ConfigOpts.GroupAttr) -> None:
+    """Declare the queue, and the one of dead letters behind it.
 
     :param options: ``conf.queues``
+    :raises Unsuitable: if a queue of that name exists and is of another kind
+    :raises FAILURES: if the connection is lost
     """
-    dead_letters.declare(connection, options)
+    dead_letter_queue(options).declare(connection)
     topology.declare(connection, name(topic), {
         "x-queue-type": "quorum",
-        # One process works at a time, so that what was sent first is done first.
+        # One process works at a time, so that commands are settled in the order they were sent.
         "x-single-active-consumer": True,
         "x-max-length": options.commands_max_length, "x-overflow": "reject-publish",
         "x-delivery-limit": _DELIVERY_LIMIT,
         "x-dead-letter-exchange": "", "x-dead-letter-routing-key": options.dead_letters,
-        # A letter leaves this queue when the other one has confirmed it.
+        # A message leaves this queue when the other one has confirmed it.
         "x-dead-letter-strategy": "at-least-once"})
 
 
-def sealed(version, method, arguments, context):
-    """The message of a command.
+def sealed(version: str, method: str, arguments: dict[str, Any], context: dict[str, Any]) -> str:
+    """Return the message of a command.
 
-    :param version: str, of the contract
-    :param arguments: dict, as they travel
-    :param context: dict, as it travels
-    :returns: str
-    :raises InvalidInput: when something can not be written down as JSON
+    :param version: of the contract
+    :param arguments: as they travel
+    :param context: as it travels
+    :raises InvalidInput: if something in it cannot be written as JSON
     """
     try:
         return json.dumps({"version": version, "method": method, "args": arguments,
@@ -52,12 +65,10 @@ def sealed(version, method, arguments, context):
         raise exception.InvalidInput(what=method, reason=str(error)) from None
 
 
-def opened(body):
-    """The command in a message.
+def opened(body: bytes | str) -> dict[str, Any]:
+    """Return the command in a message: a dict of version, method, args and context.
 
-    :param body: bytes or str
-    :returns: dict of version, method, args, context
-    :raises InvalidInput: when there is none in it
+    :raises InvalidInput: if the message is no command
     """
     try:
         command = json.loads(body)

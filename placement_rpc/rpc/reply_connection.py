@@ -2,34 +2,38 @@
 """A client's connection to RabbitMQ: the calls of all threads, and their answers.
 
 The library's client keeps a connection for each call that is under way, waits for the broker's
-confirm and then for the answer, and hands a call from thread to thread on its way. Here whoever
-calls sends, on one connection for all, and waits for the answer alone: it says more than a confirm
-does. One thread connects, reads, and tells those who wait. Those whose answers are lost with the
-connection are told at once, and ask again under the same request id.
+confirm and then for the answer, and hands a call from thread to thread on its way. Here the
+calling thread sends, on one connection for all, and waits for the answer alone: it says more than
+a confirm does. One thread connects, reads, and wakes the threads that wait. Calls whose answers
+are lost with the connection fail at once, and are made again under the same request id.
 """
 
-import contextlib
 import logging
 import socket
 import threading
 import time
 import uuid
+from typing import Any
 
 import amqp
 from kombu import compression
+from oslo_config import cfg
 
 from placement_rpc import exception
-from placement_rpc.amqp import frames, topology
-from placement_rpc.amqp.broker import FAILURES, raw_channel
+from placement_rpc.amqp import topology
+from placement_rpc.amqp.broker import Broker
+from placement_rpc.amqp.consumer import Consumer
+from placement_rpc.amqp.frames import FAILURES
+from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.rpc import envelope
 
 LOG = logging.getLogger(__name__)
-# Seconds: between two attempts to connect; that a broker may leave half a message lying; between
-# two looks whether the connection is alive; that closing waits.
-_PAUSE = 0.2
+# Seconds that the broker may leave half a message unread or unsent.
 _PATIENCE = 5
+# Seconds between two looks whether there is a connection, or whether this was closed.
 _LOOK = 1.0
-_GOODBYE = 2
+# Seconds that closing waits for the thread that reads.
+_CLOSE_TIMEOUT = 2
 _SHORT = "the broker is short of memory or of disk"
 
 
@@ -37,8 +41,8 @@ class Unroutable(Exception):
     """There is no queue for a call."""
 
 
-class _Waiting:
-    """Somebody who waits: the lock that it waits on, and what came."""
+class _Waiter:
+    """A call that waits: the lock that its thread waits on, and the answer or the error."""
 
     __slots__ = ("answer", "came", "error")
 
@@ -47,8 +51,8 @@ class _Waiting:
         self.came = threading.Lock()
         self.came.acquire()
 
-    def tell(self, answer=None, error=None):
-        """Let it go on; called once only."""
+    def wake(self, answer=None, error=None):
+        """Let the thread continue; called once only."""
         self.answer, self.error = answer, error
         self.came.release()
 
@@ -57,58 +61,56 @@ class ReplyConnection:
     """Sends calls and receives their answers; connects when the first is made.
 
     :param options: ``conf.oslo_messaging_rabbit``
-    :param broker: :class:`placement_rpc.amqp.broker.Broker`
-    :param exchange: str, where the topics are
-    :param limit: int, the most calls under way
+    :param broker: where to connect
+    :param exchange: where the topics are
+    :param limit: the most calls under way
     """
 
-    def __init__(self, options, broker, exchange, limit):
+    def __init__(self, options: cfg.ConfigOpts.GroupAttr, broker: Broker, exchange: str,
+                 limit: int) -> None:
         self._options = options
-        self._broker = broker
         self._exchange = exchange
         self._limit = limit
-        #: str, the queue of the answers; None before the first connection
-        self.reply_to = None
-        self._waiting = {}
+        #: The queue of the answers; None before the first connection.
+        self.reply_to: str | None = None
+        self._waiting: dict[str, _Waiter] = {}
         self._changed = threading.Condition()
-        self._thread = self._channel = None
-        self._trouble = "the broker does not answer"
-        self._wanted = threading.Event()
-        self._ended = False
+        self._thread: threading.Thread | None = None
+        self._consumer: Consumer | None = None
+        self._ended = threading.Event()
         self._blocked = False
-        # Held where something is written; with TLS where something is read, too.
-        self._sending = threading.Lock()
+        self._reconnect = Reconnect(
+            "Calls", broker, self._ended, survives=(Exception,), patience=_PATIENCE,
+            on_blocked=self._on_blocked, on_unblocked=self._on_unblocked)
         self._waker, self._woken = socket.socketpair()
 
-    def ask(self, routing_key, call, seconds):
+    def ask(self, routing_key: str, call: envelope.Call, seconds: float) -> envelope.Answer:
         """Send a call and wait for its answer.
 
-        :param routing_key: str
-        :param call: :class:`placement_rpc.rpc.envelope.Call`, without a message id
-        :param seconds: float, how long
-        :returns: :class:`placement_rpc.rpc.envelope.Answer`
-        :raises Unroutable: when nobody listens there
-        :raises ServiceUnavailable: when nothing is known of the outcome
-        :raises InvalidInput: when this was closed
-        :raises TimeoutError: when no answer came in time
-        :raises ValueError: for what can not be written down
+        :param call: without a message id, which is made here
+        :param seconds: how long to wait
+        :raises Unroutable: if no queue is bound to the routing key
+        :raises ServiceUnavailable: if the outcome is unknown
+        :raises InvalidInput: if this was closed
+        :raises TimeoutError: if no answer came in time
+        :raises ValueError: if something in the call cannot be written as JSON
         """
         ends = time.monotonic() + seconds
         call.message_id = uuid.uuid4().hex
-        waiting = _Waiting()
+        waiter = _Waiter()
         # Before it is sent: the answer may be faster than this thread.
-        self._enter(call.message_id, waiting)
+        self._enter(call.message_id, waiter)
         try:
-            channel = self._opened(ends)
+            consumer = self._opened(ends)
             call.reply_to = self.reply_to
-            self._send(channel, routing_key, self._message(call, seconds), ends)
-            if not waiting.came.acquire(timeout=max(0.0, ends - time.monotonic())):
+            self._send(consumer, routing_key, self._message(call, seconds), ends)
+            if not waiter.came.acquire(timeout=max(0.0, ends - time.monotonic())):
                 raise TimeoutError
         finally:
             self._waiting.pop(call.message_id, None)
-        if waiting.error is not None:
-            raise waiting.error
-        return waiting.answer
+        if waiter.error is not None:
+            raise waiter.error
+        return waiter.answer
 
     def _message(self, call, seconds):
         body, headers = envelope.seal_call(call), {}
@@ -116,116 +118,88 @@ class ReplyConnection:
             body, _ = compression.compress(body, self._options.kombu_compression)
             headers["compression"] = compression.get_encoder(
                 self._options.kombu_compression)[1]
-        # What nobody waits for any more leaves the queue.
+        # A call that no thread waits for any more leaves the queue.
         return amqp.Message(
             body, content_type="application/json", content_encoding="utf-8", delivery_mode=2,
             correlation_id=call.message_id, expiration=str(int(seconds * 1000)),
             application_headers=headers)
 
-    def _enter(self, message_id, waiting):
+    def _enter(self, message_id, waiter):
         if len(self._waiting) >= self._limit:
             raise exception.ServiceUnavailable(
                 reason=f"all {self._limit} calls that may be under way are waiting")
-        self._waiting[message_id] = waiting
+        self._waiting[message_id] = waiter
 
     def _opened(self, ends):
-        """:returns: a channel; :raises ServiceUnavailable: when there is none in time
+        """Return the consumer of an open connection.
 
-        :raises InvalidInput: when this was closed
+        :raises ServiceUnavailable: if there is no connection in time
+        :raises InvalidInput: if this was closed
         """
-        channel = self._channel
-        if channel is not None:
-            return channel
+        consumer = self._consumer
+        if consumer is not None:
+            return consumer
         with self._changed:
-            while self._channel is None:
-                if self._ended:
+            while self._consumer is None:
+                if self._ended.is_set():
                     raise exception.InvalidInput(what="PlacementAPI", reason="it was closed")
                 if self._thread is None:
                     self._thread = threading.Thread(
                         target=self._run, name="placement calls", daemon=True)
                     self._thread.start()
-                self._wanted.set()
                 left = ends - time.monotonic()
                 if left <= 0:
-                    raise exception.ServiceUnavailable(reason=self._trouble)
-                self._changed.wait(min(left, _PAUSE))
-            return self._channel
+                    raise exception.ServiceUnavailable(reason=self._trouble())
+                self._changed.wait(min(left, _LOOK))
+            return self._consumer
 
-    def _send(self, channel, routing_key, message, ends):
+    def _trouble(self):
+        error = self._reconnect.failure
+        if error is None:
+            return "the broker does not answer"
+        return f"{type(error).__name__}: {error}"
+
+    def _send(self, consumer, routing_key, message, ends):
         if self._blocked:
             raise exception.ServiceUnavailable(reason=_SHORT)
-        if not self._sending.acquire(timeout=max(0.0, ends - time.monotonic())):
-            raise TimeoutError
         try:
-            frames.publish(channel, message, self._exchange, routing_key, mandatory=True)
-        except (*FAILURES, AttributeError) as error:
-            # Perhaps in the middle of a frame; or whoever reads has just closed it.
-            frames.shut(channel.connection)
+            consumer.send(message, self._exchange, routing_key, ends - time.monotonic())
+        except FAILURES as error:
             raise exception.ServiceUnavailable(
                 reason="the connection to the broker was lost") from error
-        finally:
-            self._sending.release()
 
     # -- the thread that reads ------------------------------------------------------------
 
     def _run(self):
-        while self._wanted.wait() and not self._ended:
-            self._wanted.clear()
+        for session in self._reconnect.sessions():
             try:
-                with self._broker.connected(
-                        patience=_PATIENCE, on_blocked=self._on_blocked,
-                        on_unblocked=self._on_unblocked) as connection:
+                with session as connection:
                     self._open(connection)
-                    self._read(connection)
-            except FAILURES as error:
-                self._lost(error)
-            except Exception as error:
-                LOG.exception("The connection for calls failed; it is made anew")
-                self._lost(error)
-            else:
-                self._lost(None)
-            time.sleep(0 if self._ended else _PAUSE)
+                    while not self._ended.is_set():
+                        connection.read(_LOOK, waker=self._woken)
+            finally:
+                self._lost()
 
     def _on_blocked(self, _reason):
         self._blocked = True
-        # What was sent a moment ago is perhaps not read for as long.
-        self._tell_all(_SHORT)
+        # The broker does not read what was sent a moment ago either.
+        self._fail_all(_SHORT)
 
     def _on_unblocked(self):
         self._blocked = False
 
     def _open(self, connection):
-        """Make the queue of the answers, as the library does, and listen."""
-        options = self._options
-        # Not sooner: in a process that forked each has a queue of its own.
+        """Declare the queue of the answers as the library does, and consume it."""
+        # Not sooner: after a fork each process has a queue of its own.
         self.reply_to = self.reply_to or f"reply_{uuid.uuid4().hex}"
-        arguments = {}
-        if options.rabbit_transient_queues_ttl > 0:
-            arguments["x-expires"] = options.rabbit_transient_queues_ttl * 1000
-        if options.rabbit_transient_quorum_queue:
-            arguments["x-queue-type"] = "quorum"
-        channel = raw_channel(connection)
-        topology.declare_exchange(channel, self._exchange, options)
-        channel.queue_declare(
-            self.reply_to, durable=options.rabbit_transient_quorum_queue, auto_delete=False,
-            arguments=arguments)
-        channel.basic_consume(self.reply_to, no_ack=True, callback=self._came)
-        channel.events["basic_return"].add(self._returned)
+        topology.declare_exchange(connection, self._exchange, self._options)
+        topology.declare_reply_queue(connection, self.reply_to, self._options)
+        consumer = Consumer(connection)
+        consumer.on_return(self._returned)
+        consumer.consume(self.reply_to, window=None, callback=self._came)
         with self._changed:
-            self._blocked, self._channel = False, channel
+            self._blocked, self._consumer = False, consumer
             self._changed.notify_all()
-
-    def _read(self, connection):
-        reading = self._sending if self._broker.tls else contextlib.nullcontext()
-        look_at = 0
-        while not self._ended:
-            if frames.has_come(connection, _LOOK, self._woken):
-                with reading:
-                    frames.read_event(connection)
-            if time.monotonic() >= look_at:
-                look_at = time.monotonic() + _LOOK
-                with self._sending:
-                    frames.check(connection)
 
     def _came(self, message):
         try:
@@ -233,41 +207,35 @@ class ReplyConnection:
         except ValueError as error:
             LOG.warning("A message that is no answer is dropped: %s", error)
             return
-        waiting = answer and self._waiting.pop(answer.message_id, None)
-        if waiting:
-            waiting.tell(answer)
+        waiter = answer and self._waiting.pop(answer.message_id, None)
+        if waiter:
+            waiter.wake(answer)
 
-    def _returned(self, _error, _exchange, _routing_key, message):
-        waiting = self._waiting.pop(message.properties.get("correlation_id"), None)
-        if waiting:
-            waiting.tell(error=Unroutable())
+    def _returned(self, _error: Any, _exchange: str, _routing_key: str, message: Any) -> None:
+        waiter = self._waiting.pop(message.properties.get("correlation_id"), None)
+        if waiter:
+            waiter.wake(error=Unroutable())
 
-    def _lost(self, error):
-        """Tell all who wait that their answers will not come."""
+    def _lost(self):
+        """Fail all calls whose answers are lost with the connection."""
         with self._changed:
-            was_open, self._channel = self._channel is not None, None
-            if error is not None:
-                self._trouble = f"{type(error).__name__}: {error}"
-            self._changed.notify_all()
-        if not was_open:
-            # Those who wait for a connection go on doing so.
-            return
-        if error is not None:
-            LOG.info("The connection to the broker is lost: %s", error)
-        self._tell_all("the connection to the broker was lost")
+            was_open, self._consumer = self._consumer is not None, None
+        # Calls that wait for a connection continue to wait.
+        if was_open:
+            self._fail_all("the connection to the broker was lost")
 
-    def _tell_all(self, reason):
+    def _fail_all(self, reason):
         for message_id in list(self._waiting):
-            waiting = self._waiting.pop(message_id, None)
-            if waiting:
-                waiting.tell(error=exception.ServiceUnavailable(reason=reason))
+            waiter = self._waiting.pop(message_id, None)
+            if waiter:
+                waiter.wake(error=exception.ServiceUnavailable(reason=reason))
 
-    def close(self):
-        """Close the connection; whoever waits is told."""
+    def close(self) -> None:
+        """Close the connection; calls that wait fail with ServiceUnavailable."""
         with self._changed:
-            self._ended = True
-            self._wanted.set()
+            self._ended.set()
+            self._changed.notify_all()
         self._waker.close()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(_GOODBYE)
+            self._thread.join(_CLOSE_TIMEOUT)
         self._woken.close()

@@ -13,7 +13,7 @@ import urllib.parse
 import requests
 
 from placement_rpc import exception
-from placement_rpc.amqp.broker import CHANNEL_FAILURES, FAILURES
+from placement_rpc.amqp.frames import CHANNEL_FAILURES, FAILURES
 from placement_rpc.notifications import envelope
 from placement_rpc.rpc import command_queue, routing
 

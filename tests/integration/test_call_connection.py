@@ -156,7 +156,7 @@ class AnswersTest(ConversationTest):
 
     def test_what_is_no_answer_is_dropped(self):
         self.say("so that there is a queue")
-        open_ = self.caller._connection._channel
+        open_ = self.caller._connection._consumer
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             channel = connection.channel()
             for body in (b"", b"[]", b"5", b"\xff", b'{"oslo.message": 5}', b'{"ending": 1}',
@@ -165,7 +165,7 @@ class AnswersTest(ConversationTest):
                 channel.basic_publish(amqp.Message(body, content_encoding="koi-9"),
                                       routing_key=self.caller._connection.reply_to)
         self.assertEqual("still there", self.say("still there"))
-        self.assertIs(open_, self.caller._connection._channel)
+        self.assertIs(open_, self.caller._connection._consumer)
 
     def test_a_failure_that_is_none_says_nothing_of_the_outcome(self):
         for failure in ("[]", "not json", '{"tb": 5}', '{"message": 5}', "5", '"x"'):
@@ -185,7 +185,7 @@ class AnswersTest(ConversationTest):
                                       routing_key=self.topic)
         self.assertEqual("next", self.until_answered("next"))
         time.sleep(2)
-        self.assertEqual(1, self.log.output.count("A message is dropped"))
+        self.assertEqual(1, self.log.output.count("A message is rejected"))
 
     def test_file_descriptors_of_any_number(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -231,10 +231,10 @@ class AnswersTest(ConversationTest):
         self.patch(amqp_broker, "HEARTBEAT", 2)
         caller = self.make_caller()
         self.say("first", caller=caller)
-        channel = caller._connection._channel
+        consumer = caller._connection._consumer
         time.sleep(9)
         self.assertEqual("second", self.say("second", caller=caller))
-        self.assertIs(channel, caller._connection._channel)
+        self.assertIs(consumer, caller._connection._consumer)
 
 
 class TroubleTest(ConversationTest):

@@ -12,7 +12,7 @@ import kombu
 from placement_rpc import conf as configuration
 from placement_rpc import exception
 from placement_rpc.amqp import dead_letters
-from placement_rpc.amqp.broker import Broker, close
+from placement_rpc.amqp.broker import Broker
 from placement_rpc.db.queries import events
 from placement_rpc.notifications.event import Event
 from placement_rpc.rpc import command_queue
@@ -58,12 +58,14 @@ class CommandTest(base.TestCase):
     def used(self):
         return self.api.get_usages(None, self.uuid).objects[0].used
 
-    def letters(self, number=1, seconds=20):
-        """Wait for so many dead letters; returns them."""
-        letters = dead_letters.DeadLetters(
-            Broker.at(self.broker.url), self.running.conf.queues)
+    def dead_letters(self):
+        return dead_letters.DeadLetters(
+            Broker.at(self.broker.url), command_queue.dead_letter_queue(self.running.conf.queues))
+
+    def wait_for_dead_letters(self, number=1, seconds=20):
+        """Wait for this many dead letters and return them."""
         deadline = time.monotonic() + seconds
-        while len(found := letters.letters()) < number:
+        while len(found := self.dead_letters().all()) < number:
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.2)
         self.assertEqual(number, len(found))
@@ -157,11 +159,11 @@ class CastTest(CommandTest):
         for body in bad:
             self.publish(body)
         self.outcome(self.cast())
-        letters = self.letters(len(bad))
+        letters = self.wait_for_dead_letters(len(bad))
         self.assertEqual(set(bad), {letter.body for letter in letters})
         self.assertEqual({self.queue}, {letter.queue for letter in letters})
         self.assertEqual(len(bad), self.log.output.count("A command goes to the dead letters"))
-        self.assertEqual(len(bad), len({letter.letter_id for letter in letters}))
+        self.assertEqual(len(bad), len({letter.id for letter in letters}))
 
     def test_a_message_whose_encoding_breaks_it_stops_nobody(self):
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
@@ -170,7 +172,7 @@ class CastTest(CommandTest):
                     b"\\ud800", content_type="application/json", content_encoding=encoding),
                     routing_key=self.queue)
         self.outcome(self.cast())
-        self.assertEqual({"\\ud800"}, {letter.body for letter in self.letters(3)})
+        self.assertEqual({"\\ud800"}, {letter.body for letter in self.wait_for_dead_letters(3)})
 
     def test_a_command_has_no_deadline(self):
         self.publish(command_queue.sealed("1.0", "release_allocations", {
@@ -189,8 +191,8 @@ class CastTest(CommandTest):
         commit._settle_batch = collide
         bad = self.cast(consumer=poison)
         self.outcome(self.cast())
-        letter, = self.letters()
-        self.assertEqual(bad, letter.letter_id)
+        letter, = self.wait_for_dead_letters()
+        self.assertEqual(bad, letter.id)
 
     def test_a_queue_of_another_kind_is_told(self):
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
@@ -207,9 +209,9 @@ class CastTest(CommandTest):
     def test_another_request_under_the_same_id_goes_to_the_dead_letters(self):
         self.outcome(self.cast(request_id="mine"))
         self.cast({self.uuid: {"VCPU": 2}}, request_id="mine")
-        letter, = self.letters()
+        letter, = self.wait_for_dead_letters()
         self.assertIn("placement.request.id_reused", letter.reason)
-        self.assertEqual(("mine", 1), (letter.letter_id, self.used()))
+        self.assertEqual(("mine", 1), (letter.id, self.used()))
 
     def test_one_that_always_fails_goes_to_the_dead_letters_and_takes_no_other_along(self):
         poison = base.new_uuid()
@@ -227,17 +229,16 @@ class CastTest(CommandTest):
         requests += [self.cast() for _ in range(3)]
         for request_id in requests:
             self.outcome(request_id)
-        letter, = self.letters()
-        self.assertEqual(bad, letter.letter_id)
+        letter, = self.wait_for_dead_letters()
+        self.assertEqual(bad, letter.id)
         self.assertIn("a defect", letter.reason)
         # Once what was wrong is mended, an operator sends it again.
         commit._settle_batch = settle
-        letters = dead_letters.DeadLetters(
-            Broker.at(self.broker.url), self.running.conf.queues)
+        letters = self.dead_letters()
         done, left = letters.replay(lambda each: True)
-        self.assertEqual(([bad], []), ([each.letter_id for each in done], left))
+        self.assertEqual(([bad], []), ([each.id for each in done], left))
         self.outcome(bad)
-        self.assertEqual([], letters.letters())
+        self.assertEqual([], letters.all())
 
     def test_many_at_once(self):
         self.api.set_inventory(None, self.uuid, [base.inventory("VCPU", 10_000)])
@@ -347,7 +348,7 @@ class ClusterTest(base.TestCase):
             reached = Broker.of(configuration.new_config(
                 config_files=[], transport_url=urls)).connect()
             self.assertTrue(reached.connected)
-            close(reached)
+            reached.close()
 
     def test_no_password_is_shown(self):
         self.assertNotIn("secret", repr(Broker.at("rabbit://user:secret@host/")))

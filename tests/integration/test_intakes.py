@@ -13,7 +13,7 @@ from kombu import compression
 
 from placement_rpc import api, exception, manager
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.amqp.consumer import ConsumerChannel
+from placement_rpc.amqp.consumer import Consumer
 from placement_rpc.rpc import routing
 from placement_rpc.rpc.batch_server import BatchServer
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -137,16 +137,16 @@ class ClaimServerTest(ClaimTest):
 
     def test_committed_and_not_acknowledged_is_answered_as_before(self):
         failed = []
-        acknowledge = ConsumerChannel._acknowledge
+        acknowledge = Consumer._acknowledge
 
-        def break_off(line, message, multiple=False):
+        def break_off(consumer, messages):
             if not failed:
-                failed.append(message)
+                failed.extend(messages)
                 raise ConnectionResetError(104, "reset")
-            acknowledge(line, message, multiple)
+            acknowledge(consumer, messages)
 
-        ConsumerChannel._acknowledge = break_off
-        self.addCleanup(setattr, ConsumerChannel, "_acknowledge", acknowledge)
+        Consumer._acknowledge = break_off
+        self.addCleanup(setattr, Consumer, "_acknowledge", acknowledge)
         self.claim(request_id="once", timeout=40)
         self.wait_for(lambda: failed)
         # It is delivered anew, and known.
@@ -203,9 +203,9 @@ class FleetServerTest(ClaimTest):
             None, uuid, [base.inventory("VCPU", 4)]), kwargs={"timeout": 60}) for uuid in uuids]
         threads[0].start()
         began.wait(30)
-        first = server._line
+        first = server._consumer
         first.end()
-        self.wait_for(lambda: server._line not in (None, first))
+        self.wait_for(lambda: server._consumer not in (None, first))
         threads[1].start()
         self.wait_for(lambda: server._waiting)
         go_on.set()
@@ -213,7 +213,7 @@ class FleetServerTest(ClaimTest):
             thread.join()
         for uuid in uuids:
             self.assertEqual(1, self.api.get_inventory(None, uuid).generation)
-        self.wait_for(lambda: (server.busy, server._line._taken) == (0, 0))
+        self.wait_for(lambda: (server.busy, server._consumer.held) == (0, 0))
 
 
 class RestartTest(ClaimTest):

@@ -102,7 +102,7 @@ class StreamReaderTest(base.TestCase):
         self.claim(1)
         self.wait_published(4)
         self.assertEqual([1, 2, 3, 4], self.positions(1))
-        self.assertEqual(6, self.log.output.count("no event is passed over"))
+        self.assertEqual(6, self.log.output.count("no event is skipped"))
 
     def test_what_was_cut_off_is_a_gap_and_can_be_filled(self):
         self.claim(2)

@@ -5,10 +5,10 @@ import collections
 import json
 import time
 
-import fixtures
 import kombu
 
 from placement_rpc import conf as configuration
+from placement_rpc.amqp import broker as amqp_broker
 from placement_rpc.amqp.publisher import Unconfirmed
 from placement_rpc.db.queries import bulk
 from placement_rpc.notifications import publishers
@@ -85,14 +85,28 @@ class PublisherTest(base.TestCase):
                 time.sleep(0.2)
         return self.publish()
 
+    def connections(self):
+        """Return the connections that the broker has: its names for them."""
+        return self.broker.rabbitmqctl("-q", "list_connections", "pid").splitlines()[1:]
+
     def test_an_idle_connection_is_kept(self):
-        self.useFixture(fixtures.MonkeyPatch(
-            "placement_rpc.notifications.publishers._HEARTBEAT", 1))
+        """The broker closes one on which it hears nothing for two heartbeats."""
+        self.patch(amqp_broker, "HEARTBEAT", 1)
         self.publish()
-        for _ in range(50):
+        before = self.connections()
+        self.assertEqual(1, len(before))
+        ends = time.monotonic() + 5
+        while time.monotonic() < ends:
             time.sleep(0.1)
             self.publisher.idle()
+        self.assertEqual(before, self.connections())
         self.publish()
+
+    def test_a_connection_that_was_closed_meanwhile_is_replaced_at_once(self):
+        self.publish()
+        self.broker.rabbitmqctl("close_all_connections", "test")
+        self.publish()
+        self.assert_left(2)
 
     def test_addresses_of_every_kind(self):
         for url in ("rabbit://u:p@[::1]:5673/", "rabbit://u:p%2Fw@a:1,u:p@b:2/cloud", "rabbit://"):

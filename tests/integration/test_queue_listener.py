@@ -16,6 +16,7 @@ import kombu
 from placement_rpc.amqp import broker, dead_letters
 from placement_rpc.db.queries import events
 from placement_rpc.notifications import listener
+from placement_rpc.rpc import command_queue
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from tests import base, servers
@@ -68,9 +69,9 @@ class QueueTest(base.TestCase):
         self.running.database.write(lambda tx: events.rewind(tx, position))
         self.change(1)
 
-    def letters(self):
+    def dead_letters(self):
         return dead_letters.DeadLetters(
-            broker.Broker.at(self.broker.url), self.conf.queues)
+            broker.Broker.at(self.broker.url), command_queue.dead_letter_queue(self.conf.queues))
 
     def publish(self, body):
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
@@ -98,7 +99,7 @@ class QueueListenerTest(QueueTest):
         self.assertEqual([1, 2, 3, 4, 5], self.listen())
         self.assertEqual([], self.gaps)
         # Nothing was acknowledged twice, which would end the channel.
-        self.assertNotIn("is away", self.log.output)
+        self.assertNotIn("no connection", self.log.output)
         self.assertEqual(5, listener.SavedPosition(self.path).load()["position"])
 
     def test_what_comes_again_is_dropped_also_after_a_restart(self):
@@ -129,7 +130,7 @@ class QueueListenerTest(QueueTest):
             self.seen.append(event)
 
         self.assertEqual([1, 2, 3], self.listen(handle))
-        self.assertEqual([], self.letters().letters())
+        self.assertEqual([], self.dead_letters().all())
 
     def test_a_poison_event_goes_to_the_dead_letters_and_comes_back_when_it_is_asked_for(self):
         self.listen()
@@ -144,14 +145,14 @@ class QueueListenerTest(QueueTest):
 
         self.assertEqual([1, 3], self.listen(handle))
         self.assertEqual([2, 2, 2], tries)
-        letter, = self.letters().letters()
+        letter, = self.dead_letters().all()
         self.assertEqual(self.queue, letter.queue)
         self.assertIn("can not bill this", letter.reason)
         self.assertEqual(1, self.log.output.count("goes to the dead letters"))
         poison.clear()
-        self.letters().replay(lambda each: True)
+        self.dead_letters().replay(lambda each: True)
         self.assertEqual([1, 3, 2], self.listen(handle))
-        self.assertEqual([], self.letters().letters())
+        self.assertEqual([], self.dead_letters().all())
         self.assertEqual(3, listener.SavedPosition(self.path).load()["position"])
 
     def test_foreign_messages_go_to_the_dead_letters(self):
@@ -164,7 +165,7 @@ class QueueListenerTest(QueueTest):
             self.publish(body)
         self.change(1)
         self.assertEqual([1], self.listen())
-        letters = self.letters().letters()
+        letters = self.dead_letters().all()
         self.assertEqual(bad, [letter.body for letter in letters])
         self.assertIn("version 2.0", letters[-1].reason)
         self.assertEqual(len(bad), self.log.output.count("goes to the dead letters"))
@@ -177,7 +178,7 @@ class QueueListenerTest(QueueTest):
         self.assertEqual([3], self.listen())
         self.assertEqual(5, self.seen[0].payload["novelty"])
         self.assertEqual(1, self.log.output.count("trait.create are not known"))
-        self.assertEqual([], self.letters().letters())
+        self.assertEqual([], self.dead_letters().all())
 
     def test_the_queue_has_limits(self):
         self.conf.set_override("listener_max_length", 3, group="queues")
@@ -185,7 +186,7 @@ class QueueListenerTest(QueueTest):
         self.change(8)
         self.assertEqual([6, 7, 8], self.listen())
         # What was dropped is in the stream, and nothing of it is a dead letter.
-        self.assertEqual([], self.letters().letters())
+        self.assertEqual([], self.dead_letters().all())
 
     def test_a_message_whose_encoding_breaks_it_stops_nobody(self):
         self.listen()
@@ -194,7 +195,7 @@ class QueueListenerTest(QueueTest):
                 b"\\ud800", content_encoding="unicode_escape"), routing_key=self.queue)
         self.change(1)
         self.assertEqual([1], self.listen())
-        letter, = self.letters().letters()
+        letter, = self.dead_letters().all()
         self.assertEqual("\\ud800", letter.body)
 
     def test_a_position_that_can_not_be_saved_ends_it_and_condemns_nothing(self):
@@ -212,9 +213,9 @@ class QueueListenerTest(QueueTest):
             self.assertRaises(OSError, broken.run, 1)
         self.seen.clear()
         self.assertEqual([1, 2, 3], self.listen())
-        self.assertEqual([], self.letters().letters())
+        self.assertEqual([], self.dead_letters().all())
         # One after the other, since they were delivered before.
-        self.assertNotIn("is away", self.log.output)
+        self.assertNotIn("no connection", self.log.output)
 
     def test_what_a_slow_handler_has_done_is_acknowledged_meanwhile(self):
         self.listen()
@@ -281,6 +282,7 @@ _PROGRAM = """
 import os, sys
 from placement_rpc import conf as configuration
 from placement_rpc.notifications import listener
+from placement_rpc.rpc import command_queue
 
 url, queue, dead, topic, path, deadly = sys.argv[1:]
 
@@ -315,9 +317,9 @@ class KilledTest(QueueTest):
             codes.append(done.returncode)
         # Once together with others, and then as often as it is tried.
         self.assertEqual([-9] * 4 + [0], codes, done.stderr)
-        letter, = self.letters().letters()
+        letter, = self.dead_letters().all()
         self.assertEqual(7, listener.Event.of_message(letter.body).position)
-        self.assertIn("the listener died over it", letter.reason)
+        self.assertIn("each process that handled it died", letter.reason)
         with open(f"{self.path}.handled") as file:
             handled = [int(line) for line in file]
         # What was handled together with it, before it, comes again; and all in order.

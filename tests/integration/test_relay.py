@@ -161,7 +161,7 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
         time.sleep(1)
         self.assertEqual((True, False), (first.relay.active, second.relay.active))
         # As a killed process: the lease is not given back.
-        first.relay._give_up = lambda: None
+        first.relay._release = lambda: None
         first.relay._ended.set()
         first.relay._thread.join()
         began = time.monotonic()

@@ -21,7 +21,7 @@ def handle(sequence, positions):
     new = []
     for position in positions:
         if sequence.is_new(event(position)):
-            sequence.tell_gap(event(position))
+            sequence.report_gap(event(position))
             sequence.add(event(position))
             new.append(position)
     return new

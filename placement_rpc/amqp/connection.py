@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A connection to RabbitMQ that one thread reads and on which many threads write."""
+
+import contextlib
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import amqp
+import kombu
+
+from placement_rpc.amqp import frames
+from placement_rpc.amqp.frames import FAILURES
+
+LOG = logging.getLogger(__name__)
+# Seconds between two checks that the broker is alive.
+_CHECK = 1.0
+
+
+class Connection:
+    """An open connection: the one place where AMQP is read.
+
+    One thread reads; any thread may write, one at a time. On TLS, reading and writing exclude
+    each other too. A write that fails may leave half a frame, so it ends the connection.
+
+    :param connection: an open :class:`kombu.Connection`
+    :param tls: whether it is encrypted
+    """
+
+    def __init__(self, connection: kombu.Connection, tls: bool = False) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._reading = self._lock if tls else contextlib.nullcontext()
+        self._check_at = 0.0
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection is open, as far as this end knows."""
+        try:
+            return frames.opened(self._connection) is not None
+        except FAILURES:
+            return False
+
+    def channel(self) -> amqp.Channel:
+        """Return a new channel that does not decode bodies.
+
+        A message can name an encoding that its body does not have.
+
+        :raises FAILURES: if the connection is lost
+        """
+        channel = frames.opened(self._connection).channel()
+        channel.auto_decode = False
+        return channel
+
+    def read(self, seconds: float, enough: Callable[[], bool] = lambda: False,
+             waker: socket.socket | None = None) -> None:
+        """Wait for something to come and read what has come, then check the heartbeats.
+
+        Callbacks of the channels run in this thread. A flow of messages that does not end is
+        interrupted after a second.
+
+        :param seconds: how long to wait if nothing is there
+        :param enough: called before each read; reading ends when it returns true
+        :param waker: a socket that ends the wait when it becomes readable
+        :raises FAILURES: if the connection is lost, or a message cannot be read
+        """
+        ends = time.monotonic() + seconds + _CHECK
+        while not enough() and frames.has_come(self._connection, seconds, waker):
+            self._read_event()
+            seconds = 0
+            if time.monotonic() > ends:
+                break
+        if time.monotonic() >= self._check_at:
+            self._check_at = time.monotonic() + _CHECK
+            with self.writing():
+                frames.check(self._connection)
+
+    def _read_event(self):
+        try:
+            with self._reading:
+                frames.read_event(self._connection)
+        except frames.Unreadable as error:
+            if error.delivery_tag is not None:
+                LOG.error("A message is rejected: %s", error)
+                with self.writing():
+                    frames.reject_unreadable(self._connection, error)
+            raise
+
+    @contextlib.contextmanager
+    def writing(self, timeout: float = -1) -> Iterator[None]:
+        """Hold the right to write for a block; an error in it ends the connection.
+
+        :param timeout: seconds to wait for another thread that writes; -1 for no limit
+        :raises TimeoutError: if the other thread has not finished by then
+        """
+        if not self._lock.acquire(timeout=timeout):
+            raise TimeoutError("another thread writes")
+        try:
+            yield
+        except AttributeError as error:
+            # The library fails so if the thread that reads has just closed the connection.
+            self.shut()
+            raise amqp.RecoverableConnectionError("the connection is lost") from error
+        except BaseException:
+            self.shut()
+            raise
+        finally:
+            self._lock.release()
+
+    def heartbeat(self) -> None:
+        """Send a heartbeat, from any thread, whatever the thread that reads is doing.
+
+        :raises FAILURES: if the connection is lost
+        """
+        with self.writing():
+            frames.beat(self._connection)
+
+    def shut(self) -> None:
+        """End the connection from any thread: the thread that reads gets an error."""
+        frames.shut(self._connection)
+
+    def close(self) -> None:
+        """Close the connection; an error of a connection that is broken is ignored."""
+        with contextlib.suppress(*FAILURES):
+            self._connection.release()
+
+    def drop(self) -> None:
+        """Close the connection without a close handshake, which would block if it is broken."""
+        frames.drop(self._connection)

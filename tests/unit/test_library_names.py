@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The private names of libraries that this package uses are there in the installed versions.
+
+When one of these tests fails, the list that it prints names what a new version of the library no
+longer has. ``setup.cfg`` has the upper bounds of these libraries.
+"""
+
+import ast
+import dis
+import importlib
+import inspect
+import pathlib
+
+import placement_rpc
+from tests import base
+
+_PACKAGE = pathlib.Path(placement_rpc.__file__).parent
+
+# Module and class to the attributes that are used of it or of its instances.
+_KOMBU_AND_AMQP = {
+    "kombu.connection:Connection": ["_connection", "ensure_connection", "release"],
+    "amqp.connection:Connection": [
+        "_transport", "channel", "channels", "collect", "heartbeat_tick", "on_inbound_frame",
+        "send_heartbeat"],
+    "amqp.transport:TCPTransport": ["_read_buffer", "connected", "read_frame", "sock"],
+    "amqp.transport:SSLTransport": ["_read_buffer", "connected", "read_frame", "sock"],
+    "amqp.channel:Channel": [
+        "auto_decode", "basic_ack", "basic_cancel", "basic_consume", "basic_get", "basic_qos",
+        "basic_reject", "confirm_select", "events", "send_method"],
+    "amqp.spec:Basic": ["Deliver", "Publish"],
+    "kombu.compression:": ["compress", "decompress", "get_encoder"],
+}
+_OSLO_MESSAGING = {
+    "oslo_messaging._drivers.common:": [
+        "deserialize_remote_exception", "serialize_remote_exception"],
+    "oslo_messaging._drivers.amqp:": ["amqp_opts"],
+    "oslo_messaging._drivers.impl_rabbit:": ["rabbit_opts"],
+    "oslo_messaging._metrics.client:": ["oslo_messaging_metrics"],
+    "oslo_messaging._tracing.client:": ["oslo_messaging_tracing"],
+    "oslo_messaging.transport:Transport": ["_send_notification"],
+    "oslo_messaging.rpc.server:RPCServer": ["_on_incoming", "_process_incoming"],
+    "oslo_messaging.server:MessageHandlingServer": ["_executor_cls", "_work_executor"],
+}
+_DATABASE = {
+    "sqlalchemy.pool:Pool": ["_creator", "_pre_ping", "dispatch"],
+    "sqlalchemy.pool:QueuePool": ["_max_overflow"],
+    "sqlalchemy.engine:Row": ["_mapping"],
+}
+_VERSIONED_OBJECTS = {
+    "oslo_versionedobjects.base:VersionedObject": [
+        "_changed_fields", "_context", "_obj_from_primitive", "_obj_primitive_field",
+        "_obj_primitive_key"],
+    "oslo_versionedobjects.base:VersionedObjectRegistry": ["_obj_classes"],
+    "oslo_versionedobjects.fields:Field": ["_type"],
+    "oslo_versionedobjects.fields:List": ["_element_type"],
+    "oslo_versionedobjects.fields:CoercedList": ["enable_coercing"],
+}
+_OTHERS = {
+    "oslo_log._options:": ["DEFAULT_LOG_LEVELS", "generic_log_opts", "log_opts"],
+}
+
+
+def _missing(names):
+    """Return the names that a library lacks: a list of ``module:class.attribute``."""
+    return [f"{place}.{name}" for place, attributes in names.items() for name in attributes
+            if not _has(place, name)]
+
+
+def _has(place, name):
+    module, _, cls = place.partition(":")
+    try:
+        owner = importlib.import_module(module)
+    except ModuleNotFoundError:
+        return False
+    if not cls:
+        return hasattr(owner, name)
+    owner = getattr(owner, cls, None)
+    return inspect.isclass(owner) and (
+        inspect.getattr_static(owner, name, None) is not None or name in _assigned(owner))
+
+
+def _assigned(cls):
+    """Return the attributes that the methods of a class, and of its bases, set."""
+    names = set()
+    for each in cls.__mro__:
+        names.update(getattr(each, "__annotations__", ()))
+        for method in vars(each).values():
+            method = getattr(method, "__func__", getattr(method, "fget", method))
+            if inspect.isfunction(method):
+                names.update(step.argval for step in dis.get_instructions(method)
+                             if step.opname == "STORE_ATTR")
+    return names
+
+
+class LibraryNamesTest(base.TestCase):
+
+    def test_kombu_and_amqp(self):
+        self.assertEqual([], _missing(_KOMBU_AND_AMQP))
+
+    def test_oslo_messaging(self):
+        self.assertEqual([], _missing(_OSLO_MESSAGING))
+
+    def test_sqlalchemy(self):
+        self.assertEqual([], _missing(_DATABASE))
+
+    def test_oslo_versionedobjects(self):
+        self.assertEqual([], _missing(_VERSIONED_OBJECTS))
+
+    def test_others(self):
+        self.assertEqual([], _missing(_OTHERS))
+
+    def test_a_name_that_is_gone_is_named(self):
+        self.assertEqual(
+            ["amqp.connection:Connection._gone", "amqp.gone:X.x"],
+            _missing({"amqp.connection:Connection": ["_transport", "_gone"],
+                      "amqp.gone:X": ["x"]}))
+
+
+class WhereTest(base.TestCase):
+
+    def test_private_names_of_kombu_and_amqp_stand_in_one_module(self):
+        """``frames`` has them; an attribute of ``self`` and ``cls`` is the package's own."""
+        names = {"_transport", "_read_buffer", "on_inbound_frame", "heartbeat_tick",
+                 "send_heartbeat", "read_frame"}
+        found = {path.relative_to(_PACKAGE).as_posix() for path in _PACKAGE.rglob("*.py")
+                 for node in ast.walk(ast.parse(path.read_text()))
+                 if isinstance(node, ast.Attribute) and node.attr in names
+                 and getattr(node.value, "id", None) not in ("self", "cls")}
+        self.assertEqual({"amqp/frames.py"}, found)
