@@ -80,13 +80,6 @@ class ContractTest(testscenarios.WithScenarios, TestCase):
         return self.api.get_provider(None, provider).generation
 
 
-class BothWaysTest(ContractTest):
-    """A test of what candidates there are: of the index, and of the database without one."""
-
-    scenarios = [*ContractTest.scenarios, (
-        "without the index", {"transport": "local", "options": {"candidates__index": False}})]
-
-
 def inventory(resource_class, values):
     """An inventory from a total or a dict of values."""
     values = values if isinstance(values, dict) else {"total": values}

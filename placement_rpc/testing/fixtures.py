@@ -69,7 +69,7 @@ class RunningService(fixtures.Fixture):
         self.conductor = None
         if self._transport == "local":
             local = manager.Manager(self.conf, self.database)
-            local.candidates.prepare()
+            local.candidates.index.wait_until_ready()
             self.api = api.PlacementAPI("local", self.conf, manager=local)
         else:
             self.conductor = conductor.Conductor(self.conf, topic=self.topic)
