@@ -319,12 +319,15 @@ class DeadlineExceeded(PlacementException):
 
 
 class ServiceUnavailable(PlacementException):
-    """The broker cannot be reached, or no service consumes from it."""
+    """The broker cannot be reached, no service consumes from it, or the service is not ready.
+
+    A service is not ready to search for candidates while its index is being built.
+    """
 
     code = "placement.service.unavailable"
     http_status = 503
     retryable = True
-    message = "The placement service cannot be reached: {reason}"
+    message = "The placement service is not available: {reason}"
 
 
 class StoreUnavailable(PlacementException):

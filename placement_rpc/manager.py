@@ -36,7 +36,7 @@ from placement_rpc.accounting.group_commit import GroupCommit
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.accounting.inventory_batch import InventoryReplacement
 from placement_rpc.candidates import explanation
-from placement_rpc.candidates.search import get_candidates
+from placement_rpc.candidates.search import get_search
 from placement_rpc.context import RequestContext, versions_of
 from placement_rpc.db.api import Database
 from placement_rpc.nova import remotable, sync
@@ -98,7 +98,7 @@ class Manager(Endpoint):
         self._group_commits: dict[str | None, GroupCommit] = {
             contract.CLAIMS: self.group_commit,
             contract.FLEET: GroupCommit(database, limit, method="set_inventory")}
-        self.candidates = get_candidates(conf, database)
+        self.candidates = get_search(conf, database)
         self.gate = InventoryGate(conf, database)
         self.seen_clients = SeenClients()
 
@@ -296,7 +296,8 @@ class Manager(Endpoint):
     def get_by_request(self, context: RequestContext,
                        wanted: request.ResourceRequest) -> ResourceProviderList:
         require_fields(instance_of(request.ResourceRequest, "wanted", wanted), "resources")
-        return ResourceProviderList.of_candidates(self.candidates.find(wanted))
+        return ResourceProviderList.of_candidates(
+            self.candidates.find(wanted, context.deadline))
 
     # -- aggregates ---------------------------------------------------------------------
 
@@ -406,13 +407,14 @@ class Manager(Endpoint):
     def explain(self, context: RequestContext, wanted: request.ResourceRequest,
                 marker: str | None = None, limit: int | None = None) -> ExplanationList:
         require_fields(instance_of(request.ResourceRequest, "wanted", wanted), "resources")
-        return explanation.explain(wanted, self.candidates.look(
-            wanted, as_uuid("marker", marker) if marker is not None else None, as_limit(limit)))
+        return explanation.explain(wanted, self.candidates.views(
+            wanted, as_uuid("marker", marker) if marker is not None else None, as_limit(limit),
+            context.deadline))
 
     @exposed
     def verify_index(self, context: RequestContext, after: int = 0,
                      limit: int | None = None) -> dict | None:
-        return self.candidates.verify(
+        return self.candidates.index.verify(
             fields.WholeNumber(maximum=2 ** 62).coerce(None, "after", after), as_limit(limit))
 
     @exposed

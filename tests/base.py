@@ -77,13 +77,6 @@ class ContractTest(testscenarios.WithScenarios, TestCase):
         return self.api.get_provider(None, provider).generation
 
 
-class BothWaysTest(ContractTest):
-    """A test of candidates: of the index, and of the database without an index."""
-
-    scenarios = [("with the index", {}),
-                 ("without the index", {"options": {"candidates__index": False}})]
-
-
 def inventory(resource_class, values):
     """An inventory from a total or a dict of values."""
     values = values if isinstance(values, dict) else {"total": values}

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from placement_rpc import exception
 from placement_rpc.accounting.locked_state import (
     ConsumerEntry,
-    InventoryEntry,
     InventoryKey,
     LockedState,
 )
+from placement_rpc.candidates import capacity
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -134,22 +134,20 @@ class Ledger:
                 amounts[provider.id, class_id] = amount
         return amounts
 
-    def _inventory(self, key) -> InventoryEntry:
-        provider_id, class_id = key
-        return self.providers[provider_id].inventories[class_id]
-
     def _check_unit(self, key, amount, held):
-        """Check that an amount may be held.
+        """Check whether an amount can be allocated at once.
 
-        An amount that grows must keep all limits. One that shrinks is not held to max_unit, so
-        that a maximum that was lowered since does not keep a consumer from freeing resources.
+        An amount that does not grow is not held to max_unit: a maximum that was lowered since
+        must not keep a consumer from releasing a part.
+
+        :raises ConstraintsViolated: if it cannot
         """
         inventory = self._inventory(key)
-        if amount < inventory.min_unit:
+        if not capacity.reaches_min_unit(amount, inventory.min_unit):
             reason = f"min_unit is {inventory.min_unit}"
-        elif amount > inventory.max_unit and amount > held:
+        elif amount > held and not capacity.within_max_unit(amount, inventory.max_unit):
             reason = f"max_unit is {inventory.max_unit}"
-        elif amount % inventory.step_size:
+        elif not capacity.is_on_step(amount, inventory.step_size):
             reason = f"step_size is {inventory.step_size}"
         else:
             return
@@ -160,12 +158,13 @@ class Ledger:
     def _check_capacity(self, changes, wanted):
         for key, change in changes.items():
             inventory = self._inventory(key)
-            if change > 0 and inventory.used + change > inventory.capacity:
+            if change > 0 and not capacity.has_room(inventory.capacity, inventory.used, change):
                 requested = sum(amounts.get(key, 0) for amounts in wanted)
                 raise exception.CapacityExceeded(
                     provider=self.providers[key[0]].uuid,
                     resource_class=self._class_name(key[1]), requested=requested,
-                    free=max(0, inventory.capacity - inventory.used - change + requested),
+                    free=max(0, capacity.free_of(inventory.capacity, inventory.used)
+                             - change + requested),
                     capacity=inventory.capacity)
 
     def _class_name(self, class_id):

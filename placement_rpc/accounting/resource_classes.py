@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Create, rename and delete resource classes, and resolve their names."""
 
+import functools
 from collections.abc import Collection, Mapping
 
 from oslo_db import exception as db_exc
@@ -19,28 +20,18 @@ _STANDARD_NAMES = {id_: name for name, id_ in class_names.STANDARD_IDS.items()}
 def resolve(tx: db.Connection, names: Collection[str]) -> dict[str, int]:
     """Return the ids of classes.
 
-    Standard classes never change, so they need no query. Custom ones are read each time: another
-    process may have just renamed one.
+    Custom classes are read each time: another process may have just renamed one.
 
     :param names: canonical names
     :returns: dict of name to id
     :raises ResourceClassNotFound: for the first name that does not exist
     """
-    ids = ids_of(tx, names)
-    for name in names:
-        if name not in ids:
-            raise exception.ResourceClassNotFound(resource_class=name)
-    return ids
+    return class_names.resolve(names, functools.partial(queries.ids, tx))
 
 
 def ids_of(tx: db.Connection, names: Collection[str]) -> dict[str, int]:
     """As :func:`resolve`, but leave out the classes that do not exist."""
-    standard = class_names.STANDARD_IDS
-    ids = {name: standard[name] for name in names if name in standard}
-    others = [name for name in names if name not in standard]
-    if others:
-        ids.update(queries.ids(tx, others))
-    return ids
+    return class_names.ids_of(names, functools.partial(queries.ids, tx))
 
 
 def names_of(tx: db.Connection, ids: Mapping[str, int], others: Collection[int]) -> dict[int, str]:

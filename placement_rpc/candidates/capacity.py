@@ -1,66 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capacity rule (DESIGN rule 1): what an inventory can hold, and which amounts it accepts.
+"""The capacity rule (DESIGN rule 1): how much an inventory can hold, and which amounts it accepts.
 
-The only statement of the rule. It works on numbers and on NumPy arrays alike, so that the ledger,
-the candidate index and explanations cannot disagree.
+The only statement of the rule, and of membership in aggregates. The functions work on numbers and
+on NumPy arrays alike, so that the ledger, the candidate index and explanations cannot disagree.
 """
 
 import decimal
+import functools
+import operator
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+
+Number = int | np.ndarray
+Truth = bool | np.ndarray
 
 _MAX_CAPACITY = 2 ** 62
 
 
-def capacity_of(total, reserved, allocation_ratio):
+def capacity_of(total: int, reserved: int, allocation_ratio: float) -> int:
     """Return ``floor((total - reserved) * allocation_ratio)``: how much can be allocated in all.
 
-    Computed in decimals: 100 at a ratio of 0.29 is 29, not the 28 that binary fractions give.
-
-    :returns: int (generic-resource-pools, scenario 1)
+    Computed in decimals: 100 at a ratio of 0.29 is 29, not the 28 that binary fractions give
+    (generic-resource-pools, scenario 1).
     """
     exact = (total - reserved) * decimal.Decimal(repr(allocation_ratio))
     return min(int(exact), _MAX_CAPACITY)
 
 
-def free(capacity, used):
+def free_of(capacity: Number, used: Number) -> Number:
     """Return how much is left; negative for an inventory that is over its capacity."""
     return capacity - used
 
 
-def has_room(capacity, used, amount):
+def has_room(capacity: Number, used: Number, amount: int) -> Truth:
     """Return whether an amount fits into what is left."""
-    return free(capacity, used) >= amount
+    return capacity - used >= amount
 
 
-def reaches_min_unit(amount, min_unit):
+def reaches_min_unit(amount: int, min_unit: Number) -> Truth:
     """Return whether an amount is not below the smallest that can be allocated at once."""
     return min_unit <= amount
 
 
-def within_max_unit(amount, max_unit):
+def within_max_unit(amount: int, max_unit: Number) -> Truth:
     """Return whether an amount is not above the largest that can be allocated at once."""
     return max_unit >= amount
 
 
-def on_step(amount, step_size):
+def is_on_step(amount: int, step_size: Number) -> Truth:
     """Return whether an amount is a multiple of the step."""
     return amount % step_size == 0
 
 
-def in_any(members, uuids):
-    """Return whether one of some aggregates is among those a provider is in.
+def in_any(aggregates: Collection[str], uuids: Sequence[str]) -> bool:
+    """Return whether a provider is in at least one of some aggregates.
 
-    :param members: collection of the aggregate uuids of the provider
-    :param uuids: list of aggregate uuids
+    :param aggregates: uuids of all aggregates of the provider
+    :param uuids: uuids of the aggregates in question
     """
-    return any(uuid in members for uuid in uuids)
+    return any(uuid in aggregates for uuid in uuids)
 
 
-def is_member(members, member_of, not_member_of):
-    """Return whether a provider's aggregates meet a request.
+def is_member(is_in_any: Callable[[Sequence[str]], Truth], member_of: Sequence[Sequence[str]],
+              not_member_of: Sequence[str]) -> Truth:
+    """Return whether the aggregates of a provider, or of each of many, meet a request.
 
-    :param members: collection of the aggregate uuids of the provider
-    :param member_of: list of lists of aggregate uuids: the provider is in one of each list
-    :param not_member_of: list of aggregate uuids: the provider is in none of them
+    :param is_in_any: returns whether a provider is in at least one of a list of aggregates:
+        :func:`in_any` for one provider, or an array of bool for many
+    :param member_of: lists of aggregate uuids: the provider is in at least one of each list
+    :param not_member_of: aggregate uuids: the provider is in none of them
     """
-    return all(in_any(members, uuids) for uuids in member_of) and not in_any(
-        members, not_member_of)
+    # "^ True" negates a bool and an array of bool alike; "not" and "~" negate only one of them.
+    required = [is_in_any(uuids) for uuids in member_of]
+    return functools.reduce(operator.and_, required, is_in_any(not_member_of) ^ True)

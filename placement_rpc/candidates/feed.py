@@ -1,145 +1,168 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Making a candidate index, and bringing it up to date from the events.
+"""Build a candidate index from the store, and bring it up to date from the events.
 
-What is read is never older than the call that asks: the feed is read in one statement that begins
-after the call did. What commits later than an event with a higher id is not missed: an event is
-read by its position, which the relay gives after the commit, or else as one that has none yet.
-Whatever does not add up makes the index doubtful, and a doubtful one is dropped.
+An index is never older than the call that reads it: the feed is read in one statement that begins
+after the call did. A transaction that commits later than an event with a higher id is not missed:
+an event is read by its position, which the relay assigns after the commit, or else as an event
+without a position. Any inconsistency makes the index stale, and a stale index is dropped.
 """
 
+import dataclasses
 import json
 import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.db.queries import candidate_feed as queries
 
+#: Greater than every position and every id: a read after it has events without a position only.
+LATEST = 2 ** 63 - 1
+
+# Providers that one transaction of a build reads.
 _CHUNK = 10_000
-# Read again in one statement.
-_AT_ONCE = 500
-# Whoever did not read for so many seconds may be too far behind.
-_LONG = 30
+# Providers that one statement reads again.
+_READ_AGAIN = 500
+# After so many seconds without a read, the distance to the end of the feed is checked first.
+_LONG_UNREAD = 30
 _MOST_BEHIND = 50_000
 
 
 class IndexStale(Exception):
-    """The index can not be brought up to date; it has to be made anew."""
+    """The index cannot be brought up to date and has to be built again."""
+
+
+class Changes(NamedTuple):
+    """Changes that were read from the feed and are not applied yet.
+
+    :param position: the last position that the relay assigned
+    :param waiting: ids of the events that have no position
+    :param events: the number of new events
+    :param touched: what the new events say
+    :param providers: rows of the providers that have to be read again, see
+        :func:`placement_rpc.db.queries.candidate_feed.named`
+    :param memberships: rows of aggregate uuid and provider id of those providers
+    :param class_ids: dict of class name to id; None if no class changed
+    """
+
+    position: int
+    waiting: set[int]
+    events: int
+    touched: "_Touched"
+    providers: list
+    memberships: list
+    class_ids: dict[str, int] | None
 
 
 class FollowedIndex:
-    """An index and the place in the feed up to which it has come.
+    """An index and its place in the feed of events.
 
-    ``index`` is the :class:`placement_rpc.candidates.index.CandidateIndex`; ``applied``
-    counts the events that it was brought up to date with.
+    ``index`` is the :class:`placement_rpc.candidates.index.CandidateIndex`; ``applied`` counts the
+    events that were applied to it.
 
-    :param reader: callable that gives a reading transaction as a context manager
+    :param reader: returns a reading transaction as a context manager
+    :raises StoreUnavailable: if the store cannot be read
+    :raises IndexStale: if a provider was deleted and created again during the build
     """
 
-    def __init__(self, reader):
-        self._reader = reader
+    def __init__(self, reader: Callable[[], AbstractContextManager]):
+        self.reader = reader
         self.index = CandidateIndex()
         self.applied = 0
         self._read_at = time.monotonic()
         with reader() as tx:
-            # First the place, then what is there: what changes meanwhile is read twice.
-            self._position, waiting = queries.since(tx, _LATEST)
+            # The place is read before the rows: changes made during the build are read twice.
+            self._position, waiting = queries.since(tx, LATEST)
             self._seen = {row.id for row in waiting}
             self.index.class_ids = queries.classes(tx)
         self._load()
 
     @property
-    def position(self):
-        """int, the position up to which it has everything"""
+    def position(self) -> int:
+        """The position up to which all events are applied."""
         return self._position
 
     @property
-    def age(self):
-        """float, seconds since it was brought up to date"""
+    def age(self) -> float:
+        """Seconds since the index was brought up to date."""
         return time.monotonic() - self._read_at
 
     def _load(self):
         after = 0
         while True:
-            with self._reader() as tx:
+            with self.reader() as tx:
                 rows = queries.providers(tx, after, _CHUNK)
                 if not rows:
-                    self._check()
-                    return
+                    break
                 first, after = rows[0].id, rows[-1].id
                 ids = {row.id for row in rows}
                 inventories = queries.inventories(tx, first, after)
-                members = queries.members(tx, first, after)
+                memberships = queries.members(tx, first, after)
             self.index.put_providers(rows)
-            # Who came between the two statements will be told of.
+            # The feed has the providers that were created between the statements.
             self.index.put_inventories([row for row in inventories if row[0] in ids])
-            members = [row for row in members if row[1] in ids]
-            self.index.put_members(members, {row[1] for row in members})
+            self.index.put_aggregates([row for row in memberships if row[1] in ids], ids)
+        if self.index.has_duplicates():
+            raise IndexStale("a provider was deleted and created again during the build")
 
-    def _check(self):
-        if self.index.has_doubles():
-            raise IndexStale("a provider was made anew while the index was made")
+    def changes(self) -> Changes:
+        """Read the changes since the last read, without applying them.
 
-    def changes(self):
-        """What is to be applied: read, but nothing done with it.
-
-        :returns: tuple for :meth:`apply`
-        :raises Doubt: when a part of the feed is missing, or it is so long that to make the index
-            anew takes less
+        :raises StoreUnavailable: if the store cannot be read
+        :raises IndexStale: if events are missing, or so many are new that a build takes less time
         """
-        behind = time.monotonic() - self._read_at > _LONG
-        with self._reader() as tx:
-            if behind and queries.last_position(tx) - self._position > _MOST_BEHIND:
+        with self.reader() as tx:
+            if self.age > _LONG_UNREAD and (
+                    queries.last_position(tx) - self._position > _MOST_BEHIND):
                 raise IndexStale(f"it is more than {_MOST_BEHIND} positions behind")
             last, rows = queries.since(tx, self._position)
             positioned = sum(row.position is not None for row in rows)
             if positioned != last - self._position:
-                raise IndexStale(f"{last - self._position} positions were given after "
-                            f"{self._position}, and {positioned} of their events are left")
-            fresh = [row for row in rows if row.id not in self._seen]
-            told = _told(row.touched for row in fresh)
-            return last, rows, len(fresh), told, self._read(tx, told)
+                raise IndexStale(
+                    f"{last - self._position} positions were assigned after {self._position}, and "
+                    f"{positioned} of their events are in the store")
+            new = [row for row in rows if row.id not in self._seen]
+            touched = _touched(row.touched for row in new)
+            providers, memberships = _read_again(tx, touched.read)
+            return Changes(
+                last, {row.id for row in rows if row.position is None}, len(new), touched,
+                providers, memberships, queries.classes(tx) if touched.classes else None)
 
-    def _read(self, tx, told):
-        uuids, read = sorted(told.read), []
-        for start in range(0, len(uuids), _AT_ONCE):
-            read += queries.named(tx, uuids[start:start + _AT_ONCE])
-        members = []
-        ids = sorted({row.id for row in read})
-        for start in range(0, len(ids), _AT_ONCE):
-            members += queries.members_named(tx, ids[start:start + _AT_ONCE])
-        return read, members, queries.classes(tx) if told.classes else None
+    def apply(self, changes: Changes) -> None:
+        """Apply what :meth:`changes` read.
 
-    def apply(self, changes):
-        """Bring the index up to date with what :meth:`changes` read.
-
-        :raises Doubt: when it does not fit to what the index has
+        :raises IndexStale: if a change is based on a generation that the index does not have
         """
-        last, rows, count, told, (read, members, classes) = changes
-        if classes is not None:
-            self.index.class_ids = classes
-        self._put(read, members, told.read)
-        again = {row.id for row in read}
-        some_are_gone = len({row.uuid for row in read}) < len(told.read)
-        for provider_id, before, after, used in told.used:
-            if provider_id in again or self.index.use(provider_id, before, after, used):
+        if changes.class_ids is not None:
+            self.index.class_ids = changes.class_ids
+        self._replace(changes.providers, changes.memberships, changes.touched.read)
+        self._set_used(changes)
+        self._position = changes.position
+        self._seen = changes.waiting
+        self.applied += changes.events
+        self._read_at = time.monotonic()
+
+    def _set_used(self, changes):
+        read_again = {row.id for row in changes.providers}
+        some_are_gone = len({row.uuid for row in changes.providers}) < len(changes.touched.read)
+        for provider_id, before, after, used in changes.touched.used:
+            if provider_id in read_again or self.index.set_used(provider_id, before, after, used):
                 continue
             if not some_are_gone or self.index.providers.row_of(provider_id) is not None:
                 raise IndexStale(f"provider {provider_id} changed from generation {before}, which "
                                  "the index does not have")
-        self._position = last
-        self._seen = {row.id for row in rows if row.position is None}
-        self.applied += count
-        self._read_at = time.monotonic()
 
-    def _put(self, read, members, uuids):
+    def _replace(self, read, memberships, uuids):
+        """Replace providers that were read again, and remove those that are gone."""
         rows, classes = {}, {}
         for row in read:
             rows[row.id] = row[:4]
             classes.setdefault(row.id, set()).add(row[4])
-        # Who is deleted, and who was made anew under the same uuid, which has another row.
-        doubtful = {row[1] for row in rows.values()
-                    if self.index.providers.row_of(row[0]) is None} | (
-                        uuids - {row[1] for row in rows.values()})
-        gone = self.index.ids_of(doubtful) - rows.keys()
+        # Deleted providers, and those created again under the same uuid, which have other ids.
+        created = {row[1] for row in rows.values() if self.index.providers.row_of(row[0]) is None}
+        deleted = uuids - {row[1] for row in rows.values()}
+        gone = self.index.ids_of(created | deleted) - rows.keys()
         if gone:
             self.index.remove(gone)
         if rows:
@@ -147,103 +170,45 @@ class FollowedIndex:
             self.index.keep_classes(rows, classes)
             self.index.put_inventories(
                 [(row[0], *row[4:]) for row in read if row[4] is not None])
-            self.index.put_members(members, rows)
-
-    def differences(self, after, limit, using):
-        """Compare a part of the index with the store.
-
-        The index is brought up to date before and after the store is read: what the store says
-        of a provider at the generation that the index has is what the index must say.
-
-        :param after: int, the provider id after which to begin
-        :param limit: int, how many providers at the most
-        :param using: lock that is held where the index is changed or looked at
-        :returns: tuple of a dict of provider id to str, what differs, and of the id to go on
-            after, None at the end
-        :raises Doubt:
-        """
-        differing, end = None, None
-        for _ in range(_LOOKS):
-            self._bring_up_to_date(using)
-            with self._reader() as tx:
-                rows = queries.providers(tx, after, limit)
-                last = rows[-1].id if len(rows) == limit else _LATEST
-                inventories = queries.inventories(tx, after + 1, last)
-                members = queries.members(tx, after + 1, last)
-            self._bring_up_to_date(using)
-            end = last if len(rows) == limit else None
-            with using:
-                found = self._compared(after, last, rows, inventories, members)
-            # Who was made or deleted between two statements is no difference the next time.
-            differing = found if differing is None else {
-                id_: text for id_, text in found.items() if id_ in differing}
-            if not differing:
-                break
-        return differing, end
-
-    def _bring_up_to_date(self, using):
-        changes = self.changes()
-        with using:
-            self.apply(changes)
-
-    def _compared(self, after, last, rows, inventories, members):
-        stored = {row.id: [{}, set()] for row in rows}
-        for row in inventories:
-            if row[0] in stored:
-                stored[row[0]][0][row[1]] = tuple(row[2:])
-        for aggregate, provider_id in members:
-            if provider_id in stored:
-                stored[provider_id][1].add(aggregate)
-        here = {row[0]: row for row in self.index.page(after, last=last)}
-        known_inventories = self.index.inventories_between(after + 1, last)
-        found = dict.fromkeys(here.keys() - stored.keys(), "it is not in the store")
-        for row in rows:
-            known = here.get(row.id)
-            if known is None:
-                found[row.id] = "it is not in the index"
-            elif known[3] < row.generation or known[1] != row.uuid:
-                found[row.id] = f"generation {known[3]} instead of {row.generation}"
-            elif known[3] == row.generation:
-                text = self._difference(
-                    known, row, known_inventories.get(row.id, {}), *stored[row.id])
-                if text:
-                    found[row.id] = text
-        return found
-
-    def _difference(self, known, row, known_inventories, inventories, aggregates):
-        if known[2] != row.name:
-            return f"the name is {known[2]!r} instead of {row.name!r}"
-        if self.index.aggregates_of(row.id) != aggregates:
-            return "it is in other aggregates"
-        for class_id in known_inventories.keys() | inventories.keys():
-            here, there = known_inventories.get(class_id), inventories.get(class_id)
-            if here != there:
-                return f"class {class_id}: {here} instead of {there}"
-        return None
+            self.index.put_aggregates(memberships, rows)
 
 
-# After every position and every id: only what has no position is read.
-_LATEST = 2 ** 63 - 1
-_LOOKS = 3
+@dataclasses.dataclass(slots=True)
+class _Touched:
+    """What events say that their transactions touched (placement_rpc.accounting.outbox).
+
+    :param read: uuids of providers that have to be read again
+    :param used: lists of provider id, generation before and after, and class ids each followed by
+        what is used now
+    :param classes: whether the resource classes changed
+    """
+
+    read: set[str] = dataclasses.field(default_factory=set)
+    used: list[list] = dataclasses.field(default_factory=list)
+    classes: bool = False
 
 
-class _Told:
-    """What events say that was touched."""
-
-    def __init__(self):
-        self.read, self.used, self.classes = set(), [], False
-
-
-def _told(texts):
-    """:param texts: iterable of the ``touched`` of events; :raises Doubt: for one that has none"""
-    told = _Told()
+def _touched(texts: Iterable[str | None]) -> _Touched:
+    touched = _Touched()
     for text in texts:
         if text is None:
             raise IndexStale("an event does not say what it touched")
         if text:
-            said = json.loads(text)
-            if "read" in said:
-                told.read.add(said["read"])
-            told.used += said.get("used", ())
-            told.classes |= said.get("classes", False)
-    return told
+            values = json.loads(text)
+            if "read" in values:
+                touched.read.add(values["read"])
+            touched.used += values.get("used", ())
+            touched.classes |= values.get("classes", False)
+    return touched
+
+
+def _read_again(tx, touched_uuids):
+    """Return rows of providers with their inventories, and rows of their memberships."""
+    providers, memberships = [], []
+    uuids = sorted(touched_uuids)
+    for start in range(0, len(uuids), _READ_AGAIN):
+        providers += queries.named(tx, uuids[start:start + _READ_AGAIN])
+    ids = sorted({row.id for row in providers})
+    for start in range(0, len(ids), _READ_AGAIN):
+        memberships += queries.members_named(tx, ids[start:start + _READ_AGAIN])
+    return providers, memberships

@@ -1,56 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the providers that fit are named first.
+"""The order of candidates: which of the providers that fit come first.
 
-Nothing is seeded: of two schedulers that ask at the same moment each gets an order of its own, so
-that they do not all try the same provider.
+The random generators are not seeded. Two schedulers that ask at the same moment get orders of
+their own, so that they do not both try the same provider.
 """
+
+import functools
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from placement_rpc.candidates import capacity as rule
 from placement_rpc.objects import request
 
 SPREAD, PACK, RANDOM = request.ORDERS
 
 
-def room_left(classes):
-    """How much of a provider would be left: the share of the class that it would have least of.
+def room_left(classes: Iterable[tuple[np.ndarray, np.ndarray, int]]) -> np.ndarray:
+    """Return the share that would be left of each provider's scarcest class.
 
-    :param classes: for each class an array of the capacity of each provider, one of what is used,
-        and the amount that is asked for
+    :param classes: for each class an array of the capacity of each provider, an array of what is
+        used, and the requested amount
     :returns: array of float, from 0 (full) to 1 (empty), one for each provider
     """
-    left = None
-    for capacity, used, amount in classes:
-        share = (capacity - used - amount) / np.maximum(capacity, 1)
-        left = share if left is None else np.minimum(left, share)
-    return left
+    return functools.reduce(np.minimum, (
+        (rule.free_of(capacity, used) - amount) / np.maximum(capacity, 1)
+        for capacity, used, amount in classes))
 
 
-def choose(count, order, limit, left, random):
-    """The first of those that fit.
+def choose(count: int, order: str, limit: int | None, left: Callable[[], np.ndarray],
+           random: np.random.Generator) -> np.ndarray:
+    """Choose the first candidates among the providers that fit.
 
-    :param count: int, how many fit
-    :param order: ``spread`` for those first that have most left, ``pack`` for those that have
-        least left, ``random`` for no order at all; who has the same comes in any order
-    :param limit: int, how many at the most; None for all
-    :param left: callable that gives :func:`room_left` of those that fit; for ``random`` it is
-        not called
-    :param random: :class:`numpy.random.Generator`
-    :returns: array of int, places among those that fit
+    :param count: how many providers fit
+    :param order: ``spread`` puts the providers first that have most left, ``pack`` those that
+        have least left, ``random`` any; equal ones come in random order
+    :param limit: the maximum number of candidates; None for all
+    :param left: returns :func:`room_left` of the providers that fit; not called for ``random``
+    :returns: array of int, positions among the providers that fit
     """
     limit = count if limit is None else min(limit, count)
     if order == RANDOM:
         return random.choice(count, limit, replace=False) if limit < count else (
             random.permutation(count))
-    left = left()
+    shares = left()
     if order == SPREAD:
-        left = -left
-    places = random.permutation(_least(left, limit, random) if limit < count else count)
-    return places[np.argsort(left[places], kind="stable")]
+        shares = -shares
+    chosen = random.permutation(_least(shares, limit, random) if limit < count else count)
+    return chosen[np.argsort(shares[chosen], kind="stable")]
 
 
-def _least(values, limit, random):
-    """Places of the smallest values; of those that are equal at the edge, any."""
+def _least(values: np.ndarray, limit: int, random: np.random.Generator) -> np.ndarray:
+    """Return positions of the smallest values, with a random choice of those equal at the edge."""
     edge = np.partition(values, limit - 1)[limit - 1]
     below = np.flatnonzero(values < edge)
     equal = np.flatnonzero(values == edge)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows by an ascending whole-number key, each column an array: small, and quick to go through."""
+"""A table in NumPy arrays, sorted by a whole-number key: small in memory and fast to scan."""
 
 import numpy as np
 
-# Room to grow into is an eighth of what there is.
+# The spare room of an array that grows is an eighth of its size.
 _SLACK = 8
 
 
 class SortedTable:
-    """Rows in the order of their keys.
+    """Rows in ascending order of their keys, one array for each column.
 
     :param dtypes: NumPy type of each column, by its name
     """
@@ -19,45 +19,50 @@ class SortedTable:
         self._keys = np.empty(0, np.int64)
         self._size = 0
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._size
 
-    def __getitem__(self, name):
-        """:returns: array of a column's values, in the order of the keys; a view"""
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Return a view of the values of a column, in the order of the keys."""
         return self._arrays[name][:self._size]
 
     @property
-    def keys(self):
-        """array of int64, ascending; a view"""
+    def keys(self) -> np.ndarray:
+        """A view of the keys: array of int64, ascending."""
         return self._keys[:self._size]
 
     @property
-    def nbytes(self):
-        """int, bytes of all arrays, without what is behind the references of one of objects"""
+    def nbytes(self) -> int:
+        """Bytes of all arrays, without the objects that a column of objects refers to."""
         return self._keys.nbytes + sum(array.nbytes for array in self._arrays.values())
 
-    def row_of(self, key):
-        """:returns: int, the row of a key; None where it has none"""
+    def row_of(self, key: int) -> int | None:
+        """Return the row of a key; None if the key is missing."""
         row = int(self.keys.searchsorted(key))
         return row if row < self._size and self._keys[row] == key else None
 
-    def rows_of(self, keys):
-        """Rows of many keys.
+    def rows_of(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of many keys.
 
         :param keys: array of int64
-        :returns: tuple of an array of rows and one of bool, whether the key is there; where it is
-            not, the row means nothing
+        :returns: an array of rows, and an array of bool, whether each key is in the table; the
+            row of a missing key has no meaning
         """
         if not self._size:
             return np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
         rows = np.minimum(self.keys.searchsorted(keys), self._size - 1)
         return rows, self._keys[rows] == keys
 
-    def put(self, keys, **values):
-        """Write rows: those that are there anew, others between them or at the end.
+    def between(self, first: int, last: int) -> slice:
+        """Return the rows of the keys from the first to the last, both included."""
+        return slice(int(self.keys.searchsorted(first)),
+                     int(self.keys.searchsorted(last, side="right")))
 
-        :param keys: array of int64, each once, in any order
-        :param values: for every column an array as long
+    def put(self, keys: np.ndarray, **values: np.ndarray) -> None:
+        """Write rows: replace those that are in the table, and insert the others.
+
+        :param keys: array of int64, without duplicates, in any order
+        :param values: for every column an array of the same length
         """
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
@@ -76,7 +81,7 @@ class SortedTable:
         self._size += len(added)
 
     def _with(self, array, places, values):
-        """:returns: array with values put in before the rows of these places"""
+        """Return the array with values inserted before the rows of some places."""
         size = self._size + len(values)
         if places[0] == self._size and size <= len(array):
             array[self._size:size] = values
@@ -89,8 +94,8 @@ class SortedTable:
             grown[:size] = np.insert(array[:self._size], places, values)
         return grown
 
-    def remove(self, keys):
-        """Take rows away; keys that are not there are none's loss."""
+    def remove(self, keys: np.ndarray) -> None:
+        """Remove rows; missing keys are ignored."""
         rows, there = self.rows_of(np.unique(keys))
         gone = rows[there]
         if not len(gone):

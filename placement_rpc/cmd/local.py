@@ -28,8 +28,6 @@ def run(options, conf, running):
         raise exception.StoreUnavailable(
             reason="no database is configured: set [database] connection, or name the state "
                    "directory of a running service with --state-dir")
-    # Building an index takes longer than the one query of a command.
-    conf.set_override("index", False, group="candidates")
     database = db.Database(conf)
     try:
         if options.command == "usage-report":

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-manage index``: the candidate indexes of the conductors."""
+"""``placement-rpc-manage index``: verify the candidate indexes of the conductors."""
 
 import sys
 
 from placement_rpc import exception
 from placement_rpc.amqp import broker
 from placement_rpc.api import PlacementAPI
-from placement_rpc.candidates.search import IndexedCandidates
-from placement_rpc.candidates.stored import StoredCandidates
+from placement_rpc.candidates.live_index import LiveIndex
 from placement_rpc.cmd import output
 
 _COLUMNS = ["conductor", "providers", "inventories", "bytes", "position", "differences"]
@@ -16,7 +15,10 @@ _SECONDS = 60
 
 
 def add_commands(groups):
-    """:param groups: the sub-parsers of the program"""
+    """Add ``index verify`` to the program.
+
+    :param groups: the sub-parsers of the program
+    """
     commands = groups.add_parser("index", help="the candidate indexes").add_subparsers(
         dest="command", required=True, metavar="COMMAND")
     command = commands.add_parser(
@@ -34,8 +36,8 @@ def add_commands(groups):
 
 def _verify(database, options, conf):
     if options.here or broker.Broker.of(conf) is None:
-        index = IndexedCandidates(StoredCandidates(database))
-        index.prepare()
+        index = LiveIndex(database.reader)
+        index.wait_until_ready()
         rows = [_verified("here", index.verify)]
     else:
         with PlacementAPI(conf=conf) as api:

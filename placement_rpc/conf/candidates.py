@@ -8,10 +8,10 @@ GROUP = cfg.OptGroup("candidates", title="Search for providers that have room")
 OPTS = [
     cfg.BoolOpt(
         "index", default=True,
-        help="Whether each conductor keeps an index of all providers and their free capacity in "
-             "memory and answers searches from it. The index is brought up to date with the "
-             "database before each answer, and takes about 100 bytes for each inventory. If "
-             "false, each search is a database query, whose cost grows with the cloud."),
+        deprecated_for_removal=True, deprecated_since="2026.3",
+        deprecated_reason="Candidates are always found in the index in memory; the search in the "
+                          "database was removed.",
+        help="Ignored. Each process that finds candidates holds an index in memory."),
     cfg.IntOpt(
         "verify_sample", default=500, min=0,
         help="Number of providers of the index that are compared with the database in each "

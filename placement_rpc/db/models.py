@@ -87,8 +87,8 @@ inventories = sa.Table(
     *_timestamps(),
     sa.UniqueConstraint("resource_provider_id", "resource_class_id",
                         name="uq_inventories_provider_class"),
-    # The way in for "who has room for so much of this class". The amounts are not part of it:
-    # every claim would then have to write the index too.
+    # For the question whether a class is in use, and for the foreign key of the class. The amounts
+    # are not part of it, or each claim would have to write it too.
     sa.Index("ix_inventories_class_provider", "resource_class_id", "resource_provider_id"),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )

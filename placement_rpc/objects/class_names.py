@@ -10,6 +10,8 @@ import re
 
 import os_resource_classes
 
+from placement_rpc import exception
+
 PATTERN = re.compile(r"[A-Z0-9_]{1,255}")
 CUSTOM_PATTERN = re.compile(r"CUSTOM_[A-Z0-9_]+")
 
@@ -50,3 +52,28 @@ def is_custom(name):
     """:returns: bool, whether the text may name a custom class (custom-resource-classes)"""
     return (CUSTOM_PATTERN.fullmatch(name) is not None and len(name) <= 255
             and name not in STANDARD_IDS)
+
+
+def ids_of(names, custom_ids):
+    """Return the ids of the classes that exist.
+
+    :param names: collection of canonical names
+    :param custom_ids: callable of a list of names of custom classes; returns a dict of name to
+        id of those that exist. Standard classes never change, so it is not asked for them.
+    :returns: dict of name to id
+    """
+    ids = {name: STANDARD_IDS[name] for name in names if name in STANDARD_IDS}
+    others = [name for name in names if name not in STANDARD_IDS]
+    return ids | custom_ids(others) if others else ids
+
+
+def resolve(names, custom_ids):
+    """Return the ids of classes, as :func:`ids_of` does.
+
+    :raises ResourceClassNotFound: for the first name that does not exist
+    """
+    ids = ids_of(names, custom_ids)
+    for name in names:
+        if name not in ids:
+            raise exception.ResourceClassNotFound(resource_class=name)
+    return ids

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a provider has no room for a request: each rule that fails, and by how much."""
+"""Why a provider does not fit a request: each rule that fails, and by how much."""
 
 from placement_rpc.objects import base, fields
 
@@ -10,8 +10,8 @@ class Explanation(base.PlacementObject):
 
     ``reasons`` has a mapping for each rule that fails: ``rule`` (``member_of``,
     ``not_member_of``, ``inventory``, ``capacity``, ``min_unit``, ``max_unit`` or ``step_size``),
-    ``resource_class``, ``requested``, ``allowed``, ``by`` (how much too much or too little it
-    is) and ``detail``.
+    ``resource_class``, ``requested``, ``allowed``, ``by`` (the excess or the shortfall) and
+    ``detail``.
     """
 
     # Version 1.0: Initial version

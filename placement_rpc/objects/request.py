@@ -3,22 +3,22 @@
 
 from placement_rpc.objects import base, fields
 
-# Each list is a condition of its own in the query; PostgreSQL plans a hundred for a second.
+# list_providers makes a condition of each list, and PostgreSQL plans a hundred for a second.
 MEMBER_OF = fields.Several(fields.Several(fields.Uuid()), maximum=16)
 
-MOST_BARRED = 500
+MAX_FORBIDDEN = 500
 #: Which of the providers that fit come first.
 ORDERS = ("spread", "pack", "random")
 
 
 @base.PlacementObjectRegistry.register
 class ResourceRequest(base.PlacementObject):
-    """Amounts that one provider is to have free.
+    """Amounts that one provider has to have free.
 
-    ``member_of`` is a list of lists of aggregate uuids: the provider is in one of each list.
-    ``not_member_of`` is a list of aggregate uuids: it is in none of them. ``order`` says which of
-    those that fit come first: ``spread`` those that would have most left, ``pack`` those that
-    would have least left, ``random`` any; None is ``random``.
+    ``member_of`` is a list of lists of aggregate uuids: the provider is in at least one of each
+    list. ``not_member_of`` is a list of aggregate uuids: the provider is in none of them.
+    ``order`` says which of the providers that fit come first: ``spread`` those that would have
+    most left, ``pack`` those that would have least left, ``random`` any; None is ``random``.
     """
 
     # Version 1.0: Initial version
@@ -30,7 +30,7 @@ class ResourceRequest(base.PlacementObject):
         "resources": fields.field(fields.Amounts()),
         "member_of": fields.field(MEMBER_OF, default=[]),
         "not_member_of": fields.field(
-            fields.Several(fields.Uuid(), maximum=MOST_BARRED), default=[]),
+            fields.Several(fields.Uuid(), maximum=MAX_FORBIDDEN), default=[]),
         "order": fields.field(fields.Choice(ORDERS), nullable=True, default=None),
         "limit": fields.field(fields.WholeNumber(minimum=1), nullable=True, default=None),
     }

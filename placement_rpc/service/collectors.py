@@ -9,11 +9,11 @@ from placement_rpc.db.queries import bulk, events
 LOG = logging.getLogger(__name__)
 
 
-def state(database, candidates, servers):
+def state(database, index, servers):
     """Yield the gauges, as :meth:`placement_rpc.telemetry.metrics.Metrics.watch` reads them.
 
     :param database: :class:`placement_rpc.db.api.Database`
-    :param candidates: a search of :mod:`placement_rpc.candidates.search`
+    :param index: :class:`placement_rpc.candidates.live_index.LiveIndex`
     :param servers: dict of queue name, the label ``intake``, to its server
     """
     yield ("intake_calls", "Calls being processed, by request queue", {
@@ -25,7 +25,7 @@ def state(database, candidates, servers):
         (): pool.checkedout()})
     yield ("database_connections_max", "Maximum number of database connections", {
         (): pool.size() + max(0, pool._max_overflow)})
-    index = candidates.statistics()
+    figures = index.statistics()
     for name, text in (
             ("providers", "Providers in the candidate index"),
             ("inventories", "Inventories in the candidate index"),
@@ -34,8 +34,8 @@ def state(database, candidates, servers):
             ("age_seconds", "Seconds since the candidate index was last brought up to date"),
             ("made", "Number of times that a candidate index was built"),
             ("applied", "Number of events applied to the candidate index")):
-        if name in index:
-            yield (f"index_{name}", text, {(): index[name]})
+        if name in figures:
+            yield (f"index_{name}", text, {(): figures[name]})
     yield from _outbox(database)
 
 

@@ -15,7 +15,7 @@ import cotyledon
 from placement_rpc import exception, manager
 from placement_rpc.accounting import snapshot
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.candidates import search
+from placement_rpc.candidates.live_index import IndexMaintenance
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.db.queries import bulk, events, requests
@@ -74,7 +74,7 @@ class Conductor:
         migration.check(self.database)
         startup_check.check(self.conf, self.database)
         self.manager = manager.Manager(self.conf, self.database)
-        self.manager.candidates.try_to_prepare()
+        self.manager.candidates.index.prepare()
         self.servers = self._intakes() if self._broker else {}
         self._show_metrics()
         self.relay = Relay(
@@ -95,7 +95,7 @@ class Conductor:
 
     def _show_metrics(self):
         self.manager.metrics.watch(
-            lambda: collectors.state(self.database, self.manager.candidates, self.servers))
+            lambda: collectors.state(self.database, self.manager.candidates.index, self.servers))
         options = self.conf.metrics
         if options.port:
             try:
@@ -140,14 +140,14 @@ class Conductor:
     def _keep_house(self):
         """Write heartbeats, verify the index, prune and take snapshots, until stopped."""
         since_pruned = 0
-        upkeep = search.IndexMaintenance(
-            self.manager.candidates, self.conf.candidates.verify_sample)
+        maintenance = IndexMaintenance(
+            self.manager.candidates.index, self.conf.candidates.verify_sample)
         interval = self.conf.conductor.report_interval
         while not self._ended.wait(interval):
             since_pruned += interval
             try:
                 self._heartbeat.beat()
-                upkeep.step()
+                maintenance.step()
                 if since_pruned >= _PRUNE_EVERY:
                     since_pruned = 0
                     self._prune()

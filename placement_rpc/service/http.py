@@ -8,7 +8,7 @@ import socket
 import threading
 
 from placement_rpc import api, exception, manager
-from placement_rpc.candidates import search
+from placement_rpc.candidates.live_index import IndexMaintenance
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.http import errors
@@ -62,13 +62,13 @@ class HTTPService:
         return self._manager
 
     def _keep_beating(self):
-        self._manager.candidates.try_to_prepare()
-        upkeep = search.IndexMaintenance(
-            self._manager.candidates, self.conf.candidates.verify_sample)
+        self._manager.candidates.index.prepare()
+        maintenance = IndexMaintenance(
+            self._manager.candidates.index, self.conf.candidates.verify_sample)
         while not self._ended.wait(self.conf.conductor.report_interval):
             try:
                 self._heartbeat.beat()
-                upkeep.step()
+                maintenance.step()
             except exception.PlacementException as error:
                 LOG.warning("Skipping a heartbeat: %s", error)
             except Exception:

@@ -73,7 +73,7 @@ class RunningService(fixtures.Fixture):
         self.conductor = None
         if self._transport == "local":
             self.manager = manager.Manager(self.conf, self.database)
-            self.manager.candidates.prepare()
+            self.manager.candidates.index.wait_until_ready()
         else:
             self.conductor = conductor.Conductor(self.conf, topic=self.topic)
             self.addCleanup(self.conductor.stop)

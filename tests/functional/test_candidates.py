@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates from memory are those of the store, whatever happened a moment ago."""
+"""The candidate index finds what the store has, including the last committed change."""
 
 import contextlib
+import dataclasses
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
 
 import hypothesis
 import sqlalchemy as sa
@@ -9,14 +15,15 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from placement_rpc import exception
-from placement_rpc.candidates.search import IndexedCandidates
-from placement_rpc.candidates.stored import StoredCandidates
+from placement_rpc.candidates import explanation
+from placement_rpc.candidates.search import CandidateSearch
 from placement_rpc.db import models
 from placement_rpc.db.queries import events
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ORDERS, ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
-from tests import base
+from placement_rpc.testing.facade import Facade
+from tests import base, reference_model
 
 _CLASSES = ("VCPU", "MEMORY_MB", "CUSTOM_GOLD")
 _AGGREGATES = tuple(base.new_uuid() for _ in range(3))
@@ -32,7 +39,7 @@ _which = st.integers(0, 7)
 
 
 class Fleet(stateful.RuleBasedStateMachine):
-    """A fleet that changes in every way, asked of both who know it."""
+    """A fleet that changes in every way; index and reference model are asked the same."""
 
     def __init__(self):
         super().__init__()
@@ -41,14 +48,12 @@ class Fleet(stateful.RuleBasedStateMachine):
         self.service.setUp()
         self.api = self.service.api
         self.api.resource_class_create(None, "CUSTOM_GOLD")
-        self.stored = StoredCandidates(self.service.database)
-        self.index = IndexedCandidates(self.stored)
-        self.index.prepare()
+        self.search = CandidateSearch(self.service.database)
         self.consumers = [base.new_uuid() for _ in range(4)]
         self.made, self.uuids = 0, []
 
     def new_database(self):
-        """The URL of an empty database; None for a file of SQLite."""
+        """Return the URL of an empty database; None for a file of SQLite."""
 
     def teardown(self):
         self.service.cleanUp()
@@ -58,7 +63,7 @@ class Fleet(stateful.RuleBasedStateMachine):
         return rows[which % len(rows)].uuid if rows else None
 
     def change(self, call, which, *arguments):
-        """Something is changed, or refused: the index must know which."""
+        """Change a provider; a refused change must not change the index."""
         uuid = self.provider(which)
         try:
             call(None, uuid, *arguments) if uuid else None
@@ -84,8 +89,8 @@ class Fleet(stateful.RuleBasedStateMachine):
         self.change(self.api.delete_provider, which)
 
     @stateful.rule(which=_which, inventories=_inventories)
-    def make_anew(self, which, inventories):
-        """Another provider of the same uuid."""
+    def create_again(self, which, inventories):
+        """Create another provider of the same uuid."""
         self.change(self.api.delete_provider, which)
         uuid = self.uuids[which % len(self.uuids)] if self.uuids else base.new_uuid()
         self.made += 1
@@ -116,14 +121,12 @@ class Fleet(stateful.RuleBasedStateMachine):
             return
 
     @stateful.rule()
-    def forget(self):
-        """As after any doubt: the index is made of what is there."""
-        self.index._followed = None
-        self.index.prepare()
+    def drop_index(self):
+        self.search.index.drop("a test")
 
     @stateful.rule(count=st.integers(1, 5))
-    def place(self, count):
-        """As the relay does: some events get positions."""
+    def assign_positions(self, count):
+        """Give positions to some events, as the relay does."""
         with self.service.database.writer() as tx:
             state = events.state(tx, lock=True)
             given = events.give_positions(tx, state.last_position, count)
@@ -133,17 +136,34 @@ class Fleet(stateful.RuleBasedStateMachine):
     @stateful.rule(wanted=_requests, limit=st.one_of(st.none(), st.integers(1, 4)))
     def ask(self, wanted, limit):
         request = ResourceRequest(**wanted)
-        found, stored = (_plain(each.find(request)) for each in (self.index, self.stored))
-        assert sorted(found) == sorted(stored), (found, stored)
-        assert self.index.look(request) == self.stored.look(request)
+        expected = [_candidate(each, {name: each.inventories[name].free
+                                      for name in request.resources})
+                    for each in reference_model.candidates(self.service.database, request)]
+        found = [_candidate(each, each.free) for each in self.search.find(request)]
+        assert sorted(found) == expected, (found, expected)
         request.limit = limit
-        some = _plain(self.index.find(request))
+        some = [_candidate(each, each.free) for each in self.search.find(request)]
         assert len(some) == min(len(found), limit or len(found))
         assert set(some) <= set(found)
 
+    @stateful.rule(wanted=_requests)
+    def explain(self, wanted):
+        request = ResourceRequest(**wanted)
+        providers = reference_model.providers(self.service.database)
+        views = self.search.views(request)
+        assert [(each.uuid, each.name, each.generation, each.aggregates, each.inventories)
+                for each in views] == [
+            (each.uuid, each.name, each.generation, each.aggregates, {
+                name: dataclasses.asdict(each.inventories[name])
+                if name in each.inventories else None for name in request.resources})
+            for each in providers]
+        assert [each.fits for each in explanation.explain(request, views).objects] == [
+            each.fits(request) for each in providers]
+
     @stateful.invariant()
     def nothing_differs(self):
-        answer = self.index.verify(0, 1000)
+        self.search.index.wait_until_ready()
+        answer = self.search.index.verify(0, 1000)
         assert answer["differences"] == {}, answer
         assert answer["next"] is None
 
@@ -152,27 +172,27 @@ def _of(inventories):
     return [Inventory(resource_class=name, **values) for name, values in inventories.items()]
 
 
-def _plain(found):
-    return [(each.id, each.uuid, each.name, each.generation, tuple(sorted(each.free.items())))
-            for each in found]
+def _candidate(provider, free):
+    return (provider.id, provider.uuid, provider.name, provider.generation,
+            tuple(sorted(free.items())))
 
 
 def run(machine, examples):
-    """Try a machine out."""
+    """Run a state machine."""
     stateful.run_state_machine_as_test(machine, settings=hypothesis.settings(
         deadline=None, max_examples=examples, stateful_step_count=25,
-        # Told as it was found: to make it shorter takes longer than a test may.
+        # Failures are reported as found: shrinking them takes longer than a test may.
         phases=[hypothesis.Phase.generate],
         suppress_health_check=list(hypothesis.HealthCheck)))
 
 
 class FleetTest(base.TestCase):
 
-    def test_index_and_store_say_the_same_of_random_fleets(self):
+    def test_index_and_model_agree_on_random_fleets(self):
         run(Fleet, 15)
 
 
-class OrderTest(base.BothWaysTest):
+class OrderTest(base.ContractTest):
 
     def setUp(self):
         super().setUp()
@@ -218,41 +238,44 @@ class OrderTest(base.BothWaysTest):
             {"VCPU": 1}, not_member_of=[blue, red, base.new_uuid()])))
 
 
-class DoubtTest(base.TestCase):
-    """Whatever does not add up, and the index is made anew; meanwhile the database answers."""
+class SearchTest(base.TestCase):
+    """A test of a search of its own on the store of a service."""
 
     def setUp(self):
         super().setUp()
         self.service = self.useFixture(placement_fixtures.RunningService("local"))
-        self.stored = StoredCandidates(self.service.database)
-        self.index = IndexedCandidates(self.stored)
-        self.index.prepare()
+        self.search = CandidateSearch(self.service.database)
         self.wanted = ResourceRequest(resources={"VCPU": 1})
         self.uuid = self.provider("first")
 
-    def provider(self, name):
+    def provider(self, name, total=8):
         api = self.service.api
         uuid = api.create_provider(None, name).uuid
-        api.set_inventory(None, uuid, [base.inventory("VCPU", 8)])
+        api.set_inventory(None, uuid, [base.inventory("VCPU", total)])
         return uuid
 
-    def found(self):
-        return {each.uuid for each in self.index.find(self.wanted)}
+    def found(self, deadline=None):
+        return {each.uuid for each in self.search.find(self.wanted, deadline)}
 
-    def assert_made_anew(self, answer):
-        before = self.index._followed
+
+class StaleIndexTest(SearchTest):
+    """An index with any inconsistency is built again; calls wait for it."""
+
+    def setUp(self):
+        super().setUp()
+        self.search.index.wait_until_ready()
+
+    def assert_built_again(self, answer):
+        self.assertEqual(1, self.search.index.statistics()["made"])
         self.assertEqual(answer, self.found())
-        self.assertIsNot(before, self.index._followed)
-        self.index._making.join()
-        self.assertIsNotNone(self.index._followed)
-        self.assertEqual(answer, self.found())
-        self.assertEqual({}, self.index.verify(0, 100)["differences"])
+        self.assertEqual(2, self.search.index.statistics()["made"])
+        self.assertEqual({}, self.search.index.verify(0, 100)["differences"])
 
     def test_an_event_that_does_not_say_what_it_touched(self):
         other = self.provider("other")
         with self.service.database.writer() as tx:
             tx.execute(sa.update(models.events).values(touched=None))
-        self.assert_made_anew({self.uuid, other})
+        self.assert_built_again({self.uuid, other})
 
     def test_events_that_were_pruned_before_they_were_read(self):
         other = self.provider("other")
@@ -261,79 +284,168 @@ class DoubtTest(base.TestCase):
             rows = events.give_positions(tx, 0, 100)
             events._set_state(tx, last_position=len(rows), published_position=len(rows))
             tx.execute(sa.delete(models.events))
-        self.assert_made_anew({self.uuid, other})
+        self.assert_built_again({self.uuid, other})
 
     def test_a_change_of_what_the_index_does_not_have(self):
-        self.found()
-        self.index._followed.index.providers["generation"][0] -= 1
+        with self.search.index.current() as index:
+            index.providers["generation"][0] -= 1
         self.service.api.claim_allocations(None, base.claim({self.uuid: {"VCPU": 1}}))
-        self.assert_made_anew({self.uuid})
+        self.assert_built_again({self.uuid})
 
-    def test_what_was_changed_behind_its_back_is_found_by_verifying(self):
+    def test_a_row_that_changed_without_an_event_is_found_by_verifying(self):
         self.found()
         with self.service.database.writer() as tx:
             tx.execute(sa.update(models.inventories).values(used=8, updated_at=sa.func.now()))
-        answer = self.index.verify(0, 100)
+        answer = self.search.index.verify(0, 100)
         self.assertIn("instead of", answer["differences"]["1"])
-        self.index._making.join()
         self.assertEqual(set(), self.found())
 
-    def test_each_difference_is_told(self):
+    def test_each_difference_is_reported(self):
         others = [self.provider(f"other {number}") for number in range(5)]
         self.service.api.set_aggregates(None, others[0], [base.new_uuid()])
-        self.found()
-        index = self.index._followed.index
-        index.put_members((), [2])
-        index.providers["name"][2] = "another"
-        index.remove([4])
-        index.providers["generation"][3] -= 1
-        index.put_providers([(9, base.new_uuid(), "ninth", 0)])
-        texts = self.index.verify(0, 100)["differences"]
+        with self.search.index.current() as index:
+            index.put_aggregates((), [2])
+            index.providers["name"][2] = "another"
+            index.remove([4])
+            index.providers["generation"][3] -= 1
+            index.put_providers([(9, base.new_uuid(), "ninth", 0)])
+        texts = self.search.index.verify(0, 100)["differences"]
         self.assertEqual(["2", "3", "4", "5", "9"], sorted(texts))
         for id_, words in (("2", "aggregates"), ("3", "name"), ("4", "not in the index"),
                            ("5", "generation"), ("9", "not in the store")):
             self.assertIn(words, texts[id_])
 
-    def test_the_store_answers_while_it_is_made(self):
-        self.index._followed = None
-        with self.index._building:
-            self.assertEqual({self.uuid}, self.found())
-            self.assertEqual([self.uuid], [
-                each.uuid for each in self.index.look(self.wanted)])
-            claim = next(self.index.offers(self.wanted))
-            self.assertEqual(self.uuid, claim)
-        self.index._making.join()
-        self.assertIsNotNone(self.index._followed)
+
+class HeldStore:
+    """A database whose reading transactions wait until ``release`` is set.
+
+    :param database: :class:`placement_rpc.db.api.Database`
+    """
+
+    def __init__(self, database):
+        self._database = database
+        self.asked, self.release = threading.Event(), threading.Event()
+
+    @contextlib.contextmanager
+    def reader(self):
+        self.asked.set()
+        self.release.wait()
+        with self._database.reader() as tx:
+            yield tx
 
 
-class PledgeTest(base.TestCase):
-    """Claims that are made at once do not all try the last free provider."""
+class BuildTest(SearchTest):
+    """Calls wait for an index that is being built."""
 
     def setUp(self):
         super().setUp()
-        self.service = self.useFixture(placement_fixtures.RunningService("local"))
-        self.index = IndexedCandidates(StoredCandidates(self.service.database))
-        self.index.prepare()
-        self.uuids = set()
-        for name in ("one", "two"):
-            uuid = self.service.api.create_provider(None, name).uuid
-            self.service.api.set_inventory(None, uuid, [base.inventory("VCPU", 2)])
-            self.uuids.add(uuid)
+        self.store = HeldStore(self.service.database)
+        self.addCleanup(self.store.release.set)
+        self.search = CandidateSearch(self.store)
 
-    def test_what_is_offered_counts_as_taken(self):
-        wanted = ResourceRequest(resources={"VCPU": 2})
-        one, two, three = (self.index.offers(wanted) for _ in range(3))
+    def test_waiting_calls_are_answered_when_it_is_built(self):
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(self.found()))
+                   for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        self.assertTrue(self.store.asked.wait(30))
+        self.assertEqual([], answers)
+        self.store.release.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([{self.uuid}] * 4, answers)
+        self.assertEqual(1, self.search.index.statistics()["made"])
+
+    def test_a_call_waits_no_longer_than_its_deadline(self):
+        for call in (lambda: self.found(time.time() + 0.2),
+                     lambda: self.search.views(self.wanted, deadline=time.time() + 0.2),
+                     lambda: next(self.search.offers(self.wanted, time.time() + 0.2))):
+            error = self.assertRaises(exception.ServiceUnavailable, call)
+            self.assertIn("is being built", error.text)
+            self.assertEqual((503, True), (error.http_status, error.retryable))
+        self.store.release.set()
+        self.assertEqual({self.uuid}, self.found())
+        self.assertEqual(1, self.search.index.statistics()["made"])
+
+    def test_a_call_without_a_deadline_is_refused_too(self):
+        self.assertRaises(exception.ServiceUnavailable, self.found)
+
+    def test_the_error_of_a_build_is_that_of_the_calls_and_the_next_call_builds(self):
+        self.store.release.set()
+        for failure, expected in (
+                (exception.StoreUnavailable(reason="a test"), exception.StoreUnavailable),
+                (RuntimeError("a test"), exception.ServiceUnavailable)):
+            reader, self.store._database = self.store._database, _Broken(failure)
+            self.assertRaises(expected, self.found)
+            self.store._database = reader
+        self.assertEqual({self.uuid}, self.found())
+
+    def test_a_process_starts_without_an_index(self):
+        self.store.release.set()
+        self.store._database = _Broken(exception.StoreUnavailable(reason="a test"))
+        self.search.index.prepare()
+        self.assertIn("starts without a candidate index", self.log.output)
+
+
+class _Broken:
+    """A database whose reading transactions fail."""
+
+    def __init__(self, failure):
+        self._failure = failure
+
+    def reader(self):
+        raise self._failure
+
+
+class NotReadyTest(base.TestCase):
+
+    def test_over_http_it_is_503_with_retry_after(self):
+        facade = self.useFixture(Facade(placement_client__deadline=1.0))
+        manager = facade.running.conductor.manager
+        store = HeldStore(facade.database)
+        self.addCleanup(store.release.set)
+        manager.candidates = CandidateSearch(store)
+        request = urllib.request.Request(
+            facade.url + "/resource_providers?resources=VCPU:1",
+            headers={"x-auth-token": "admin", "openstack-api-version": "placement 1.4"})
+        error = self.assertRaises(urllib.error.HTTPError, urllib.request.urlopen, request)
+        with error:
+            self.assertEqual((503, "1"), (error.code, error.headers["retry-after"]))
+            self.assertEqual("placement.service.unavailable",
+                             json.load(error)["errors"][0]["code"])
+        store.release.set()
+        with urllib.request.urlopen(request) as answer:
+            self.assertEqual({"resource_providers": []}, json.load(answer))
+
+    def test_the_option_that_turned_the_index_off_is_ignored(self):
+        service = self.useFixture(placement_fixtures.RunningService(
+            "local", candidates__index=False))
+        self.assertIn("[candidates] index = false is deprecated and ignored", self.log.output)
+        service.api.get_by_request(None, ResourceRequest(resources={"VCPU": 1}))
+
+
+class ReservationTest(SearchTest):
+    """Concurrent claims do not all try the last free provider."""
+
+    def setUp(self):
+        super().setUp()
+        self.uuids = {self.uuid, self.provider("second")}
+        self.wanted = ResourceRequest(resources={"VCPU": 8})
+
+    def test_what_is_offered_is_reserved(self):
+        one, two, three = (self.search.offers(self.wanted) for _ in range(3))
         first, second = next(one), next(two)
         self.assertEqual(self.uuids, {first, second})
-        # Not every pledge becomes a claim: rather tried in vain than refused for nothing.
+        # Not every reservation becomes a claim: better to try in vain than to refuse for nothing.
         self.assertIn(next(three), self.uuids)
+        self.assertEqual(24, sum(amounts[0] for amounts in self.search.reserved.values()))
         for each in (one, two, three):
             each.close()
-        self.assertEqual({}, self.index._pledged)
+        self.assertEqual({}, self.search.reserved)
 
-    def test_who_finds_is_not_told_of_pledges(self):
-        wanted = ResourceRequest(resources={"VCPU": 2})
-        offers = self.index.offers(wanted)
+    def test_a_search_ignores_reservations(self):
+        offers = self.search.offers(self.wanted)
         next(offers)
-        self.assertEqual(2, len(self.index.find(wanted)))
+        self.assertEqual(self.uuids, self.found())
         offers.close()

@@ -258,7 +258,7 @@ class BatchTest(base.ContractTest):
         self.assertEqual({"VCPU": 0}, self.used(uuid))
 
 
-class FindTest(base.BothWaysTest):
+class FindTest(base.ContractTest):
 
     def test_all_amounts_must_fit(self):
         small = self.provider(VCPU=2, MEMORY_MB=4096)
@@ -297,7 +297,7 @@ class FindTest(base.BothWaysTest):
         self.assertIn("CUSTOM_NOT_THERE", error.text)
 
 
-class PlacingTest(base.BothWaysTest):
+class PlacingTest(base.ContractTest):
 
     def place(self, amount, **values):
         wanted = base.claim(None)

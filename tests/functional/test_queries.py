@@ -13,7 +13,7 @@ from placement_rpc.objects.request import ResourceRequest
 from tests import base
 
 
-class ExplainTest(base.BothWaysTest):
+class ExplainTest(base.ContractTest):
 
     def explain(self, resources, **values):
         """What each provider says, by its name: list of (rule, class, requested, allowed, by)."""

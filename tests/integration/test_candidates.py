@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The candidate index on real databases: nothing committed is missed, whoever committed it."""
+"""The candidate index on real databases: no commit of any process is missed."""
 
 import threading
 
@@ -9,8 +9,7 @@ from placement_rpc import exception
 from placement_rpc.accounting import batch
 from placement_rpc.accounting.claims import ClaimChange
 from placement_rpc.accounting.idempotency import Request
-from placement_rpc.candidates.search import IndexedCandidates
-from placement_rpc.candidates.stored import StoredCandidates
+from placement_rpc.candidates.search import CandidateSearch
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import events
 from placement_rpc.objects.request import ResourceRequest
@@ -27,7 +26,7 @@ class FleetTest(testscenarios.WithScenarios, base.TestCase):
 
     scenarios = _SERVERS
 
-    def test_index_and_store_say_the_same_of_random_fleets(self):
+    def test_index_and_model_agree_on_random_fleets(self):
         kind = self.kind
 
         class Fleet(test_candidates.Fleet):
@@ -50,12 +49,12 @@ class LateCommitTest(testscenarios.WithScenarios, base.TestCase):
         for name in ("late", "early"):
             uuids.append(service.api.create_provider(None, name).uuid)
             service.api.set_inventory(None, uuids[-1], [base.inventory("VCPU", 4)])
-        index = IndexedCandidates(StoredCandidates(service.database))
-        index.prepare()
+        search = CandidateSearch(service.database)
+        search.index.wait_until_ready()
         late, early = uuids
 
         def found():
-            return {each.uuid for each in index.find(_WANTED)}
+            return {each.uuid for each in search.find(_WANTED)}
 
         claim = base.claim({late: {"VCPU": 1}})
         with service.database.writer() as tx:
@@ -71,13 +70,13 @@ class LateCommitTest(testscenarios.WithScenarios, base.TestCase):
                 events._set_state(relay, last_position=given[-1].position)
             self.assertEqual({late}, found())
         self.assertEqual(set(), found())
-        self.assertEqual({}, index.verify(0, 100)["differences"])
-        # All of it by following, and not by being made anew.
-        self.assertIsNone(index._making)
+        self.assertEqual({}, search.index.verify(0, 100)["differences"])
+        # The index followed the feed; it was not built again.
+        self.assertEqual(1, search.index.statistics()["made"])
 
 
 class OwnWritesTest(testscenarios.WithScenarios, base.TestCase):
-    """What somebody was told is done, everybody's next answer knows, in every process."""
+    """A search in any process finds what was committed before it."""
 
     time_limit = 180
     scenarios = _KINDS
@@ -87,8 +86,8 @@ class OwnWritesTest(testscenarios.WithScenarios, base.TestCase):
             database_url=servers.new_database(self.kind)))
         other = db.Database(service.conf)
         self.addCleanup(other.close)
-        index = IndexedCandidates(StoredCandidates(other))
-        index.prepare()
+        search = CandidateSearch(other)
+        search.index.wait_until_ready()
         wrong = []
 
         def live(uuid):
@@ -99,7 +98,7 @@ class OwnWritesTest(testscenarios.WithScenarios, base.TestCase):
                          (base.claim({uuid: {"VCPU": 1}}, consumer),), False),
                         (service.api.release_allocations, (consumer,), True)):
                     call(None, *arguments)
-                    found = {each.uuid for each in index.find(_WANTED)}
+                    found = {each.uuid for each in search.find(_WANTED)}
                     if (uuid in found) != there:
                         wrong.append((uuid, there))
 
@@ -113,13 +112,14 @@ class OwnWritesTest(testscenarios.WithScenarios, base.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual([], wrong)
-        self.assertEqual({}, index.verify(0, 100)["differences"])
-        self.assertIsNone(index._making)
-        self.assertGreater(index._followed.applied, 100)
+        self.assertEqual({}, search.index.verify(0, 100)["differences"])
+        statistics = search.index.statistics()
+        self.assertEqual(1, statistics["made"])
+        self.assertGreater(statistics["applied"], 100)
 
 
 class NearlyFullTest(testscenarios.WithScenarios, base.TestCase):
-    """Schedulers that ask at once for the last free providers get each one, and no error."""
+    """Concurrent schedulers get all of the last free providers, without errors."""
 
     time_limit = 180
     scenarios = _KINDS

@@ -15,6 +15,7 @@ import time
 import fixtures
 import kombu
 
+from placement_rpc.candidates.search import CandidateSearch
 from placement_rpc.db.queries import events
 from placement_rpc.notifications import listener
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -350,18 +351,18 @@ class IndexVerifyTest(OperatingTest):
             row, = self.verify(*arguments)
             self.assertEqual((3, 3, 0), tuple(
                 row[key] for key in ("providers", "inventories", "differences")))
-        index = self.running.conductor.manager.candidates
-        index._followed.index.inventories[0]["used"][1] = 5
+        with self.running.conductor.manager.candidates.index.current() as index:
+            index.inventories[0]["used"][1] = 5
         row, = self.verify(code=1)
         self.assertEqual(1, row["differences"])
         self.assertIn("(8, 5, 1,", next(iter(row["details"].values())))
-        # It was dropped for that, and made anew.
-        index._making.join()
+        # It was dropped for that, and built again.
+        self.running.conductor.manager.candidates.index.wait_until_ready()
         row, = self.verify()
         self.assertEqual(0, row["differences"])
 
     def test_one_that_has_no_index_is_said_to_have_none(self):
-        candidates = self.running.conductor.manager.candidates
-        self.running.conductor.manager.candidates = candidates._stored
+        # A search builds its index with its first call.
+        self.running.conductor.manager.candidates = CandidateSearch(self.running.database)
         row, = self.verify(code=1)
         self.assertEqual("no index", row["differences"])

@@ -9,11 +9,10 @@ import sqlalchemy as sa
 import testscenarios
 
 from placement_rpc import exception
-from placement_rpc.candidates.query import CandidateQuery
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration, models
-from placement_rpc.db.queries import bulk, candidates
+from placement_rpc.db.queries import bulk
 from placement_rpc.objects import class_names
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
@@ -74,11 +73,6 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
             for uuid, text, _, _ in rows:
                 self.assertEqual(text, found[uuid])
                 self.assertIn(uuid, ids or found)
-
-    def test_finding_candidates_walks_indexes(self):
-        fleet.grow(self.database, 2000)
-        plan = self.explain(candidates.statement(CandidateQuery({0: 2, 1: 1024}), limit=10))
-        self.assertNotRegex(plan, self.full_scan(models.inventories))
 
     def test_every_hot_statement_goes_by_an_index(self):
         fleet.grow(self.database, 2000)

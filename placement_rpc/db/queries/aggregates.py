@@ -17,22 +17,6 @@ def of_provider(tx, provider_id):
     return dict(tx.execute(query).all())
 
 
-def of_providers(tx, provider_ids, uuids):
-    """Which of some aggregates some providers are in.
-
-    :returns: dict of provider id to set of aggregate uuids; none for who is in none of them
-    """
-    inside = {}
-    if provider_ids and uuids:
-        for uuid, provider_id in tx.execute(sa.select(
-                _aggregates.c.uuid, _links.c.resource_provider_id).join_from(
-                    _links, _aggregates).where(
-                        _links.c.resource_provider_id.in_(list(provider_ids)),
-                        _aggregates.c.uuid.in_(list(uuids)))):
-            inside.setdefault(provider_id, set()).add(uuid)
-    return inside
-
-
 def ids(tx, uuids):
     """Row ids of aggregates; one that is not known yet is made.
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a candidate index is made of, and what changed since it was.
+"""Read queries that build a candidate index, and those that bring it up to date.
 
 The events are the feed of changes: each row says in ``touched`` what its transaction did to
-providers. Ids commit out of the order in which they were given, so the feed is read by
-positions, which come after the commit, and beside them every event that has none yet.
+providers. Ids are assigned before transactions commit, and so become visible out of order. The
+feed is therefore read by positions, which are assigned after the commit, together with every
+event that has no position yet.
 """
 
 import sqlalchemy as sa
@@ -19,7 +20,7 @@ _links = models.resource_provider_aggregates
 _providers = models.resource_providers
 _state = models.relay_state
 
-# One statement, and so one moment: the positions that were given, and the events without.
+# One statement, so that the last position and the events are of the same moment.
 _SINCE = sa.union_all(
     sa.select(sa.literal(0).label("id"), _state.c.last_position.label("position"),
               sa.cast(sa.null(), _events.c.touched.type).label("touched")),
@@ -52,10 +53,10 @@ _MEMBERS_NAMED = bulk.OverLists(lambda among: sa.select(
 
 
 def since(tx, position):
-    """What was told after a position, and what has no position yet.
+    """Read the events after a position, and those that have no position yet.
 
     :param position: int
-    :returns: tuple of the position that was given last, and a list of rows of id, position and
+    :returns: tuple of the last position that was assigned, and a list of rows of id, position and
         touched in the order of their ids
     """
     last, rows = 0, []
@@ -69,41 +70,44 @@ def since(tx, position):
 
 
 def last_position(tx):
-    """:returns: int, the position that was given last"""
+    """Return the last position that was assigned."""
     return tx.execute(sa.select(_state.c.last_position)).scalar() or 0
 
 
 def providers(tx, after, limit):
-    """:returns: list of rows of id, uuid, name, generation of the next providers by their ids"""
+    """Return rows of id, uuid, name and generation of the next providers in the order of ids."""
     return tx.execute(_PROVIDERS, {"after": after, "limit": limit}).all()
 
 
 def inventories(tx, first, last):
-    """:returns: list of rows of resource_provider_id, resource_class_id, capacity, used,
-    min_unit, max_unit, step_size of the providers from the first id to the last"""
+    """Return the inventories of the providers from the first id to the last.
+
+    :returns: list of rows of resource_provider_id, resource_class_id, capacity, used, min_unit,
+        max_unit and step_size
+    """
     return tx.execute(_INVENTORIES, {"first": first, "last": last}).all()
 
 
 def members(tx, first, last):
-    """:returns: list of rows of aggregate uuid and provider id, from the first to the last"""
+    """Return rows of aggregate uuid and provider id, from the first provider id to the last."""
     return tx.execute(_MEMBERS, {"first": first, "last": last}).all()
 
 
 def named(tx, uuids):
-    """What some providers are and have.
+    """Return some providers with their inventories.
 
     :returns: list of rows of id, uuid, name, generation, resource_class_id, capacity, used,
-        min_unit, max_unit, step_size: one for each inventory, and one with None where a provider
-        has none
+        min_unit, max_unit and step_size: one for each inventory, and one with None for a provider
+        without inventories
     """
     return _NAMED.execute(tx, {"uuids": list(uuids)}).all()
 
 
 def members_named(tx, provider_ids):
-    """:returns: list of rows of aggregate uuid and provider id"""
+    """Return rows of aggregate uuid and provider id of some providers."""
     return _MEMBERS_NAMED.execute(tx, {"ids": list(provider_ids)}).all()
 
 
 def classes(tx):
-    """:returns: dict of the name of every class to its id"""
+    """Return a dict of the name of every resource class to its id."""
     return dict(tx.execute(sa.select(_classes.c.name, _classes.c.id)).all())

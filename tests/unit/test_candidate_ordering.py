@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which providers are named first."""
+"""The order of candidates."""
 
 import collections
 
@@ -12,7 +12,7 @@ from placement_rpc.objects.request import ORDERS
 from tests import base
 
 
-class ChoiceTest(base.TestCase):
+class OrderingTest(base.TestCase):
 
     def choose(self, left, order, limit=None):
         return ordering.choose(
@@ -23,7 +23,7 @@ class ChoiceTest(base.TestCase):
     @hypothesis.given(st.lists(st.sampled_from((0.0, 0.25, 0.5, 1.0)), min_size=1, max_size=30),
                       st.one_of(st.none(), st.integers(1, 40)),
                       st.sampled_from(ORDERS))
-    def test_each_once_and_the_best_first(self, left, limit, order):
+    def test_each_candidate_comes_once_and_the_best_first(self, left, limit, order):
         chosen = self.choose(left, order, limit)
         self.assertEqual(min(len(left), limit or len(left)), len(chosen))
         self.assertEqual(len(chosen), len(set(chosen)))
@@ -31,15 +31,15 @@ class ChoiceTest(base.TestCase):
             best = sorted(left, reverse=order == ordering.SPREAD)
             self.assertEqual(best[:len(chosen)], [left[place] for place in chosen])
 
-    def test_who_is_equal_comes_in_any_order(self):
+    def test_equal_candidates_come_in_random_order(self):
         for order in ORDERS:
             first = collections.Counter(
                 self.choose([0.5] * 4, order, 1)[0] for _ in range(400))
-            # Each of the four comes first in a quarter of the cases; 30 is seven deviations off.
+            # Each of the four is expected 100 times; 30 is eight standard deviations less.
             self.assertEqual([0, 1, 2, 3], sorted(first))
             self.assertLess(30, min(first.values()))
 
-    def test_the_class_that_is_scarcest_counts(self):
+    def test_the_scarcest_class_counts(self):
         left = ordering.room_left([
             (np.array([8, 8]), np.array([0, 4]), 2),
             (np.array([100, 100]), np.array([90, 0]), 5)])
