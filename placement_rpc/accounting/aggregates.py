@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Put resource providers into aggregates."""
 
-
 from placement_rpc.accounting.outbox import Outbox
 from placement_rpc.accounting.providers import lock, raise_generation
 from placement_rpc.db import api as db

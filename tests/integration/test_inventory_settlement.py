@@ -173,13 +173,12 @@ class MeanwhileTest(testscenarios.WithScenarios, base.TestCase):
         """No inventory, answer or event has the old name of a renamed class."""
         service = self.service
         service.settle(_asked(1, _UUIDS[1], {"CUSTOM_GOLD": 1}))
-        ids, renamed = resource_classes.ids, []
+        ids, to_rename = resource_classes.ids, ["CUSTOM_GOLD"]
 
         def read(tx, names):
             found = ids(tx, names)
-            if not renamed:
-                renamed.append(service.api.resource_class_rename(
-                    None, "CUSTOM_GOLD", "CUSTOM_SILVER"))
+            if to_rename:
+                service.api.resource_class_rename(None, to_rename.pop(), "CUSTOM_SILVER")
             return found
 
         self.useFixture(fixtures.MockPatchObject(resource_classes, "ids", read))
