@@ -134,6 +134,10 @@ class Ledger:
                 amounts[provider.id, class_id] = amount
         return amounts
 
+    def _inventory(self, key) -> InventoryEntry:
+        provider_id, class_id = key
+        return self.providers[provider_id].inventories[class_id]
+
     def _check_unit(self, key, amount, held):
         """Check whether an amount can be allocated at once.
 
