@@ -14,7 +14,7 @@ INSTALLED := $(VENV)/.installed
   release-environments system-rabbit system-test
 
 help:
-	@echo "make run                  the service in the foreground, on an in-process bus and SQLite"
+	@echo "make run                  the service in the foreground, in one process on SQLite"
 	@echo "make run BUS=rabbit       the same on a private RabbitMQ that other processes can call"
 	@echo "make run TRANSPORT_URL=rabbit://user:password@host/ [DATABASE=URL]"
 	@echo "make demo [BUS=rabbit]    the main job on 120 real compute nodes"
