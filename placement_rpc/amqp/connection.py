@@ -66,16 +66,21 @@ class Connection:
         :param waker: a socket that ends the wait when it becomes readable
         :raises FAILURES: if the connection is lost, or a message cannot be read
         """
-        ends = time.monotonic() + seconds + _CHECK
-        while not enough() and frames.has_come(self._connection, seconds, waker):
-            self._read_event()
+        ends, is_empty = time.monotonic() + seconds + _CHECK, False
+        while not (enough() or is_empty) and time.monotonic() < ends:
+            if frames.has_come(self._connection, seconds, waker):
+                self._read_event()
+            else:
+                is_empty = True
             seconds = 0
-            if time.monotonic() > ends:
-                break
         if time.monotonic() >= self._check_at:
             self._check_at = time.monotonic() + _CHECK
             with self.writing():
-                frames.check(self._connection)
+                if is_empty:
+                    frames.check(self._connection)
+                else:
+                    # The broker's own heartbeats may be among what is still to be read.
+                    frames.beat(self._connection)
 
     def _read_event(self):
         try:

@@ -11,7 +11,6 @@ reports of "database is locked"; measured 104 failures of 300).
 import contextlib
 import logging
 import math
-import random
 import time
 
 import sqlalchemy as sa
@@ -20,6 +19,7 @@ from oslo_db.sqlalchemy import engines
 from sqlalchemy.engine import make_url
 
 from placement_rpc import exception
+from placement_rpc.backoff import Backoff
 from placement_rpc.conf import service as service_options
 from placement_rpc.telemetry.spans import span
 
@@ -44,7 +44,7 @@ _USED_AT = "placement_used_at"
 
 # What two writers can do to each other; the loser starts again.
 _COLLISIONS = (db_exc.DBDeadlock, db_exc.DBDuplicateEntry, db_exc.DBReferenceError)
-# One collision's worth of waiting, doubled up to the cap with each attempt.
+# Seconds of the pauses after a collision: the first at the most, and any.
 _FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 0.5
 
@@ -166,6 +166,7 @@ class Database:
         :returns: what ``change`` returned in the attempt that was committed
         :raises StoreBusy: after ``[claims] max_attempts`` collisions; nothing was done
         """
+        backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, jitter=1)
         for attempt in range(self.max_attempts):
             try:
                 with self.writer() as connection:
@@ -182,7 +183,7 @@ class Database:
                 if isinstance(error, db_exc.DBReferenceError) and attempt > 1:
                     # Not a race but a reference that really is missing.
                     raise
-                time.sleep(random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** attempt)))  # noqa: S311
+                time.sleep(backoff.next())
         raise exception.StoreBusy(method=method, attempts=self.max_attempts)
 
     def close(self):

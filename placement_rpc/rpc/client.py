@@ -3,7 +3,6 @@
 
 import copy
 import functools
-import random
 import time
 import uuid
 from typing import Any, Self
@@ -14,14 +13,14 @@ from oslo_context import context as oslo_context
 from placement_rpc import conf as configuration
 from placement_rpc import exception
 from placement_rpc.amqp.broker import Broker
+from placement_rpc.backoff import Backoff
 from placement_rpc.context import RequestContext
 from placement_rpc.objects.fields import RequestId
 from placement_rpc.rpc import command_publisher, routing, senders
 from placement_rpc.versions import contract, pins, releases
 
-# The wait before an attempt is repeated: doubled each time up to the cap, with jitter.
+# Seconds before the second attempt; each further pause is longer.
 _FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 2.0
 # Seconds that a cast spends on asking for the service's release; after that it is made in the
 # oldest release that has all of it.
 _PIN_TIMEOUT = 2.0
@@ -211,7 +210,7 @@ class Client:
         :param attempt: callable of the seconds that the attempt may take
         """
         ends = time.monotonic() + seconds
-        pause, last = _FIRST_PAUSE, None
+        backoff, last = Backoff(_FIRST_PAUSE), None
         while (left := ends - time.monotonic()) > 0:
             try:
                 return attempt(min(self._attempt_timeout, left))
@@ -225,9 +224,7 @@ class Client:
                 if not error.retryable:
                     raise
                 last = error.text
-            wait = random.uniform(pause / 2, pause)  # noqa: S311
-            time.sleep(max(0, min(wait, ends - time.monotonic())))
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            time.sleep(max(0, min(backoff.next(), ends - time.monotonic())))
         raise exception.DeadlineExceeded(
             method=method, seconds=round(seconds, 3), reason=last or "no attempt was made",
             request_id=request_id)

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bus: transports, what is put on it, and a server that takes in no more than it can do."""
+"""Calls and answers as messages, in oslo.messaging's wire format."""
 
 import dataclasses
 import json
 import uuid
 import zlib
+from typing import Any
 
 from kombu import compression
 from oslo_messaging._drivers import common
 from oslo_serialization import jsonutils
+
+from placement_rpc import exception
 
 # Errors of these modules are rebuilt by the receiver; any other arrives as a RemoteError.
 ALLOWED_REMOTE_MODULES = [
@@ -25,29 +28,28 @@ _LONGEST_NAME = 255
 
 @dataclasses.dataclass(slots=True)
 class Call:
-    """A call as it came.
+    """A call as it was received, or as it is to be sent.
 
-    ``reply_to`` is None for a cast, which nobody waits for; ``monitored`` tells that whoever waits
-    wants to hear meanwhile that it is worked on.
+    Nothing in one that was received is checked but ``reply_to`` and ``message_id``. These are None
+    for a cast, which is not answered. ``monitored`` is whether the client expects heartbeats while
+    the call is being worked on.
     """
 
     method: object
     version: object
     args: object
-    context: dict
+    context: dict[str, Any]
     message_id: str | None = None
     reply_to: str | None = None
     namespace: object = None
     monitored: bool = False
 
 
-def open_call(body, compressed=None):
-    """The call in a message.
+def open_call(body: bytes | str, compressed: str | None = None) -> Call:
+    """Return the call in a message.
 
-    :param body: bytes or str
-    :param compressed: str, how the body is, as the message's header ``compression`` says
-    :returns: :class:`Call`
-    :raises ValueError: when there is none in it
+    :param compressed: how the body is compressed, the message's header ``compression``
+    :raises ValueError: if there is no call in it
     """
     try:
         message = _message(body, compressed)
@@ -63,13 +65,16 @@ def open_call(body, compressed=None):
                 bool(message.get("_timeout")))
 
 
-# What reading something that is no message ends with.
+# The errors with which reading an arbitrary body can end.
 _BROKEN = (ValueError, TypeError, LookupError, AttributeError, RecursionError, OSError, EOFError,
            zlib.error)
 
 
 def _message(body, compressed):
-    """:returns: what is in the envelope; :raises: one of :data:`_BROKEN`"""
+    """Return the message in an envelope, or without one.
+
+    :raises _BROKEN: if it is no JSON, or not compressed as it says
+    """
     if compressed:
         body = compression.decompress(body, compressed)
     message = json.loads(body)
@@ -77,19 +82,18 @@ def _message(body, compressed):
 
 
 def _is_queue(name):
-    """:returns: bool, whether AMQP can name a queue so"""
+    """Return whether this can be the name of a queue on AMQP."""
     return isinstance(name, str) and len(name.encode("utf-8", "replace")) <= _LONGEST_NAME and (
         name.isprintable())
 
 
-def seal_answer(call, result=None, error=None, ending=True):
-    """The message of an answer.
+def seal_answer(call: Call, result: Any = None,
+                error: exception.PlacementException | None = None, ending: bool = True) -> str:
+    """Return the message of an answer.
 
-    :param call: :class:`Call`
-    :param result: the result, as it travels
-    :param error: the PlacementException instead of a result
-    :param ending: bool; False for one that says only that the call is worked on
-    :returns: str
+    :param result: as it travels
+    :param error: replaces the result
+    :param ending: False for a heartbeat, which says only that the call is being worked on
     """
     failure = error and common.serialize_remote_exception((type(error), error, None))
     return json.dumps({**_ENVELOPE, "oslo.message": json.dumps({
@@ -97,12 +101,10 @@ def seal_answer(call, result=None, error=None, ending=True):
         "_unique_id": uuid.uuid4().hex})})
 
 
-def seal_call(call):
-    """The message of a call.
+def seal_call(call: Call) -> str:
+    """Return the message of a call, whose context and arguments are as they travel.
 
-    :param call: :class:`Call`, its context and its arguments as they travel
-    :returns: str
-    :raises ValueError: when there is something in it that cannot be written down
+    :raises ValueError: if something in it cannot be written as JSON
     """
     return json.dumps({**_ENVELOPE, "oslo.message": json.dumps({
         "method": call.method, "version": call.version, "args": call.args,
@@ -114,39 +116,36 @@ def seal_call(call):
 
 @dataclasses.dataclass(slots=True)
 class Answer:
-    """The answer to a call: ``result`` as it travels, or ``failure``, a text of the library's."""
+    """The answer to a call: ``result`` as it travels, or ``failure`` as the library writes it."""
 
     message_id: str
     result: object
     failure: str | None
 
 
-def open_answer(body, compressed=None):
-    """The answer in a message.
+def open_answer(body: bytes | str, compressed: str | None = None) -> Answer | None:
+    """Return the answer in a message; None for a heartbeat.
 
-    :param body: bytes or str
-    :param compressed: str, as of :func:`opened`
-    :returns: :class:`Answer`; None for a message that says only that a call is worked on
-    :raises ValueError: when there is none in it
+    :param compressed: as of :func:`open_call`
+    :raises ValueError: if there is no answer in it
     """
     try:
         message = _message(body, compressed)
         if not message.get("ending"):
             return None
         if not isinstance(message["_msg_id"], str):
-            raise TypeError("the id is no text")
+            raise TypeError("the id is no string")
         return Answer(message["_msg_id"], message.get("result"), message.get("failure"))
     except _BROKEN as error:
         raise ValueError(f"no answer: {error}") from None
 
 
-def remote_error(answer, modules):
-    """The error that an answer tells of.
+def remote_error(answer: Answer, modules: list[str]) -> Exception:
+    """Return the error in an answer that has a failure.
 
-    :param answer: :class:`Answer` with a failure
-    :param modules: list of str, the modules whose errors may be made anew
-    :returns: Exception; an :class:`oslo_messaging.RemoteError` for one of another module
-    :raises ValueError: when it tells of none
+    :param modules: names of the modules whose errors may be rebuilt; an error of any other module
+        is returned as an :class:`oslo_messaging.RemoteError`
+    :raises ValueError: if there is no error in it
     """
     try:
         return common.deserialize_remote_exception(answer.failure, modules)

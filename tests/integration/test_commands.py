@@ -183,10 +183,10 @@ class CastTest(CommandTest):
         commit = self.running.conductor.manager.group_commit
         settle, poison = commit._settle_batch, base.new_uuid()
 
-        def collide(database, settlements):
-            if any(poison in each.consumers for each in settlements):
+        def collide(database, pending, method):
+            if any(poison in each.consumers for each in pending):
                 raise exception.StoreBusy(method="claim", attempts=10)
-            return settle(database, settlements)
+            return settle(database, pending, method)
 
         commit._settle_batch = collide
         bad = self.cast(consumer=poison)
@@ -218,10 +218,10 @@ class CastTest(CommandTest):
         commit = self.running.conductor.manager.group_commit
         settle = commit._settle_batch
 
-        def fail(database, settlements):
-            if any(poison in each.consumers for each in settlements):
+        def fail(database, pending, method):
+            if any(poison in each.consumers for each in pending):
                 raise RuntimeError("a defect")
-            return settle(database, settlements)
+            return settle(database, pending, method)
 
         commit._settle_batch = fail
         requests = [self.cast() for _ in range(3)]
@@ -326,8 +326,8 @@ class FailureTest(CommandTest):
         commit = self.running.conductor.manager.group_commit
         settle, failures = commit._settle_batch, iter([True, True])
 
-        def lose(database, settlements):
-            answers = settle(database, settlements)
+        def lose(database, pending, method):
+            answers = settle(database, pending, method)
             if next(failures, None):
                 raise exception.StoreUnavailable(reason="the answer was lost")
             return answers

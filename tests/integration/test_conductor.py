@@ -4,7 +4,6 @@
 import contextlib
 import os
 import signal
-import socket
 import threading
 import time
 
@@ -256,7 +255,7 @@ class IntakeTest(base.TestCase):
         def die(*_call):
             tried.append(1)
             # As the connection of a process that is gone.
-            server._line._connection.connection.transport.sock.shutdown(socket.SHUT_RDWR)
+            server._consumer.end()
             raise ConnectionResetError(104, "reset")
 
         server._dispatcher.answer = die
@@ -278,9 +277,9 @@ class IntakeTest(base.TestCase):
             time.sleep(8)
             take(*arguments)
 
-        server._take, first = slowly, server._line
+        server._take, first = slowly, server._consumer
         self.assertEqual(os.getpid(), self.call(0))
-        self.assertIs(first, server._line)
+        self.assertIs(first, server._consumer)
 
     def test_who_wants_to_hear_meanwhile_does(self):
         server = _serve_slowly(self.broker.url)

@@ -46,8 +46,8 @@ class DeadLettersTest(test_queue_listener.QueueTest):
         self.assertEqual("resource_provider.create",
                          envelope.opened(json.dumps(shown["body"]))["event_type"])
         self.assertEqual(found[1]["id"], envelope.opened(json.dumps(shown["body"]))["message_id"])
-        self.assertIn("there is no", self.manage("show", "x", code=1).stderr)
-        self.assertIn("give --queue or --all", self.manage("replay", code=1).stderr)
+        self.assertIn("x does not exist", self.manage("show", "x", code=1).stderr)
+        self.assertIn("--queue or --all", self.manage("replay", code=1).stderr)
         self.assertIn("0 dead letters were removed", self.manage(
             "discard", found[0]["id"], "--queue", "other", code=1).stdout)
         self.assertIn("1 dead letters were removed", self.manage(

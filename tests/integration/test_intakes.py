@@ -82,11 +82,11 @@ class ClaimServerTest(ClaimTest):
         commit = self.running.conductor.manager.group_commit
         settle = commit._settle_batch
 
-        def slowly(database, settlements):
-            sizes.append(len(settlements))
+        def slowly(database, pending, method):
+            sizes.append(len(pending))
             began.set()
             go_on.wait(30)
-            return settle(database, settlements)
+            return settle(database, pending, method)
 
         commit._settle_batch = slowly
         threads = [threading.Thread(target=self.claim)]
@@ -156,7 +156,7 @@ class ClaimServerTest(ClaimTest):
     def test_a_defect_says_no_more_than_its_number(self):
         commit = self.running.conductor.manager.group_commit
 
-        def break_off(database, settlements):
+        def break_off(database, pending, method):
             raise RuntimeError("the secret")
 
         settle, commit._settle_batch = commit._settle_batch, break_off
@@ -171,11 +171,11 @@ class ClaimServerTest(ClaimTest):
         commit = self.running.conductor.manager.group_commit
         settle, away = commit._settle_batch, []
 
-        def fail(database, settlements):
-            away.append(len(settlements))
+        def fail(database, pending, method):
+            away.append(len(pending))
             if len(away) < 3:
                 raise exception.StoreUnavailable(reason="away")
-            return settle(database, settlements)
+            return settle(database, pending, method)
 
         commit._settle_batch = fail
         self.claim(timeout=40)

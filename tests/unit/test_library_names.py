@@ -37,9 +37,6 @@ _OSLO_MESSAGING = {
     "oslo_messaging._drivers.impl_rabbit:": ["rabbit_opts"],
     "oslo_messaging._metrics.client:": ["oslo_messaging_metrics"],
     "oslo_messaging._tracing.client:": ["oslo_messaging_tracing"],
-    "oslo_messaging.transport:Transport": ["_send_notification"],
-    "oslo_messaging.rpc.server:RPCServer": ["_on_incoming", "_process_incoming"],
-    "oslo_messaging.server:MessageHandlingServer": ["_executor_cls", "_work_executor"],
 }
 _DATABASE = {
     "sqlalchemy.pool:Pool": ["_creator", "_pre_ping", "dispatch"],
