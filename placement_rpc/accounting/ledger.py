@@ -12,6 +12,7 @@ from typing import NamedTuple
 from placement_rpc import exception
 from placement_rpc.accounting.locked_state import (
     ConsumerEntry,
+    InventoryEntry,
     InventoryKey,
     LockedState,
 )
@@ -133,6 +134,10 @@ class Ledger:
                         requested=amount, free=0, capacity=0)
                 amounts[provider.id, class_id] = amount
         return amounts
+
+    def _inventory(self, key) -> InventoryEntry:
+        provider_id, class_id = key
+        return self.providers[provider_id].inventories[class_id]
 
     def _check_unit(self, key, amount, held):
         """Check whether an amount can be allocated at once.
