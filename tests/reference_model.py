@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A slow and obvious search for candidates, which the candidate index is compared with.
 
-It reads all rows for each question and applies the rules of DESIGN in plain Python. It does not
+It reads all rows of a store and applies the rules of DESIGN in plain Python. It does not
 trust what the service derives: it works out a capacity from total, reserved and ratio, and sums
 allocations in place of the column ``used``.
 """
@@ -75,11 +75,6 @@ def providers(database):
     for row in rows["resource_provider_aggregates"]:
         found[row.resource_provider_id].aggregates.add(aggregates[row.aggregate_id])
     return sorted(found.values(), key=lambda provider: provider.id)
-
-
-def candidates(database, request):
-    """Return the providers that fit a request, in the order of their ids."""
-    return [provider for provider in providers(database) if provider.fits(request)]
 
 
 def _capacity(row):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from placement_rpc import exception
 from placement_rpc.accounting.locked_state import (
     ConsumerEntry,
+    InventoryEntry,
     InventoryKey,
     LockedState,
 )
