@@ -12,11 +12,13 @@ from placement_rpc import exception
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration, models
-from placement_rpc.db.queries import bulk
+from placement_rpc.db.queries import bulk, claims, events, requests
 from placement_rpc.objects import class_names
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
 from tests.benchmarks import fleet
+
+_TEXTS = ("a\x1eb", "", "\x1e", "it's :now %s", '"{},\\', "\\u0041\n\t", "ü€𝄞", "null", "{}")
 
 
 class StoreTest(testscenarios.WithScenarios, base.TestCase):
@@ -61,10 +63,10 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual((16.123456789, 2 ** 62), (row.allocation_ratio, row.capacity))
 
     def test_any_text_is_stored_as_it_is(self):
-        """Also what separates texts on their way into PostgreSQL, and none at all."""
+        """What has a meaning in JSON, in SQL or in arrays is stored too, and so is nothing."""
         insert = bulk.Insert(models.consumers, "uuid", "project_id", "user_id", "generation",
                              returning=("uuid", "id"))
-        for texts in (["a\x1eb", "c"], ["", ""], [""], ["\x1e"], ["it's", '"{},\\'], ["ü", "x"]):
+        for texts in (_TEXTS, [""]):
             rows = [(base.new_uuid(), text, "user", 1) for text in texts]
             with self.database.writer() as tx:
                 ids = dict(map(tuple, insert.execute(tx, rows)))
@@ -73,6 +75,52 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
             for uuid, text, _, _ in rows:
                 self.assertEqual(text, found[uuid])
                 self.assertIn(uuid, ids or found)
+
+    def test_the_changes_of_claims_are_stored_as_they_are(self):
+        occurred_at = bulk.now()
+        fleet.grow(self.database, 1)
+        consumers = [claims.NewConsumer(base.new_uuid(), text, "user", 1) for text in _TEXTS]
+        with self.database.writer() as tx:
+            provider, = tx.execute(sa.select(models.resource_providers)).all()
+            inventory = claims.inventories_of(tx, [provider.id])[0]
+            self.assertTrue(claims.write(tx, {
+                "consumers": consumers,
+                "allocations": [claims.NewAllocation(
+                    None, each.uuid, provider.id, inventory.resource_class_id, 1)
+                    for each in consumers],
+                "used": [claims.UsedAmount(inventory.id, len(consumers))],
+                "generations": [claims.GenerationChange(provider.id, provider.generation, 9)],
+                "events": [events.NewEvent(base.new_uuid(), "type", occurred_at, text, touched)
+                           for text, touched in zip(
+                               _TEXTS, ["", None, *_TEXTS[2:]], strict=True)],
+                "requests": [requests.NewRequest(f"id {number}", "method", "fingerprint", text)
+                             for number, text in enumerate(_TEXTS)]}))
+            held = claims.held(tx, [row.id for row in claims.lock_consumers(
+                tx, [each.uuid for each in consumers])])
+            stored = tx.execute(sa.select(models.events).order_by(models.events.c.id)).all()
+            outcomes = requests.find(tx, [f"id {number}" for number in range(len(_TEXTS))])
+            after, = claims.lock_providers(tx, [provider.uuid])
+            used = [row.used for row in claims.inventories_of(tx, [provider.id])
+                    if row.id == inventory.id]
+        self.assertEqual([1] * len(consumers), [row.used for row in held])
+        self.assertEqual(len(consumers), len({row.consumer_id for row in held}))
+        self.assertEqual([(text, occurred_at) for text in _TEXTS],
+                         [(row.payload, row.occurred_at) for row in stored])
+        self.assertEqual(["", None, *_TEXTS[2:]], [row.touched for row in stored])
+        self.assertEqual(list(_TEXTS), [
+            outcomes[f"id {number}"].outcome for number in range(len(_TEXTS))])
+        self.assertEqual((9, [len(consumers)]), (after.generation, used))
+
+    def test_claims_are_not_written_over_another_generation(self):
+        fleet.grow(self.database, 1)
+        with self.database.writer() as tx:
+            provider, = tx.execute(sa.select(models.resource_providers)).all()
+            self.assertFalse(claims.write(tx, {
+                "consumers": [], "allocations": [], "used": [], "events": [], "requests": [],
+                "generations": [claims.GenerationChange(
+                    provider.id, provider.generation + 1, provider.generation + 2)]}))
+            after, = claims.lock_providers(tx, [provider.uuid])
+        self.assertEqual(provider.generation, after.generation)
 
     def test_every_hot_statement_goes_by_an_index(self):
         fleet.grow(self.database, 2000)

@@ -8,6 +8,7 @@ every event it can see a position, and positions have no gap.
 import collections
 import datetime
 import itertools
+import typing
 
 import sqlalchemy as sa
 
@@ -22,7 +23,18 @@ _STATE_ID = 1
 Row = collections.namedtuple(
     "Row", "id event_id event_type occurred_at payload position")
 
-_INSERT = bulk.Insert(_events, "event_id", "event_type", "occurred_at", "payload", "touched")
+
+class NewEvent(typing.NamedTuple):
+    """An event to be inserted; ``payload`` and ``touched`` are JSON."""
+
+    event_id: str
+    event_type: str
+    occurred_at: datetime.datetime
+    payload: str
+    touched: str | None
+
+
+_INSERT = bulk.Insert(_events, *NewEvent._fields)
 _COLUMNS = (_events.c.id, _events.c.event_id, _events.c.event_type, _events.c.occurred_at,
             _events.c.payload, _events.c.position)
 # By position first, although none of these has one: by the id alone a server may walk all events
@@ -44,7 +56,7 @@ _AFTER = sa.select(*_COLUMNS).where(_events.c.position > sa.bindparam("after")).
 def insert(tx, rows):
     """Write events, in the order in which they happened to each provider.
 
-    :param rows: list of tuples of event_id, event_type, occurred_at, payload, touched
+    :param rows: list of :class:`NewEvent`
     """
     _INSERT.execute(tx, rows)
     written(tx)
@@ -113,7 +125,7 @@ def give_positions(tx, last, limit):
     waiting = tx.execute(_WAITING, {"limit": limit}).all()
     rows = [Row(*row[:-1], position) for position, row in enumerate(waiting, last + 1)]
     if rows:
-        bulk.set_numbers(tx, _events, "position", {row.id: row.position for row in rows})
+        bulk.set_numbers(tx, _events.c.position, {row.id: row.position for row in rows})
     return rows
 
 

@@ -46,7 +46,7 @@ def raise_generation(tx, provider_id, generation):
     :returns: bool, whether it was
     """
     return bulk.set_numbers(
-        tx, _providers, "generation", {provider_id: generation + 1},
+        tx, _providers.c.generation, {provider_id: generation + 1},
         expected={provider_id: generation}) == 1
 
 

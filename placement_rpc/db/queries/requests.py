@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outcomes of requests, by which a repeated one is recognised."""
 
+import typing
+
 import sqlalchemy as sa
 
 from placement_rpc.db import models
@@ -10,8 +12,19 @@ _requests = models.requests
 _FIND = bulk.OverLists(lambda among: sa.select(
     _requests.c.request_id, _requests.c.method, _requests.c.fingerprint, _requests.c.outcome,
 ).where(among(_requests.c.request_id, "request_ids")))
-_INSERT = bulk.Insert(_requests, "request_id", "method", "fingerprint", "outcome")
 _PRUNE_AT_ONCE = 5000
+
+
+class NewRequest(typing.NamedTuple):
+    """The outcome of a request, to be stored; ``outcome`` is JSON."""
+
+    request_id: str
+    method: str
+    fingerprint: str
+    outcome: str
+
+
+_INSERT = bulk.Insert(_requests, *NewRequest._fields)
 
 
 def find(tx, request_ids):
@@ -23,7 +36,7 @@ def find(tx, request_ids):
 def insert(tx, rows):
     """Keep outcomes.
 
-    :param rows: list of tuples of request_id, method, fingerprint, outcome
+    :param rows: list of :class:`NewRequest`
     :raises oslo_db.exception.DBDuplicateEntry: when one was settled by another writer
     """
     _INSERT.execute(tx, rows)
