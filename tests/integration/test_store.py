@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schema, the plans of hot queries, and the command that looks after them."""
 
+import itertools
 import re
 import subprocess
 import sys
 
 import sqlalchemy as sa
 import testscenarios
+from testtools import matchers
 
 from placement_rpc import exception
+from placement_rpc.accounting import batch, idempotency, inventory_batch
+from placement_rpc.accounting import claims as claim_changes
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration, models
@@ -19,6 +23,17 @@ from tests import base, servers
 from tests.benchmarks import fleet
 
 _TEXTS = ("a\x1eb", "", "\x1e", "it's :now %s", '"{},\\', "\\u0041\n\t", "ü€𝄞", "null", "{}")
+
+
+def _request(method):
+    return idempotency.Request(base.new_uuid(), method, "f" * 64)
+
+
+def _claim(database, uuids):
+    """A claim on each provider, all in one transaction."""
+    return batch.settle(database, [claim_changes.ClaimChange(
+        _request("claim_allocations"), base.claim({uuid: dict.fromkeys(fleet.AMOUNTS, 1)}))
+        for uuid in uuids])
 
 
 class StoreTest(testscenarios.WithScenarios, base.TestCase):
@@ -123,7 +138,10 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual(provider.generation, after.generation)
 
     def test_every_hot_statement_goes_by_an_index(self):
-        fleet.grow(self.database, 2000)
+        uuids = fleet.grow(self.database, 2000, analyse=False)
+        for start in range(0, 1500, 500):
+            _claim(self.database, uuids[start:start + 500])
+        fleet.grow(self.database, 2001)
         for column in (models.consumers.c.uuid, models.resource_providers.c.uuid,
                        models.requests.c.request_id, models.allocations.c.consumer_id,
                        models.inventories.c.resource_provider_id):
@@ -144,6 +162,96 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
             "sqlite": rf"SCAN {table.name}\b",
             "postgresql": rf"Seq Scan on {table.name}\b",
             "mariadb": rf"\t{table.name}\tALL\t"}[self.kind])
+
+
+class PlansTestCase(base.TestCase):
+    """What PostgreSQL reads for claims and inventories, whatever it knew when it planned them.
+
+    Autovacuum is off: nothing is analysed unless a test does it.
+    """
+
+    size = 3000
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(
+            placement_fixtures.Store(servers.new_database("postgresql"))).database
+        with self.database.writer() as tx:
+            for name in models.metadata.tables:
+                tx.exec_driver_sql(f"ALTER TABLE {name} SET (autovacuum_enabled = false)")
+
+    def analyse(self):
+        with self.database.engine.connect() as connection:
+            connection.execution_options(
+                isolation_level="AUTOCOMMIT").exec_driver_sql("ANALYZE")
+
+    def grow(self, size):
+        return fleet.grow(self.database, size, analyse=False)
+
+    def work(self, uuids, times):
+        for number in range(times):
+            self.settle([uuids[number % len(uuids)]])
+
+    def settle(self, uuids):
+        """A claim and a report of inventories for each provider, all of them together."""
+        claimed = _claim(self.database, uuids)
+        reported = inventory_batch.settle(self.database, [inventory_batch.InventoryReplacement(
+            _request("set_inventory"), uuid, [
+                base.inventory(name, 10_000 + next(self.totals)) for name in fleet.AMOUNTS])
+            for uuid in uuids])
+        self.assertEqual([None] * 2 * len(uuids), [each.error for each in claimed + reported])
+
+    totals = itertools.count()
+
+    def read_by(self, uuids, together=1):
+        """:returns: int, how many rows scans of whole tables read, of those tables that grew"""
+        before = self.rows_read()
+        for start in range(0, len(uuids), together):
+            self.settle(uuids[start:start + together])
+        return self.rows_read() - before
+
+    def rows_read(self):
+        with self.database.reader() as tx:
+            tx.exec_driver_sql("SELECT pg_stat_force_next_flush()")
+            return int(tx.exec_driver_sql(
+                "SELECT sum(seq_tup_read) FROM pg_stat_user_tables"
+                " WHERE relname IN ('resource_providers', 'inventories')").scalar())
+
+
+class GrowingStoreTest(testscenarios.WithScenarios, PlansTestCase):
+
+    scenarios = [(name, {"analysed": analysed}) for name, analysed in (
+        ("never", ()), ("empty", ("empty",)), ("small", ("small",)),
+        ("empty and small", ("empty", "small")))]
+
+    def test_no_table_is_read_whole_for_each_row(self):
+        if "empty" in self.analysed:
+            self.analyse()
+        self.work(self.grow(3), times=20)
+        if "small" in self.analysed:
+            self.analyse()
+        self.work(self.grow(4), times=20)
+        # Statistics of a few providers say that each of those has a large share of all rows.
+        uuids = self.grow(self.size)[4:]
+        # As if so many seconds had passed.
+        self.database.plan_lifetime = 0
+        self.assertThat(self.read_by(uuids[:10]), matchers.LessThan(self.size))
+        self.assertThat(self.read_by(uuids[:100], together=100), matchers.LessThan(10 * self.size))
+        self.analyse()
+        self.assertThat(self.read_by(uuids[:10]), matchers.LessThan(self.size))
+        self.assertThat(self.read_by(uuids[:100], together=100), matchers.LessThan(10 * self.size))
+
+
+class KeptPlansTest(PlansTestCase):
+
+    def test_plans_are_kept_until_their_time_is_over(self):
+        """Otherwise the test of a growing store would prove nothing."""
+        self.work(self.grow(3), times=20)
+        self.analyse()
+        self.work(self.grow(4), times=20)
+        self.database.plan_lifetime = 1000
+        self.assertThat(self.read_by(self.grow(self.size)[:100], together=100),
+                        matchers.GreaterThan(100 * self.size))
 
 
 class ManageTest(testscenarios.WithScenarios, base.TestCase):

@@ -118,7 +118,7 @@ class Update:
         self._records = Records("rows", {name: table.c[name] for name in self._columns})
         given = self._records.given.c
         at = sa.bindparam("now", type_=table.c.updated_at.type)
-        self._from_records = sa.update(table).where(table.c.id == given.id).values(
+        self._from_records = sa.update(table).where(_is_row(table, given)).values(
             {**{name: given[name] for name in columns}, "updated_at": at})
         self._plain = sa.update(table).where(table.c.id == sa.bindparam("new_id")).values(
             {**{name: sa.bindparam(f"new_{name}") for name in columns}, "updated_at": at})
@@ -135,6 +135,17 @@ class Update:
         tx.execute(self._plain, [
             {"now": at, **{f"new_{name}": value for name, value in zip(
                 self._columns, row, strict=True)}} for row in rows])
+
+
+def _is_row(table, given):
+    """Return the condition that a row of the table is the one of the given ``id``.
+
+    PostgreSQL expects 100 rows from JSON, and would read all of a table with some thousand rows
+    rather than look up so many. It expects 1 row in 200 to be within limits that it knows nothing
+    about: those of ``id`` itself make it look up each row by the index.
+    """
+    largest = sa.literal_column(str(2 ** 63 - 1))
+    return sa.and_(table.c.id == given.id, given.id.between(sa.literal_column("0"), largest))
 
 
 def number_records(parameter, column, checked=False):
@@ -155,7 +166,7 @@ def numbers_from(given, column):
     values = {column.name: given.new}
     if "updated_at" in table.c:
         values["updated_at"] = sa.bindparam("now", type_=table.c.updated_at.type)
-    statement = sa.update(table).where(table.c.id == given.id).values(values)
+    statement = sa.update(table).where(_is_row(table, given)).values(values)
     return statement.where(column == given.old) if "old" in given else statement
 
 
