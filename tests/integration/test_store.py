@@ -195,7 +195,7 @@ class PlansTestCase(base.TestCase):
     def settle(self, uuids):
         """A claim and a report of inventories for each provider, all of them together."""
         claimed = _claim(self.database, uuids)
-        reported = inventory_batch.settle(self.database, [inventory_batch.InventoryReplacement(
+        reported = batch.settle(self.database, [inventory_batch.InventoryReplacement(
             _request("set_inventory"), uuid, [
                 base.inventory(name, 10_000 + next(self.totals)) for name in fleet.AMOUNTS])
             for uuid in uuids])
@@ -274,4 +274,4 @@ class ManageTest(testscenarios.WithScenarios, base.TestCase):
         after = self.manage("--database", url, "db", "version")
         self.assertEqual((0, f"{migration.newest()}\n"), (after.returncode, after.stdout))
         again = self.manage("--database", url, "db", "sync")
-        self.assertIn("already", again.stdout)
+        self.assertIn("up to date", again.stdout)
