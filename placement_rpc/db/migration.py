@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema's version: where it is, and bringing it to where this release needs it.
+"""The version of the schema, and its upgrade to the version that this release needs.
 
-There are two branches. *expand* only adds, and runs while services of the release before are at
-work; *contract* takes away what they need, and runs when they are gone.
+There are two branches. *expand* only adds, and runs while services of the previous release are
+running; *contract* removes what those need, and runs when they are stopped.
 """
 
 import contextlib
@@ -31,13 +31,15 @@ def _scripts():
 
 
 def newest(branch=EXPAND):
-    """:returns: str, the last revision of a branch; the schema's version is the expand branch's"""
+    """Return the last revision of a branch, a str; that of *expand* is the schema's version."""
     return _scripts().get_revision(f"{branch}@head").revision
 
 
 def _applied(database):
-    """:returns: set of str, every revision that the database has had; those of a later release,
-    which this one does not know, among them"""
+    """Return the set of all revisions that were applied to the database.
+
+    Revisions of a later release, which this one does not know, are among them.
+    """
     with database.reader() as connection:
         heads = migration.MigrationContext.configure(connection).get_current_heads()
     revisions = _scripts()
@@ -45,27 +47,27 @@ def _applied(database):
     for head in heads:
         with contextlib.suppress(util.CommandError, RevisionError):
             found.update(each.revision for each in revisions.iterate_revisions(head, "base"))
-    # What a release after this one added stands on all that this one has.
+    # A later release's revisions follow all revisions of this one.
     later = {head for head in heads if head.isdigit() and head > newest()}
     return found | ({each.revision for each in revisions.iterate_revisions(
         newest(), "base")} if later else set())
 
 
 def current(database):
-    """:returns: str, the database's version in the expand branch; None for an empty one"""
+    """Return the database's version in the expand branch, a str; None for an empty database."""
     return max((each for each in _applied(database) if each.isdigit()), default=None)
 
 
 def is_contracted(database):
-    """:returns: bool, whether the contract branch has been run to its end"""
+    """Return whether all of the contract branch was applied."""
     return newest(CONTRACT) in _applied(database)
 
 
 def sync(database, standard_classes):
-    """Bring the schema and the standard resource classes up to this release: expand.
+    """Upgrade the schema and the standard resource classes to this release: expand.
 
     :param standard_classes: dict of class name to id
-    :returns: str, the revision the database now has
+    :returns: str, the database's revision after that
     """
     _upgrade(database, EXPAND)
     database.write(lambda tx: resource_classes.insert_missing(tx, standard_classes))
@@ -73,7 +75,7 @@ def sync(database, standard_classes):
 
 
 def contract(database):
-    """Take away what no service of this release needs; whoever calls made sure that none does.
+    """Remove what services of this release do not need; the caller checks that no older one runs.
 
     :returns: str, the contract branch's revision
     """
@@ -87,13 +89,16 @@ def _upgrade(database, branch):
 
 
 def check(database):
-    """:raises SchemaOutdated: when the schema is not the one that this release needs"""
+    """Check that the schema is the one that this release needs.
+
+    :raises SchemaOutdated: when it is an older one
+    """
     if newest() not in _applied(database):
         raise exception.SchemaOutdated(current=current(database) or "nothing", needed=newest())
 
 
 def differences(database):
-    """:returns: list, what alembic would change to make the schema equal to the models"""
+    """Return a list of alembic's operations that would make the schema equal to the models."""
     with database.reader() as connection:
         context = migration.MigrationContext.configure(connection, opts={"compare_type": True})
         return autogenerate.compare_metadata(context, models.metadata)

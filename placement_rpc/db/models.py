@@ -2,8 +2,8 @@
 """The tables.
 
 Plain tables rather than mapped classes: every hot path reads and writes sets of rows, and the
-rules live in ``objects``. ``tests/integration/test_migrations.py`` holds the migrations equal
-to this module on all three databases.
+rules are in ``accounting``. ``tests/integration/test_store.py`` checks that the migrations give
+the tables of this module, on all three databases.
 
 Sources: the data model sections of the specifications (inventories: compute-node-inventory;
 resource_provider_aggregates: generic-resource-pools; resource_classes:
@@ -20,11 +20,11 @@ metadata = sa.MetaData(naming_convention={
     "pk": "pk_%(table_name)s",
 })
 
-# SQLite only numbers rows by itself where the key is exactly INTEGER.
+# SQLite generates ids only for a key of exactly the type INTEGER.
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 _Uuid = sa.String(36).with_variant(
     mysql.CHAR(36, charset="ascii", collation="ascii_bin"), "mysql", "mariadb")
-# Names of providers and classes differ when their letters differ, on every database.
+# Names of providers and classes are case-sensitive on every database.
 _Name = sa.String(200).with_variant(
     mysql.VARCHAR(200, charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
 _Host = sa.String(255).with_variant(
@@ -58,8 +58,8 @@ resource_providers = sa.Table(
 
 resource_classes = sa.Table(
     "resource_classes", metadata,
-    # Standard classes have their place in os-resource-classes as id, custom ones start at
-    # 10000 (objects.resource_class.FIRST_CUSTOM_ID).
+    # The id of a standard class is its index in os-resource-classes; ids of custom classes start
+    # at 10000 (FIRST_CUSTOM_ID).
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("name", _ClassName, nullable=False),
     *_timestamps(),
@@ -79,8 +79,8 @@ inventories = sa.Table(
     sa.Column("max_unit", sa.Integer, nullable=False),
     sa.Column("step_size", sa.Integer, nullable=False),
     sa.Column("allocation_ratio", _Ratio, nullable=False),
-    # (total - reserved) * allocation_ratio, rounded down once, by objects.inventory: queries
-    # and rules then compare whole numbers and can not disagree about a fraction.
+    # (total - reserved) * allocation_ratio, rounded down once when it is written: queries and
+    # rules then compare whole numbers and cannot disagree about a fraction.
     sa.Column("capacity", sa.BigInteger, nullable=False),
     # The sum of the allocations, kept in the transaction that changes them.
     sa.Column("used", sa.BigInteger, nullable=False),
@@ -114,7 +114,7 @@ allocations = sa.Table(
     sa.Column("resource_class_id", sa.Integer, nullable=False),
     sa.Column("used", sa.Integer, nullable=False),
     *_timestamps(),
-    # Nothing is allocated but from an inventory, and none goes away under its allocations.
+    # An allocation needs an inventory, which cannot be deleted before its allocations.
     sa.ForeignKeyConstraint(
         ["resource_provider_id", "resource_class_id"],
         [inventories.c.resource_provider_id, inventories.c.resource_class_id],
@@ -147,7 +147,7 @@ requests = sa.Table(
     "requests", metadata,
     sa.Column("request_id", _RequestId, primary_key=True),
     sa.Column("method", sa.String(64), nullable=False),
-    # SHA-256 of the method and its arguments: tells a repeated request from a reused id.
+    # SHA-256 of the method and its arguments: distinguishes a repeated request from a reused id.
     sa.Column("fingerprint", sa.String(64), nullable=False),
     # JSON: {"result": ...} or {"error": {"code": ..., "kwargs": ...}}
     sa.Column("outcome", _Text, nullable=False),
@@ -166,8 +166,8 @@ services = sa.Table(
     sa.Column("rpc_version", sa.String(16), nullable=False),
     sa.Column("started_at", _Time, nullable=False),
     sa.Column("last_seen_at", _Time, nullable=False),
-    # [upgrade_levels] placement, and the oldest release of those who called lately; NULL of a
-    # release that tells neither.
+    # [upgrade_levels] placement, and the oldest release among the recent clients; NULL for
+    # services of a release that writes neither.
     sa.Column("pin", sa.String(32), nullable=True),
     sa.Column("oldest_caller", sa.String(32), nullable=True),
     sa.UniqueConstraint("binary", "host", "worker"),
@@ -182,17 +182,17 @@ events = sa.Table(
     sa.Column("occurred_at", _Time, nullable=False),
     # JSON: the versioned payload, without its position.
     sa.Column("payload", _Text, nullable=False),
-    # Its place in the stream, without gaps; given by the relay, since ids commit out of order.
+    # Its position in the stream, without gaps; set by the relay, since ids commit out of order.
     sa.Column("position", sa.BigInteger, nullable=True),
-    # JSON, what its transaction did to candidates (objects.outbox); empty for nothing, and NULL
-    # where it does not say.
+    # JSON, what its transaction changed for candidates (accounting.outbox); empty for nothing,
+    # and NULL if it is not known.
     sa.Column("touched", _Text, nullable=True),
     sa.UniqueConstraint("position"),
     sa.Index("ix_events_occurred_at", "occurred_at"),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
 
-# Who may do what only one process may do at a time.
+# The holders of tasks that one process at a time may do.
 leases = sa.Table(
     "leases", metadata,
     sa.Column("name", sa.String(64), primary_key=True),
@@ -201,7 +201,7 @@ leases = sa.Table(
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
 
-# One row: which position was given last, and up to which one the broker has confirmed.
+# One row: the last position that was given to an event, and the last that the broker confirmed.
 relay_state = sa.Table(
     "relay_state", metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
@@ -211,21 +211,20 @@ relay_state = sa.Table(
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
 
-# One row: the snapshot of all allocations that is being taken, or was taken last.
+# One row: the current or last snapshot of all allocations.
 snapshot_state = sa.Table(
     "snapshot_state", metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("snapshot_id", _Uuid, nullable=False),
     sa.Column("begun_at", _Time, nullable=False),
     sa.Column("ended_at", _Time, nullable=True),
-    # The consumer up to which it has come, and how many it has; consumers are in the order of
-    # their uuids.
+    # The last consumer that it has, in the order of uuids, and the number of its consumers.
     sa.Column("last_consumer", _Uuid, nullable=False),
     sa.Column("consumers", sa.BigInteger, nullable=False),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
 
-# How often commands were tried that somebody may have died over.
+# How often commands were attempted, to detect those during which processes end.
 command_attempts = sa.Table(
     "command_attempts", metadata,
     sa.Column("command_id", _RequestId, primary_key=True),
@@ -235,8 +234,8 @@ command_attempts = sa.Table(
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
 
-# nova's columns of a compute node. Those of COMPUTE_NODE_CAPACITY are read and written until the
-# node's inventories are in inventories, and then no more; the contraction takes them away.
+# nova's columns of a compute node. Those of COMPUTE_NODE_CAPACITY are read and written only until
+# the node's capacity is in inventories; the contract branch removes them.
 COMPUTE_NODE_CAPACITY = (
     "vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used", "local_gb_used",
     "free_ram_mb", "free_disk_gb", "cpu_allocation_ratio", "ram_allocation_ratio",
@@ -245,7 +244,7 @@ COMPUTE_NODE_CAPACITY = (
 compute_nodes = sa.Table(
     "compute_nodes", metadata,
     sa.Column("id", _Id, primary_key=True, autoincrement=True),
-    # Made on demand where nova had none; NOT NULL and unique after the contraction.
+    # Generated on demand if nova had none; NOT NULL and unique after the contract branch.
     sa.Column("uuid", _Uuid, nullable=True),
     sa.Column("service_id", sa.BigInteger, nullable=True),
     sa.Column("host", _Host, nullable=True),
@@ -266,11 +265,11 @@ compute_nodes = sa.Table(
     sa.Column("supported_instances", _Text, nullable=True),
     sa.Column("pci_stats", _Text, nullable=True),
     sa.Column("numa_topology", _Text, nullable=True),
-    # What nova has elsewhere, or not at all: whether its disk is another provider's; and JSON,
-    # class to how many devices are claimed or allocated, which pci_stats leaves out.
+    # What nova has in other tables or not at all: whether the node's disk is another provider's;
+    # and JSON, class to number of claimed or allocated devices, which pci_stats leaves out.
     sa.Column("shares_disk", sa.Boolean, nullable=True),
     sa.Column("pci_in_use", _Text, nullable=True),
-    # Since when its capacity is in inventories; NULL while it is in these columns.
+    # When its capacity was migrated to inventories; NULL while it is in these columns.
     sa.Column("inventory_migrated_at", _Time, nullable=True),
     *_timestamps(),
     sa.UniqueConstraint("host", "hypervisor_hostname", name="uq_compute_nodes_host_name"),

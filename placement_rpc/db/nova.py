@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova's own database, read: the compute nodes that it has."""
+"""Reads compute nodes from nova's own database."""
 
 import sqlalchemy as sa
 
@@ -10,12 +10,12 @@ _IN_USE = ("claimed", "allocated")
 
 
 def compute_nodes(url):
-    """The rows of ``compute_nodes`` that are not deleted, in the order of their ids.
+    """Yield the rows of ``compute_nodes`` that are not deleted, in the order of their ids.
 
     :param url: str, SQLAlchemy URL of nova's cell database
-    :returns: iterator of dicts of column to value; ``pci_in_use`` is among them, dict of the kind
-        of a device (``type-VF``) to how many of ``pci_devices`` are claimed or allocated
-    :raises StoreUnavailable: when it can not be read
+    :returns: iterator of dicts of column to value, with ``pci_in_use``: dict of the kind of a
+        device (``type-VF``) to the number of ``pci_devices`` that are claimed or allocated
+    :raises StoreUnavailable: when the database cannot be read
     :raises InvalidInput: when it has no such table
     """
     try:
@@ -50,7 +50,7 @@ def _rows(connection):
 
 
 def _devices_in_use(connection):
-    """:returns: dict of a node's id to dict of kind to number"""
+    """Return dict of a node's id to dict of kind to number."""
     if not sa.inspect(connection).has_table("pci_devices"):
         return {}
     table = sa.Table("pci_devices", sa.MetaData(), autoload_with=connection)

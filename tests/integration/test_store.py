@@ -1,22 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schema, the plans of hot queries, and the command that looks after them."""
 
+import itertools
 import re
 import subprocess
 import sys
 
 import sqlalchemy as sa
 import testscenarios
+from testtools import matchers
 
 from placement_rpc import exception
+from placement_rpc.accounting import batch, idempotency, inventory_batch
+from placement_rpc.accounting import claims as claim_changes
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration, models
-from placement_rpc.db.queries import bulk
+from placement_rpc.db.queries import bulk, claims, events, requests
 from placement_rpc.objects import class_names
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
 from tests.benchmarks import fleet
+
+_TEXTS = ("a\x1eb", "", "\x1e", "it's :now %s", '"{},\\', "\\u0041\n\t", "ü€𝄞", "null", "{}")
+
+
+def _request(method):
+    return idempotency.Request(base.new_uuid(), method, "f" * 64)
+
+
+def _claim(database, uuids):
+    """A claim on each provider, all in one transaction."""
+    return batch.settle(database, [claim_changes.ClaimChange(
+        _request("claim_allocations"), base.claim({uuid: dict.fromkeys(fleet.AMOUNTS, 1)}))
+        for uuid in uuids])
 
 
 class StoreTest(testscenarios.WithScenarios, base.TestCase):
@@ -61,10 +78,10 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual((16.123456789, 2 ** 62), (row.allocation_ratio, row.capacity))
 
     def test_any_text_is_stored_as_it_is(self):
-        """Also what separates texts on their way into PostgreSQL, and none at all."""
+        """What has a meaning in JSON, in SQL or in arrays is stored too, and so is nothing."""
         insert = bulk.Insert(models.consumers, "uuid", "project_id", "user_id", "generation",
                              returning=("uuid", "id"))
-        for texts in (["a\x1eb", "c"], ["", ""], [""], ["\x1e"], ["it's", '"{},\\'], ["ü", "x"]):
+        for texts in (_TEXTS, [""]):
             rows = [(base.new_uuid(), text, "user", 1) for text in texts]
             with self.database.writer() as tx:
                 ids = dict(map(tuple, insert.execute(tx, rows)))
@@ -74,8 +91,57 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
                 self.assertEqual(text, found[uuid])
                 self.assertIn(uuid, ids or found)
 
+    def test_the_changes_of_claims_are_stored_as_they_are(self):
+        occurred_at = bulk.now()
+        fleet.grow(self.database, 1)
+        consumers = [claims.NewConsumer(base.new_uuid(), text, "user", 1) for text in _TEXTS]
+        with self.database.writer() as tx:
+            provider, = tx.execute(sa.select(models.resource_providers)).all()
+            inventory = claims.inventories_of(tx, [provider.id])[0]
+            self.assertTrue(claims.write(tx, {
+                "consumers": consumers,
+                "allocations": [claims.NewAllocation(
+                    None, each.uuid, provider.id, inventory.resource_class_id, 1)
+                    for each in consumers],
+                "used": [claims.UsedAmount(inventory.id, len(consumers))],
+                "generations": [claims.GenerationChange(provider.id, provider.generation, 9)],
+                "events": [events.NewEvent(base.new_uuid(), "type", occurred_at, text, touched)
+                           for text, touched in zip(
+                               _TEXTS, ["", None, *_TEXTS[2:]], strict=True)],
+                "requests": [requests.NewRequest(f"id {number}", "method", "fingerprint", text)
+                             for number, text in enumerate(_TEXTS)]}))
+            held = claims.held(tx, [row.id for row in claims.lock_consumers(
+                tx, [each.uuid for each in consumers])])
+            stored = tx.execute(sa.select(models.events).order_by(models.events.c.id)).all()
+            outcomes = requests.find(tx, [f"id {number}" for number in range(len(_TEXTS))])
+            after, = claims.lock_providers(tx, [provider.uuid])
+            used = [row.used for row in claims.inventories_of(tx, [provider.id])
+                    if row.id == inventory.id]
+        self.assertEqual([1] * len(consumers), [row.used for row in held])
+        self.assertEqual(len(consumers), len({row.consumer_id for row in held}))
+        self.assertEqual([(text, occurred_at) for text in _TEXTS],
+                         [(row.payload, row.occurred_at) for row in stored])
+        self.assertEqual(["", None, *_TEXTS[2:]], [row.touched for row in stored])
+        self.assertEqual(list(_TEXTS), [
+            outcomes[f"id {number}"].outcome for number in range(len(_TEXTS))])
+        self.assertEqual((9, [len(consumers)]), (after.generation, used))
+
+    def test_claims_are_not_written_over_another_generation(self):
+        fleet.grow(self.database, 1)
+        with self.database.writer() as tx:
+            provider, = tx.execute(sa.select(models.resource_providers)).all()
+            self.assertFalse(claims.write(tx, {
+                "consumers": [], "allocations": [], "used": [], "events": [], "requests": [],
+                "generations": [claims.GenerationChange(
+                    provider.id, provider.generation + 1, provider.generation + 2)]}))
+            after, = claims.lock_providers(tx, [provider.uuid])
+        self.assertEqual(provider.generation, after.generation)
+
     def test_every_hot_statement_goes_by_an_index(self):
-        fleet.grow(self.database, 2000)
+        uuids = fleet.grow(self.database, 2000, analyse=False)
+        for start in range(0, 1500, 500):
+            _claim(self.database, uuids[start:start + 500])
+        fleet.grow(self.database, 2001)
         for column in (models.consumers.c.uuid, models.resource_providers.c.uuid,
                        models.requests.c.request_id, models.allocations.c.consumer_id,
                        models.inventories.c.resource_provider_id):
@@ -98,6 +164,96 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
             "mariadb": rf"\t{table.name}\tALL\t"}[self.kind])
 
 
+class PlansTestCase(base.TestCase):
+    """What PostgreSQL reads for claims and inventories, whatever it knew when it planned them.
+
+    Autovacuum is off: nothing is analysed unless a test does it.
+    """
+
+    size = 3000
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(
+            placement_fixtures.Store(servers.new_database("postgresql"))).database
+        with self.database.writer() as tx:
+            for name in models.metadata.tables:
+                tx.exec_driver_sql(f"ALTER TABLE {name} SET (autovacuum_enabled = false)")
+
+    def analyse(self):
+        with self.database.engine.connect() as connection:
+            connection.execution_options(
+                isolation_level="AUTOCOMMIT").exec_driver_sql("ANALYZE")
+
+    def grow(self, size):
+        return fleet.grow(self.database, size, analyse=False)
+
+    def work(self, uuids, times):
+        for number in range(times):
+            self.settle([uuids[number % len(uuids)]])
+
+    def settle(self, uuids):
+        """A claim and a report of inventories for each provider, all of them together."""
+        claimed = _claim(self.database, uuids)
+        reported = batch.settle(self.database, [inventory_batch.InventoryReplacement(
+            _request("set_inventory"), uuid, [
+                base.inventory(name, 10_000 + next(self.totals)) for name in fleet.AMOUNTS])
+            for uuid in uuids])
+        self.assertEqual([None] * 2 * len(uuids), [each.error for each in claimed + reported])
+
+    totals = itertools.count()
+
+    def read_by(self, uuids, together=1):
+        """:returns: int, how many rows scans of whole tables read, of those tables that grew"""
+        before = self.rows_read()
+        for start in range(0, len(uuids), together):
+            self.settle(uuids[start:start + together])
+        return self.rows_read() - before
+
+    def rows_read(self):
+        with self.database.reader() as tx:
+            tx.exec_driver_sql("SELECT pg_stat_force_next_flush()")
+            return int(tx.exec_driver_sql(
+                "SELECT sum(seq_tup_read) FROM pg_stat_user_tables"
+                " WHERE relname IN ('resource_providers', 'inventories')").scalar())
+
+
+class GrowingStoreTest(testscenarios.WithScenarios, PlansTestCase):
+
+    scenarios = [(name, {"analysed": analysed}) for name, analysed in (
+        ("never", ()), ("empty", ("empty",)), ("small", ("small",)),
+        ("empty and small", ("empty", "small")))]
+
+    def test_no_table_is_read_whole_for_each_row(self):
+        if "empty" in self.analysed:
+            self.analyse()
+        self.work(self.grow(3), times=20)
+        if "small" in self.analysed:
+            self.analyse()
+        self.work(self.grow(4), times=20)
+        # Statistics of a few providers say that each of those has a large share of all rows.
+        uuids = self.grow(self.size)[4:]
+        # As if so many seconds had passed.
+        self.database.plan_lifetime = 0
+        self.assertThat(self.read_by(uuids[:10]), matchers.LessThan(self.size))
+        self.assertThat(self.read_by(uuids[:100], together=100), matchers.LessThan(10 * self.size))
+        self.analyse()
+        self.assertThat(self.read_by(uuids[:10]), matchers.LessThan(self.size))
+        self.assertThat(self.read_by(uuids[:100], together=100), matchers.LessThan(10 * self.size))
+
+
+class KeptPlansTest(PlansTestCase):
+
+    def test_plans_are_kept_until_their_time_is_over(self):
+        """Otherwise the test of a growing store would prove nothing."""
+        self.work(self.grow(3), times=20)
+        self.analyse()
+        self.work(self.grow(4), times=20)
+        self.database.plan_lifetime = 1000
+        self.assertThat(self.read_by(self.grow(self.size)[:100], together=100),
+                        matchers.GreaterThan(100 * self.size))
+
+
 class ManageTest(testscenarios.WithScenarios, base.TestCase):
 
     scenarios = StoreTest.scenarios
@@ -118,4 +274,4 @@ class ManageTest(testscenarios.WithScenarios, base.TestCase):
         after = self.manage("--database", url, "db", "version")
         self.assertEqual((0, f"{migration.newest()}\n"), (after.returncode, after.stdout))
         again = self.manage("--database", url, "db", "sync")
-        self.assertIn("already", again.stdout)
+        self.assertIn("up to date", again.stdout)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which provider is in which aggregate."""
+"""Memberships of providers in aggregates."""
 
 import sqlalchemy as sa
 
@@ -11,18 +11,18 @@ _links = models.resource_provider_aggregates
 
 
 def of_provider(tx, provider_id):
-    """:returns: dict of aggregate uuid to aggregate row id"""
+    """Return the aggregates of a provider: dict of uuid to row id."""
     query = sa.select(_aggregates.c.uuid, _aggregates.c.id).join(_links).where(
         _links.c.resource_provider_id == provider_id).order_by(_aggregates.c.uuid)
     return dict(tx.execute(query).all())
 
 
 def ids(tx, uuids):
-    """Row ids of aggregates; one that is not known yet is made.
+    """Return the row ids of aggregates; insert those that do not exist.
 
     :param uuids: collection of aggregate uuids
     :returns: dict of uuid to row id
-    :raises oslo_db.exception.DBDuplicateEntry: when another writer made one meanwhile
+    :raises oslo_db.exception.DBDuplicateEntry: when another writer inserts one at the same time
     """
     query = sa.select(_aggregates.c.uuid, _aggregates.c.id).where(
         _aggregates.c.uuid.in_(sorted(uuids)))
@@ -37,14 +37,14 @@ def ids(tx, uuids):
 
 
 def link(tx, provider_id, aggregate_ids):
-    """Put a provider into aggregates."""
+    """Add a provider to aggregates."""
     tx.execute(sa.insert(_links), [
         {"resource_provider_id": provider_id, "aggregate_id": aggregate_id}
         for aggregate_id in aggregate_ids])
 
 
 def unlink(tx, provider_id, aggregate_ids):
-    """Take a provider out of aggregates."""
+    """Remove a provider from aggregates."""
     tx.execute(sa.delete(_links).where(
         _links.c.resource_provider_id == provider_id,
         _links.c.aggregate_id.in_(aggregate_ids)))

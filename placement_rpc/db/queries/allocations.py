@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds what, read."""
+"""Read queries for allocations."""
 
 import sqlalchemy as sa
 
@@ -27,10 +27,14 @@ _OF_PROVIDER = _ROWS.where(_providers.c.uuid == sa.bindparam("uuid")).order_by(
 
 
 def of_consumer(tx, uuid):
-    """:returns: list of rows of consumer, provider, their generations, class and amount"""
+    """Return the allocations of a consumer.
+
+    :returns: list of rows of consumer_uuid, consumer_generation, project_id, user_id,
+        provider_uuid, provider_generation, resource_class, used
+    """
     return tx.execute(_OF_CONSUMER, {"uuid": uuid}).all()
 
 
 def of_provider(tx, uuid):
-    """:returns: list of rows of consumer, provider, their generations, class and amount"""
+    """Return the allocations from a provider: rows as of :func:`of_consumer`."""
     return tx.execute(_OF_PROVIDER, {"uuid": uuid}).all()

@@ -7,21 +7,21 @@ import functools
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-#: Between texts that are given as one. Never part of JSON, in which it is escaped, or of an id; a
-#: name may have it.
-SEPARATOR = "\x1e"
+from placement_rpc.db.queries.records import Records
+
+_TIMES = ("created_at", "updated_at")
 
 
 def now():
-    """:returns: datetime in UTC without a zone, as the tables hold times"""
+    """Return the time as the tables hold it: a datetime in UTC without a zone."""
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
 class OverLists:
     """A statement whose conditions name lists of values.
 
-    PostgreSQL gets each list as one array: the text of the statement is the same whatever the
-    length, so that the server plans it once. The other databases get a parameter per value.
+    PostgreSQL gets each list as one array: the text of the statement is the same for any length,
+    so that the server plans it once. The other databases get a parameter per value.
 
     :param build: callable that makes the statement, given a function that makes the condition
         "this column is among the values of the list of that name"
@@ -32,7 +32,7 @@ class OverLists:
         self._with_values = build(_among_values)
 
     def execute(self, tx, lists):
-        """Run it.
+        """Run the statement.
 
         :param lists: dict of name to list of values
         """
@@ -49,6 +49,21 @@ def _among_values(column, name):
     return column.in_(sa.bindparam(name, expanding=True))
 
 
+def insert_from(table, source, values):
+    """Return an INSERT of rows that a SELECT gives.
+
+    :param table: :class:`sqlalchemy.Table`; ``created_at`` and ``updated_at`` are set to the
+        parameter ``now`` where the table has them
+    :param source: FROM clause of the SELECT
+    :param values: dict of column name to expression
+    """
+    times = {name: sa.bindparam("now", type_=table.c[name].type)
+             for name in _TIMES if name in table.c}
+    # Row by row, even in a pipeline, costs the server several times as much.
+    return sa.insert(table).from_select([*values.keys(), *times], sa.select(
+        *values.values(), *times.values()).select_from(source))
+
+
 class Insert:
     """Inserts many rows in one round trip.
 
@@ -59,62 +74,36 @@ class Insert:
     """
 
     def __init__(self, table, *columns, returning=()):
-        self._table = table
         self._columns = columns
-        self._times = [name for name in ("created_at", "updated_at") if name in table.c]
-        self._returning = [table.c[name] for name in returning]
+        self._times = [name for name in _TIMES if name in table.c]
+        self._returning = bool(returning)
+        returned = [table.c[name] for name in returning]
         self._plain = sa.insert(table)
-        self._from_arrays = self._insert_from(self._array)
-        self._from_texts = self._insert_from(self._joined)
-
-    def _insert_from(self, source):
-        # Row by row, even in a pipeline, costs the server several times as much.
-        arrays = sa.func.unnest(*map(source, self._columns)).table_valued(
-            *self._columns).render_derived("given")
-        rows = sa.select(*(arrays.c[name] for name in self._columns), *(
-            sa.bindparam("now", type_=self._table.c[name].type) for name in self._times))
-        return self._plain.from_select([*self._columns, *self._times], rows)
-
-    def _array(self, name):
-        return sa.bindparam(name, type_=postgresql.ARRAY(self._table.c[name].type))
-
-    def _joined(self, name):
-        if not self._is_text(name):
-            return self._array(name)
-        return sa.func.string_to_array(sa.bindparam(name, type_=sa.Text), SEPARATOR)
-
-    def _is_text(self, name):
-        return isinstance(self._table.c[name].type, sa.String)
+        self._plain_returning = self._plain.returning(*returned)
+        self._records = Records("rows", {name: table.c[name] for name in columns})
+        given = self._records.given
+        self._from_records = insert_from(table, given, given.c)
+        if returned:
+            self._from_records = self._from_records.returning(*returned)
 
     def execute(self, tx, rows):
         """Insert rows.
 
         :param rows: list of tuples of the columns' values
-        :returns: list of rows of the columns to return; empty where none are
-        :raises oslo_db.exception.DBDuplicateEntry:
+        :returns: list of rows of the columns to return; empty if there are none, or if the
+            database does not return columns of an INSERT
+        :raises oslo_db.exception.DBDuplicateEntry: when a row has a key that is taken
         """
         if tx.dialect.name == "postgresql":
-            statement, parameters = self._of_columns(rows)
-            done = tx.execute(
-                statement.returning(*self._returning) if self._returning else statement,
-                {**parameters, "now": now()})
+            done = tx.execute(self._from_records, {
+                "rows": self._records.encode(rows), "now": now()})
             return done.all() if self._returning else []
-        at = now()
-        times = dict.fromkeys(self._times, at)
+        times = dict.fromkeys(self._times, now())
         dicts = [{**dict(zip(self._columns, row, strict=True)), **times} for row in rows]
         if self._returning and tx.dialect.insert_returning:
-            return tx.execute(self._plain.returning(*self._returning), dicts).all()
+            return tx.execute(self._plain_returning, dicts).all()
         tx.execute(self._plain, dicts)
         return []
-
-    def _of_columns(self, rows):
-        """:returns: the statement for PostgreSQL, and its parameters: a value for each column"""
-        columns = dict(zip(self._columns, zip(*rows, strict=True), strict=True))
-        texts = {name: _join(values) for name, values in columns.items() if self._is_text(name)}
-        if None in texts.values():
-            return self._from_arrays, {name: list(values) for name, values in columns.items()}
-        return self._from_texts, {
-            name: texts.get(name) or list(values) for name, values in columns.items()}
 
 
 class Update:
@@ -126,79 +115,95 @@ class Update:
 
     def __init__(self, table, *columns):
         self._columns = ("id", *columns)
-        given = sa.func.unnest(*(
-            sa.bindparam(f"new_{name}", type_=postgresql.ARRAY(table.c[name].type))
-            for name in self._columns)).table_valued(*self._columns).render_derived("given")
+        self._records = Records("rows", {name: table.c[name] for name in self._columns})
+        given = self._records.given.c
         at = sa.bindparam("now", type_=table.c.updated_at.type)
-        self._from_arrays = sa.update(table).where(table.c.id == given.c.id).values(
-            {**{name: given.c[name] for name in columns}, "updated_at": at})
+        self._from_records = sa.update(table).where(_is_row(table, given)).values(
+            {**{name: given[name] for name in columns}, "updated_at": at})
         self._plain = sa.update(table).where(table.c.id == sa.bindparam("new_id")).values(
             {**{name: sa.bindparam(f"new_{name}") for name in columns}, "updated_at": at})
 
     def execute(self, tx, rows):
-        """:param rows: list of tuples of the id and the columns' values"""
-        if tx.dialect.name == "postgresql":
-            tx.execute(self._from_arrays, {"now": now(), **{
-                f"new_{name}": list(values) for name, values in zip(
-                    self._columns, zip(*rows, strict=True), strict=True)}})
-            return
+        """Update rows.
+
+        :param rows: list of tuples of the id and the columns' values
+        """
         at = now()
+        if tx.dialect.name == "postgresql":
+            tx.execute(self._from_records, {"rows": self._records.encode(rows), "now": at})
+            return
         tx.execute(self._plain, [
             {"now": at, **{f"new_{name}": value for name, value in zip(
                 self._columns, row, strict=True)}} for row in rows])
 
 
-def _join(values):
-    """Texts as one, which costs the driver a hundredth of writing them down as an array.
+def _is_row(table, given):
+    """Return the condition that a row of the table is the one of the given ``id``.
 
-    :returns: str; None where they could not be told apart again
+    PostgreSQL expects 100 rows from JSON, and would read all of a table with some thousand rows
+    rather than look up so many. It expects 1 row in 200 to be within limits that it knows nothing
+    about: those of ``id`` itself make it look up each row by the index.
     """
-    if None in values:
-        return None
-    joined = SEPARATOR.join(values)
-    return joined if joined and joined.count(SEPARATOR) == len(values) - 1 else None
+    largest = sa.literal_column(str(2 ** 63 - 1))
+    return sa.and_(table.c.id == given.id, given.id.between(sa.literal_column("0"), largest))
 
 
-def set_numbers(tx, table, column, values, expected=None):
+def number_records(parameter, column, checked=False):
+    """Return the records of :func:`numbers_from`: ``id``, ``old`` if it is checked, ``new``."""
+    old = {"old": column} if checked else {}
+    return Records(parameter, {"id": column.table.c.id, **old, "new": column})
+
+
+def numbers_from(given, column):
+    """Return an UPDATE of one whole-number column, each row to its own value.
+
+    :param given: columns of the FROM clause of :func:`number_records`; with ``old`` among them
+        a row is set only if it still has that value
+    :param column: :class:`sqlalchemy.Column` of a table with ``id``; ``updated_at`` is set to the
+        parameter ``now`` where the table has it
+    """
+    table = column.table
+    values = {column.name: given.new}
+    if "updated_at" in table.c:
+        values["updated_at"] = sa.bindparam("now", type_=table.c.updated_at.type)
+    statement = sa.update(table).where(_is_row(table, given)).values(values)
+    return statement.where(column == given.old) if "old" in given else statement
+
+
+def set_numbers(tx, column, values, expected=None):
     """Set a whole-number column of many rows, each to its own value, in one statement.
 
-    :param table: :class:`sqlalchemy.Table` with ``id``; ``updated_at`` is set where it has one
-    :param column: str, name of the column
+    :param column: :class:`sqlalchemy.Column` of a table with ``id``; ``updated_at`` is set where
+        the table has it
     :param values: dict of row id to new value
     :param expected: dict of row id to the value the row must still have, or None for no check
     :returns: int, how many rows were set; fewer than asked for when one was not as expected
     """
-    stamp = ", updated_at = :now" if "updated_at" in table.c else ""
-    parameters = {"now": now()} if stamp else {}
+    parameters = {"now": now()} if "updated_at" in column.table.c else {}
     if tx.dialect.name == "postgresql":
-        statement = _from_arrays(table.name, column, expected is not None, stamp)
-        parameters |= {"ids": list(values), "new": list(values.values())}
-        if expected is not None:
-            parameters["old"] = [expected[key] for key in values]
+        records, statement = _from_records(column, expected is not None)
+        rows = values.items() if expected is None else (
+            (key, expected[key], value) for key, value in values.items())
+        parameters["rows"] = records.encode(rows)
         return tx.execute(statement, parameters).rowcount
-    statement = sa.text(_from_cases(table.name, column, values, expected, stamp))
+    statement = sa.text(_from_cases(column, values, expected))
     return tx.execute(statement, parameters).rowcount
 
 
 @functools.cache
-def _from_arrays(table, column, checked, stamp):
-    # One text whatever the number of rows, so that the server plans it once.
-    arrays = "CAST(:ids AS bigint[]), CAST(:new AS bigint[])"
-    names, check = "id, new", ""
-    if checked:
-        arrays += ", CAST(:old AS bigint[])"
-        names, check = "id, new, old", f" AND t.{column} = v.old"
-    return sa.text(
-        f"UPDATE {table} AS t SET {column} = v.new{stamp} "  # noqa: S608
-        f"FROM unnest({arrays}) AS v({names}) WHERE t.id = v.id{check}")
+def _from_records(column, checked):
+    records = number_records("rows", column, checked)
+    return records, numbers_from(records.given.c, column)
 
 
-def _from_cases(table, column, values, expected, stamp):
-    # Nothing but whole numbers from the database goes into this text.
-    sql = (f"UPDATE {table} SET {column} = {_case(values)}{stamp} "  # noqa: S608
+def _from_cases(column, values, expected):
+    # The text holds whole numbers from the database and names from the models, nothing else.
+    table, name = column.table, column.name
+    stamp = ", updated_at = :now" if "updated_at" in table.c else ""
+    sql = (f"UPDATE {table.name} SET {name} = {_case(values)}{stamp} "  # noqa: S608
            f"WHERE id IN ({', '.join(str(int(key)) for key in values)})")
     if expected is not None:
-        sql += f" AND {column} = {_case({key: expected[key] for key in values})}"
+        sql += f" AND {name} = {_case({key: expected[key] for key in values})}"
     return sql
 
 

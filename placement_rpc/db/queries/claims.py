@@ -10,6 +10,8 @@ What depends on a locked row is read by a statement of its own, after the lock w
 locking statement itself may answer with data from before it waited.
 """
 
+import typing
+
 import sqlalchemy as sa
 
 from placement_rpc.db import models
@@ -19,6 +21,41 @@ _allocations = models.allocations
 _consumers = models.consumers
 _inventories = models.inventories
 _providers = models.resource_providers
+
+
+class NewConsumer(typing.NamedTuple):
+    """A consumer to be inserted."""
+
+    uuid: str
+    project_id: str
+    user_id: str
+    generation: int
+
+
+class NewAllocation(typing.NamedTuple):
+    """An allocation to be inserted; ``consumer_id`` is None for a new consumer."""
+
+    consumer_id: int | None
+    consumer_uuid: str
+    provider_id: int
+    class_id: int
+    amount: int
+
+
+class UsedAmount(typing.NamedTuple):
+    """How much of an inventory is used from now on."""
+
+    inventory_id: int
+    used: int
+
+
+class GenerationChange(typing.NamedTuple):
+    """A provider's next generation, and the one that it must have until then."""
+
+    provider_id: int
+    expected: int
+    new: int
+
 
 _LOCK_CONSUMERS = bulk.OverLists(lambda among: sa.select(
     _consumers.c.id, _consumers.c.uuid, _consumers.c.generation, _consumers.c.project_id,
@@ -90,17 +127,20 @@ def inventories_of(tx, provider_ids):
 
 
 def update_consumers(tx, rows):
-    """:param rows: dict of row id to dict of project_id, user_id, generation"""
+    """Update consumers that exist.
+
+    :param rows: dict of row id to dict of project_id, user_id, generation
+    """
     at = bulk.now()
     tx.execute(_UPDATE_CONSUMER, [
         {**values, "row_id": row_id, "updated_at": at} for row_id, values in rows.items()])
 
 
 def clear(tx, consumer_ids, gone):
-    """Delete all that consumers hold, and consumers that hold nothing any more.
+    """Delete the allocations of consumers, and consumers that have none any more.
 
-    :param consumer_ids: list of row ids of consumers
-    :param gone: list of row ids of some of them
+    :param consumer_ids: list of row ids of the consumers whose allocations are deleted
+    :param gone: list of row ids of those among them that are deleted too
     """
     if consumer_ids:
         _DELETE_HELD.execute(tx, {"ids": consumer_ids})
@@ -109,24 +149,21 @@ def clear(tx, consumer_ids, gone):
 
 
 def write(tx, tables):
-    """Write what a batch of claims changes.
+    """Write the changes of a batch of claims.
 
-    :param tables: dict of ``consumers``, new ones, a list of tuples of uuid, project_id, user_id,
-        generation; ``allocations``, of consumer id, None for a new one, consumer uuid, provider
-        id, class id, amount; ``used``, of inventory id and what is used of it now;
-        ``generations``, of provider id, the generation that it must have and its new one; and
-        the rows of ``events`` and ``requests``
+    :param tables: dict of ``consumers``, a list of :class:`NewConsumer`; ``allocations``, of
+        :class:`NewAllocation`; ``used``, of :class:`UsedAmount`; ``generations``, of
+        :class:`GenerationChange`; ``events``, of
+        :class:`placement_rpc.db.queries.events.NewEvent`; and ``requests``, of
+        :class:`placement_rpc.db.queries.requests.NewRequest`
     :returns: bool, whether all generations were as expected
     :raises oslo_db.exception.DBDuplicateEntry: when another writer was faster
     """
-    parameters = None
-    if tx.dialect.name == "postgresql":
-        parameters = claims_at_once.parameters(tables)
-    if parameters is None:
+    if tx.dialect.name != "postgresql":
         return _write_set_by_set(tx, tables)
     if tables["events"]:
         events.written(tx)
-    return claims_at_once.write(tx, parameters) == len(tables["generations"])
+    return claims_at_once.write(tx, tables) == len(tables["generations"])
 
 
 def _write_set_by_set(tx, tables):
@@ -135,7 +172,7 @@ def _write_set_by_set(tx, tables):
         _INSERT_ALLOCATIONS.execute(tx, [
             (id_ or ids[uuid], *row) for id_, uuid, *row in tables["allocations"]])
     if tables["used"]:
-        bulk.set_numbers(tx, _inventories, "used", dict(tables["used"]))
+        bulk.set_numbers(tx, _inventories.c.used, dict(tables["used"]))
     moved = tables["generations"]
     if moved and not set_generations(tx, {id_: new for id_, _, new in moved},
                                      {id_: old for id_, old, _ in moved}):
@@ -148,18 +185,17 @@ def _write_set_by_set(tx, tables):
 
 
 def _insert_consumers(tx, rows):
-    """:returns: dict of uuid to row id"""
+    """Insert consumers; return a dict of uuid to row id."""
     inserted = _INSERT_CONSUMERS.execute(tx, rows) or _CONSUMER_IDS.execute(
         tx, {"uuids": [row[0] for row in rows]}).all()
     return dict(tuple(row) for row in inserted)
 
 
 def set_generations(tx, values, expected):
-    """Compare and swap of many providers' generations.
+    """Compare and swap the generations of many providers.
 
     :param values: dict of provider row id to new generation
     :param expected: dict of provider row id to the generation it must have
     :returns: bool, whether all were as expected
     """
-    return bulk.set_numbers(
-        tx, _providers, "generation", values, expected) == len(values)
+    return bulk.set_numbers(tx, _providers.c.generation, values, expected) == len(values)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts at commands that somebody may have died over."""
+"""Attempts at commands, to detect those during which processes end."""
 
 import sqlalchemy as sa
 
@@ -10,10 +10,10 @@ _attempts = models.command_attempts
 
 
 def count_attempt(tx, command_id):
-    """Note that a command is about to be tried.
+    """Record that a command is about to be attempted.
 
     :param command_id: str
-    :returns: int, how often it was tried with this time
+    :returns: int, the number of attempts including this one
     """
     made = tx.execute(sa.select(_attempts.c.attempts).where(
         _attempts.c.command_id == command_id).with_for_update()).scalar()
@@ -27,7 +27,10 @@ def count_attempt(tx, command_id):
 
 
 def prune(tx, before, limit=5000):
-    """:returns: int, how many were deleted of those not tried since a time"""
+    """Delete commands that were not attempted since a time, at most ``limit`` of them.
+
+    :returns: int, how many were deleted
+    """
     ids = tx.execute(sa.select(_attempts.c.command_id).where(
         _attempts.c.tried_at < before).limit(limit)).scalars().all()
     if ids:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute nodes, and what is in inventories for them.
+"""Compute nodes, and their inventories.
 
-The columns of a node's capacity are read by a statement of their own, for those nodes alone that
-have it there: after the contraction there are no such nodes, and no such columns.
+The columns of a node's capacity are read by a statement of their own, only for nodes that have
+it there: after the contract branch there are no such nodes, and no such columns.
 """
 
 import sqlalchemy as sa
@@ -62,7 +62,7 @@ _SHARING = bulk.OverLists(lambda among: sa.select(
     _inventories, _inventories.c.resource_provider_id == _sharing.c.id,
 ).join(_classes, _classes.c.id == _inventories.c.resource_class_id).where(
     among(_providers.c.uuid, "uuids"), _classes.c.name == "DISK_GB",
-    # The disk of a machine is its own, whatever aggregates it is in.
+    # The disk of a node is its own, whichever aggregates it is in.
     ~sa.exists().where(_nodes.c.uuid == _sharing.c.uuid),
 ).distinct().order_by(_sharing.c.uuid))
 _INSERT_PROVIDERS = bulk.Insert(_providers, "uuid", "name", "generation")
@@ -77,35 +77,35 @@ _NAMES = bulk.OverLists(lambda among: sa.select(
 
 
 def of_ids(tx, ids):
-    """:returns: list of rows of :data:`COLUMNS`"""
+    """Return the nodes of some ids, rows of :data:`COLUMNS`, in the order of their ids."""
     return _OF_IDS.execute(tx, {"ids": list(ids)}).all()
 
 
 def of_uuids(tx, uuids):
-    """:returns: list of rows of :data:`COLUMNS`"""
+    """Return the nodes of some uuids, rows of :data:`COLUMNS`, in the order of their ids."""
     return _OF_UUIDS.execute(tx, {"uuids": list(uuids)}).all()
 
 
 def named(tx, host, name):
-    """:returns: row of the node of that host and hypervisor_hostname; None where there is none"""
+    """Return the node of a host and a hypervisor_hostname; None if there is none."""
     return tx.execute(_NAMED, {"host": host, "name": name}).one_or_none()
 
 
 def lock(tx, ids):
-    """As :func:`of_ids`, and nobody else changes them until the transaction ends."""
+    """Return nodes as :func:`of_ids` does, locked until the transaction ends."""
     return _LOCK.execute(tx, {"ids": sorted(ids)}).all()
 
 
 def page(tx, after=0, limit=None, host=None, hypervisor_hostname=None, match=None,
          mapped_below=None, unmigrated=False):
-    """Nodes in the order of their ids.
+    """Return nodes in the order of their ids.
 
     :param after: int, id after which to begin
-    :param limit: int, how many at the most
+    :param limit: int, how many at most
     :param host: str, only those of this host
     :param hypervisor_hostname: str, only those of this name
-    :param match: str, only those whose name has it in it
-    :param mapped_below: int, only those mapped less often
+    :param match: str, only those whose name contains it
+    :param mapped_below: int, only those whose ``mapped`` is smaller
     :param unmigrated: bool, only those whose capacity is not in inventories
     :returns: list of rows of :data:`COLUMNS`
     """
@@ -124,19 +124,19 @@ def page(tx, after=0, limit=None, host=None, hypervisor_hostname=None, match=Non
 
 
 def names(tx, hypervisor_hostnames):
-    """:returns: set of tuples of host and hypervisor_hostname of those that there are"""
+    """Return which names exist: set of tuples of host and hypervisor_hostname."""
     found = _NAMES_OF_NODES.execute(tx, {"names": [
         name for name in hypervisor_hostnames if name is not None]})
     return {tuple(row) for row in found}
 
 
 def capacities(tx, ids):
-    """:returns: dict of node id to row of :data:`CAPACITY`, as its columns have it"""
+    """Return the capacities in the columns of nodes: dict of id to row of :data:`CAPACITY`."""
     return {row.id: row for row in _CAPACITY.execute(tx, {"ids": list(ids)})} if ids else {}
 
 
 def counts(tx):
-    """:returns: row of nodes, unmigrated, without_uuid and (different) uuids, numbers"""
+    """Return a row of numbers: nodes, unmigrated, without_uuid, and (different) uuids."""
     return tx.execute(sa.select(
         sa.func.count(_nodes.c.id).label("nodes"),
         sa.func.count(sa.case((_nodes.c.inventory_migrated_at.is_(None), 1))).label(
@@ -146,9 +146,10 @@ def counts(tx):
 
 
 def insert(tx, values):
-    """Insert a node; :returns: int, its id
+    """Insert a node.
 
     :param values: dict of column to value
+    :returns: int, its id
     :raises oslo_db.exception.DBDuplicateEntry: when its host has a node of that name
     """
     at = bulk.now()
@@ -157,14 +158,20 @@ def insert(tx, values):
 
 
 def insert_many(tx, rows):
-    """:param rows: list of dicts of column to value, all of the same columns"""
+    """Insert nodes.
+
+    :param rows: list of dicts of column to value, all of the same columns
+    """
     at = bulk.now()
     tx.execute(sa.insert(_nodes), [
         {**values, "created_at": at, "updated_at": at} for values in rows])
 
 
 def update(tx, node_id, values):
-    """:param values: dict of column to value"""
+    """Update a node.
+
+    :param values: dict of column to value
+    """
     tx.execute(_UPDATE, {**values, "row_id": node_id, "updated_at": bulk.now()})
 
 
@@ -174,7 +181,7 @@ def delete(tx, node_id):
 
 
 def set_uuids(tx, uuids):
-    """Give uuids to nodes that have none; what one got meanwhile it keeps.
+    """Set the uuids of nodes that have none; a node that has one keeps it.
 
     :param uuids: dict of node id to uuid
     """
@@ -184,17 +191,20 @@ def set_uuids(tx, uuids):
 
 
 def mark_migrated(tx, ids):
-    """Say of nodes that their capacity is in inventories."""
+    """Record that the capacity of nodes is in inventories."""
     _MARK.execute(tx, {"ids": list(ids), "at": bulk.now()})
 
 
 def set_devices(tx, ids, value):
-    """:param value: str, JSON of how many devices are in use"""
+    """Set the numbers of devices in use of nodes.
+
+    :param value: str, JSON
+    """
     _SET_DEVICES.execute(tx, {"ids": list(ids), "value": value})
 
 
 def inventories(tx, uuids):
-    """What is in inventories for nodes, in one query.
+    """Return the inventories of nodes, by one query.
 
     :param uuids: list of the nodes' uuids
     :returns: list of rows of provider_uuid, resource_class, total, reserved, max_unit,
@@ -204,7 +214,7 @@ def inventories(tx, uuids):
 
 
 def sharing(tx, uuids):
-    """Providers of DISK_GB that share an aggregate with nodes and are none themselves.
+    """Return providers of DISK_GB that share an aggregate with nodes and are no nodes.
 
     :returns: list of rows of node_uuid, provider_uuid, total, allocation_ratio, free
     """
@@ -212,18 +222,19 @@ def sharing(tx, uuids):
 
 
 def providers(tx, uuids):
-    """:returns: dict of uuid to row of id, uuid, name of the providers that there are"""
+    """Return the providers that exist: dict of uuid to row of id, uuid, name."""
     return {row.uuid: row for row in _PROVIDERS.execute(tx, {"uuids": list(uuids)})}
 
 
 def taken_names(tx, names):
-    """:returns: dict of name to the uuid of the provider that has it"""
+    """Return which names are taken: dict of name to the uuid of its provider."""
     return {row.name: row.uuid for row in _NAMES.execute(tx, {"names": list(names)})}
 
 
 def insert_providers(tx, rows):
-    """:param rows: list of tuples of uuid, name, generation
+    """Insert providers.
 
+    :param rows: list of tuples of uuid, name, generation
     :returns: dict of uuid to row id
     :raises oslo_db.exception.DBDuplicateEntry: when another writer was faster
     """
@@ -232,7 +243,10 @@ def insert_providers(tx, rows):
 
 
 def insert_inventories(tx, rows):
-    """:param rows: list of tuples of provider id, class id, total, reserved, min_unit, max_unit,
-        step_size, allocation_ratio, capacity, used"""
+    """Insert inventories.
+
+    :param rows: list of tuples of provider id, class id, total, reserved, min_unit, max_unit,
+        step_size, allocation_ratio, capacity, used
+    """
     if rows:
         _INSERT_INVENTORIES.execute(tx, rows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers, and all that they hold."""
+"""Consumers with all of their allocations."""
 
 import sqlalchemy as sa
 
@@ -27,7 +27,7 @@ _NAMED = bulk.OverLists(lambda among: _HOLDINGS.where(among(_consumers.c.uuid, "
 
 
 def holding(tx, provider_id, uuids):
-    """All that consumers hold who hold something of a provider, or are named.
+    """Return all allocations of consumers that have one from a provider, or that are given.
 
     :param provider_id: int, row id
     :param uuids: list of consumer uuids

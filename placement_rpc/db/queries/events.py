@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outbox: events written with their changes, and how far the relay has come with them.
+"""The outbox: events that are written with their changes, and the progress of the relay.
 
-Ids commit out of the order in which they are given, so nothing pages by them: the relay gives
-every event it can see a position, and positions have no gap.
+Ids commit out of order, so nothing pages by them: the relay gives each event that it can see a
+position, and positions have no gap.
 """
 
 import collections
 import datetime
 import itertools
+import typing
 
 import sqlalchemy as sa
 
@@ -22,11 +23,22 @@ _STATE_ID = 1
 Row = collections.namedtuple(
     "Row", "id event_id event_type occurred_at payload position")
 
-_INSERT = bulk.Insert(_events, "event_id", "event_type", "occurred_at", "payload", "touched")
+
+class NewEvent(typing.NamedTuple):
+    """An event to be inserted; ``payload`` and ``touched`` are JSON."""
+
+    event_id: str
+    event_type: str
+    occurred_at: datetime.datetime
+    payload: str
+    touched: str | None
+
+
+_INSERT = bulk.Insert(_events, *NewEvent._fields)
 _COLUMNS = (_events.c.id, _events.c.event_id, _events.c.event_type, _events.c.occurred_at,
             _events.c.payload, _events.c.position)
-# By position first, although none of these has one: by the id alone a server may walk all events
-# in the order of the primary key.
+# Ordered by position first, although none of these rows has one: ordered by the id alone, a server
+# may read all events in the order of the primary key.
 _WAITING = sa.select(*_COLUMNS).where(_events.c.position.is_(None)).order_by(
     _events.c.position, _events.c.id).limit(sa.bindparam("limit"))
 _LEADING = sa.select(
@@ -42,26 +54,26 @@ _AFTER = sa.select(*_COLUMNS).where(_events.c.position > sa.bindparam("after")).
 
 
 def insert(tx, rows):
-    """Write events, in the order in which they happened to each provider.
+    """Write events, in the order in which they occurred for each provider.
 
-    :param rows: list of tuples of event_id, event_type, occurred_at, payload, touched
+    :param rows: list of :class:`NewEvent`
     """
     _INSERT.execute(tx, rows)
     written(tx)
 
 
 def written(tx):
-    """Remember that a transaction writes events."""
+    """Record that a transaction writes events, for :meth:`Database.after_events`."""
     tx.info[api.EVENTS_WRITTEN] = True
 
 
 def acquire(tx, name, holder, seconds):
     """Take a lease, or renew it, for some seconds.
 
-    :param name: str, what it is for
-    :param holder: str, who asks
+    :param name: str, the task
+    :param holder: str, the process
     :returns: bool, whether the holder has it
-    :raises oslo_db.exception.DBDuplicateEntry: when two ask for the first time at once
+    :raises oslo_db.exception.DBDuplicateEntry: when two processes take a new lease at once
     """
     now = bulk.now()
     until = now + datetime.timedelta(seconds=seconds)
@@ -78,12 +90,12 @@ def acquire(tx, name, holder, seconds):
 
 
 def release(tx, name, holder):
-    """Give a lease back, where the holder still has it."""
+    """Release a lease, if the holder still has it."""
     tx.execute(sa.delete(_leases).where(_leases.c.name == name, _leases.c.holder == holder))
 
 
 def state(tx, lock=False):
-    """How far the relay has come.
+    """Return the progress of the relay.
 
     :returns: row of last_position, published_position
     """
@@ -98,33 +110,32 @@ def state(tx, lock=False):
 
 
 def bounds(tx):
-    """:returns: tuple of the oldest position that is kept, None where none is, and the last"""
+    """Return the first and the last position as a tuple; the first is None without events."""
     row = state(tx)
     oldest = tx.execute(sa.select(sa.func.min(_events.c.position))).scalar()
     return oldest, row.last_position if row else 0
 
 
 def give_positions(tx, last, limit):
-    """Give the next positions to events that have none yet.
+    """Give the next positions to events that have none.
 
-    :param last: int, the position that was given last
-    :returns: list of :class:`Row`, those that got one, in order
+    :param last: int, the last position that was given
+    :returns: list of :class:`Row`, the events that got one, in order
     """
     waiting = tx.execute(_WAITING, {"limit": limit}).all()
     rows = [Row(*row[:-1], position) for position, row in enumerate(waiting, last + 1)]
     if rows:
-        bulk.set_numbers(tx, _events, "position", {row.id: row.position for row in rows})
+        bulk.set_numbers(tx, _events.c.position, {row.id: row.position for row in rows})
     return rows
 
 
 def after(tx, position, limit):
-    """:returns: list of rows of events after a position, in order"""
+    """Return the events after a position, in order, as rows of the fields of :class:`Row`."""
     return tx.execute(_AFTER, {"after": position, "limit": limit}).all()
 
 
 def waiting(tx):
-    """:returns: list of :class:`Row` of events without a position yet, with those that they get
-    unless others come between"""
+    """Return events without a position, as :class:`Row` with the positions that they would get."""
     last = state(tx)
     rows = tx.execute(_WAITING, {"limit": 10 ** 9}).all()
     return [Row(*row[:-1], position) for position, row in enumerate(
@@ -132,19 +143,19 @@ def waiting(tx):
 
 
 def next_batch(tx, lease, holder, confirmed, limit):
-    """Remember what was confirmed, and read what comes next.
+    """Record which events were confirmed, and read the next ones.
 
-    Nobody takes the lease while the transaction runs. Few statements: it is done many times a
-    second, beside claims.
+    No other process can take the lease while the transaction runs. It has few statements, since
+    it runs many times a second, alongside claims.
 
     :param confirmed: tuple of the published position when the batch was read, and the last
-        position of the batch; None for none. A replay that was asked for meanwhile stands.
-    :returns: tuple of the position after which was read and the list of rows; None when somebody
-        else has the lease
+        position of the batch; None for no batch. A replay that was requested since then is kept.
+    :returns: tuple of the position after which events were read and the list of rows; None when
+        another process has the lease
     """
     row = tx.execute(_LEADING, {"lease": lease}).one_or_none()
     if row is None:
-        # The very first, or the lease is gone.
+        # The first call of all, or the lease was released.
         state(tx, lock=True)
         row = tx.execute(_LEADING, {"lease": lease}).one_or_none()
     if row is None or row.holder != holder:
@@ -152,8 +163,8 @@ def next_batch(tx, lease, holder, confirmed, limit):
     last, published = row.last_position, row.published_position
     if confirmed and confirmed[0] == published:
         published = confirmed[1]
-    # Also where much waits to be published: who follows the events by their positions, as the
-    # candidate indexes do, reads all that have none each time.
+    # Also if many events wait to be published: readers that follow the events by their positions,
+    # as the candidate indexes do, read all events without a position each time.
     given = give_positions(tx, last, limit)
     rows = after(tx, published, limit) if published < last else given
     last += len(given)
@@ -163,9 +174,9 @@ def next_batch(tx, lease, holder, confirmed, limit):
 
 
 def give_waiting_positions(tx, lease, holder, limit):
-    """Give positions to some events that have none, whatever is not published yet.
+    """Give positions to some events that have none, whether or not others are published.
 
-    :returns: int, to how many; 0 when somebody else has the lease
+    :returns: int, to how many; 0 when another process has the lease
     """
     row = tx.execute(_LEADING, {"lease": lease}).one_or_none()
     if row is None or row.holder != holder:
@@ -177,10 +188,7 @@ def give_waiting_positions(tx, lease, holder, limit):
 
 
 def is_idle(tx):
-    """Whether nothing waits to be published; a look that locks nothing.
-
-    :returns: bool
-    """
+    """Return whether no event waits to be published; takes no locks."""
     return bool(tx.execute(_IDLE).scalar())
 
 
@@ -190,20 +198,23 @@ def _set_state(tx, **values):
 
 
 def mark_published(tx, read_from, position):
-    """Remember up to which position everything is confirmed; see :func:`next_batch`."""
+    """Record the last position up to which all is confirmed; see :func:`next_batch`."""
     tx.execute(sa.update(_state).where(
         _state.c.id == _STATE_ID, _state.c.published_position == read_from).values(
             published_position=position, updated_at=bulk.now()))
 
 
 def rewind(tx, position):
-    """Let the relay publish again what comes after a position."""
+    """Have the relay publish all events after a position again."""
     _set_state(tx, published_position=position)
 
 
 def status(tx):
-    """:returns: dict of unpositioned, last_position, published_position, oldest_kept (a
-    position), oldest_unsent (a datetime), events"""
+    """Return the state of the outbox.
+
+    :returns: dict of unpositioned, last_position, published_position, oldest_kept (a position),
+        oldest_unsent (a datetime), events
+    """
     row = state(tx)
     published = row.published_position if row else 0
     waiting = tx.execute(sa.select(sa.func.count(), sa.func.min(_events.c.occurred_at)).where(
@@ -221,10 +232,10 @@ def status(tx):
 
 
 def lag(tx):
-    """How far the relay is behind; two short looks, however many events are kept.
+    """Return the lag of the relay, by two short queries for any number of events.
 
-    :returns: tuple of how many events are not published, and a datetime, since when the oldest of
-        them waits; None where none does
+    :returns: tuple of the number of unpublished events, and the datetime of the oldest of them;
+        None if there is none
     """
     row = state(tx)
     last, published = (row.last_position, row.published_position) if row else (0, 0)
@@ -239,7 +250,7 @@ def lag(tx):
 
 
 def waiting_payloads(tx, limit):
-    """:returns: list of str, the payloads of the oldest events that are not published yet"""
+    """Return the payloads of the oldest unpublished events, a list of str."""
     published = (state(tx) or (0, 0))[1]
     return list(tx.execute(sa.select(_events.c.payload).where(sa.or_(
         _events.c.position.is_(None), _events.c.position > published,
@@ -247,27 +258,27 @@ def waiting_payloads(tx, limit):
 
 
 def payloads_since(tx, event_type, time):
-    """:returns: list of str, the payloads of the events of a type since a time"""
+    """Return the payloads of the events of a type since a time, a list of str."""
     return list(tx.execute(sa.select(_events.c.payload).where(
         _events.c.occurred_at >= time, _events.c.event_type == event_type)).scalars())
 
 
 def position_at(tx, time):
-    """:returns: int, the position before the first event that happened at or after a time"""
+    """Return the position before the first event that occurred at or after a time."""
     found = tx.execute(sa.select(sa.func.min(_events.c.position)).where(
         _events.c.occurred_at >= time, _events.c.position.is_not(None))).scalar()
     return found - 1 if found is not None else (state(tx) or [0])[0]
 
 
 def prune(tx, before, limit=5000):
-    """Delete some of the published events from before a time, the first positions first.
+    """Delete published events from before a time, the first positions first, at most ``limit``.
 
-    Of several machines' clocks times do not rise with positions: what comes after an event that is
-    kept is kept, so that no hole is left.
+    With the clocks of several machines, times do not rise with positions: all events after one
+    that is kept are kept, so that no gap is left.
 
     :returns: int, how many were deleted
     """
-    # Locked against a replay that goes back to what is being pruned.
+    # Locked against a replay of the events that are being deleted.
     row = state(tx, lock=True)
     rows = tx.execute(sa.select(_events.c.id, _events.c.occurred_at).where(
         _events.c.position <= row.published_position,

@@ -25,38 +25,41 @@ def insert(tx, uuid, name):
 
 
 def get(tx, uuid):
-    """:returns: row of id, uuid, name, generation; None where there is none"""
+    """Return a provider: row of id, uuid, name, generation; None if there is none."""
     return tx.execute(_GET, {"uuid": uuid}).one_or_none()
 
 
 def lock(tx, uuid):
-    """As :func:`get`, and no other writer changes the provider until the transaction ends."""
+    """Return a provider as :func:`get` does, locked until the transaction ends."""
     return tx.execute(_LOCK, {"uuid": uuid}).one_or_none()
 
 
 def named(tx, name):
-    """:returns: the row of the provider of that name; None where there is none"""
+    """Return the provider of a name: row of id, uuid, name, generation; None if there is none."""
     return tx.execute(
         sa.select(*_COLUMNS).where(_providers.c.name == name)).one_or_none()
 
 
 def raise_generation(tx, provider_id, generation):
-    """Compare and swap: one more than ``generation``, if it still is that.
+    """Compare and swap: raise a generation by one, if it still is ``generation``.
 
     :returns: bool, whether it was
     """
     return bulk.set_numbers(
-        tx, _providers, "generation", {provider_id: generation + 1},
+        tx, _providers.c.generation, {provider_id: generation + 1},
         expected={provider_id: generation}) == 1
 
 
 def rename(tx, provider_id, name):
-    """:raises oslo_db.exception.DBDuplicateEntry: when the name is taken"""
+    """Rename a provider.
+
+    :raises oslo_db.exception.DBDuplicateEntry: when the name is taken
+    """
     tx.execute(sa.update(_providers).where(_providers.c.id == provider_id).values(name=name))
 
 
 def has_allocations(tx, provider_id):
-    """:returns: bool"""
+    """Return whether there are allocations from a provider."""
     table = models.allocations
     return tx.execute(sa.select(table.c.id).where(
         table.c.resource_provider_id == provider_id).limit(1)).first() is not None
@@ -73,12 +76,13 @@ def delete(tx, provider_id):
 
 
 def page(tx, name=None, member_of=None, marker=None, limit=None):
-    """Providers in the order of their ids.
+    """Return providers in the order of their ids.
 
     :param name: str, only the provider of this name
-    :param member_of: list of lists of aggregate uuids: in one of each list
+    :param member_of: list of lists of aggregate uuids: only providers that are in at least one
+        aggregate of each list
     :param marker: str, uuid of the provider after which to begin
-    :param limit: int, how many at the most
+    :param limit: int, how many at most
     :returns: list of rows of id, uuid, name, generation
     """
     query = sa.select(*_COLUMNS).order_by(_providers.c.id)
@@ -92,7 +96,7 @@ def page(tx, name=None, member_of=None, marker=None, limit=None):
 
 
 def in_aggregates(provider_id, uuids):
-    """The condition that a provider is in one of the aggregates.
+    """Return the condition that a provider is in one of the aggregates.
 
     :param provider_id: column
     :param uuids: list of aggregate uuids

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outcomes of requests, by which a repeated one is recognised."""
+"""Stored outcomes of requests, which answer a repeated request."""
+
+import typing
 
 import sqlalchemy as sa
 
@@ -10,30 +12,41 @@ _requests = models.requests
 _FIND = bulk.OverLists(lambda among: sa.select(
     _requests.c.request_id, _requests.c.method, _requests.c.fingerprint, _requests.c.outcome,
 ).where(among(_requests.c.request_id, "request_ids")))
-_INSERT = bulk.Insert(_requests, "request_id", "method", "fingerprint", "outcome")
 _PRUNE_AT_ONCE = 5000
 
 
+class NewRequest(typing.NamedTuple):
+    """The outcome of a request, to be stored; ``outcome`` is JSON."""
+
+    request_id: str
+    method: str
+    fingerprint: str
+    outcome: str
+
+
+_INSERT = bulk.Insert(_requests, *NewRequest._fields)
+
+
 def find(tx, request_ids):
-    """:returns: dict of request id to row of request_id, method, fingerprint, outcome"""
+    """Return stored outcomes: dict of request id to row of the fields of :class:`NewRequest`."""
     rows = _FIND.execute(tx, {"request_ids": list(request_ids)}).all()
     return {row.request_id: row for row in rows}
 
 
 def insert(tx, rows):
-    """Keep outcomes.
+    """Store outcomes.
 
-    :param rows: list of tuples of request_id, method, fingerprint, outcome
-    :raises oslo_db.exception.DBDuplicateEntry: when one was settled by another writer
+    :param rows: list of :class:`NewRequest`
+    :raises oslo_db.exception.DBDuplicateEntry: when another writer stored one of these requests
     """
     _INSERT.execute(tx, rows)
 
 
 def prune(tx, before):
-    """Delete some of the outcomes that are older than ``before``, a datetime in UTC.
+    """Delete outcomes from before a time, the oldest first, at most 5000 to keep it short.
 
-    :returns: int, how many were deleted; fewer than there were, so that no transaction of
-        this kind is long
+    :param before: datetime in UTC
+    :returns: int, how many were deleted
     """
     oldest = sa.select(_requests.c.request_id).where(
         _requests.c.created_at < before).order_by(_requests.c.created_at).limit(_PRUNE_AT_ONCE)

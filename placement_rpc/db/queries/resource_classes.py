@@ -15,18 +15,18 @@ _SHARED = bulk.OverLists(lambda among: sa.select(_classes.c.id, _classes.c.name)
 
 
 def ids(tx, names):
-    """:returns: dict of name to id of those that exist"""
+    """Return dict of name to id of the classes that exist."""
     return dict(tuple(row) for row in _BY_NAME.execute(tx, {"names": sorted(names)}))
 
 
 def names(tx, ids):
-    """:returns: dict of id to name of those that exist"""
+    """Return dict of id to name of the classes that exist."""
     return dict(tuple(row) for row in tx.execute(sa.select(
         _classes.c.id, _classes.c.name).where(_classes.c.id.in_(sorted(ids)))))
 
 
 def shared(tx, ids):
-    """Have classes keep their names until the transaction ends, whoever else does, too.
+    """Lock classes for reading: their names do not change until the transaction ends.
 
     :returns: dict of id to name of those that exist
     """
@@ -34,16 +34,16 @@ def shared(tx, ids):
 
 
 def lock(tx, name):
-    """:returns: row of id and name, locked; None where there is none"""
+    """Return the row of id and name of a class, locked; None if there is none."""
     return tx.execute(sa.select(_classes.c.id, _classes.c.name).where(
         _classes.c.name == name).with_for_update()).one_or_none()
 
 
 def page(tx, marker=None, limit=None):
-    """Classes in the order of their names.
+    """Return classes in the order of their names.
 
     :param marker: str, the name after which to begin
-    :param limit: int, how many at the most
+    :param limit: int, how many at most
     :returns: list of rows of id and name
     """
     query = sa.select(_classes.c.id, _classes.c.name).order_by(_classes.c.name)
@@ -56,8 +56,8 @@ def insert(tx, name, first_id):
     """Insert a class with the next free id.
 
     :param first_id: int, the smallest id a custom class may have
-    :raises oslo_db.exception.DBDuplicateEntry: when the name is taken, or another writer took
-        the id
+    :raises oslo_db.exception.DBDuplicateEntry: when the name is taken, or when another writer
+        takes the id at the same time
     """
     highest = tx.execute(sa.select(sa.func.max(_classes.c.id))).scalar()
     at = bulk.now()
@@ -67,7 +67,10 @@ def insert(tx, name, first_id):
 
 
 def insert_missing(tx, classes):
-    """Insert those of the classes, a dict of name to id, that are not there yet."""
+    """Insert the classes that do not exist.
+
+    :param classes: dict of name to id
+    """
     known = ids(tx, classes)
     at = bulk.now()
     rows = [{"id": class_id, "name": name, "created_at": at, "updated_at": at}
@@ -77,18 +80,24 @@ def insert_missing(tx, classes):
 
 
 def rename(tx, class_id, name):
-    """:raises oslo_db.exception.DBDuplicateEntry: when the name is taken"""
+    """Rename a class.
+
+    :raises oslo_db.exception.DBDuplicateEntry: when the name is taken
+    """
     tx.execute(sa.update(_classes).where(_classes.c.id == class_id).values(
         name=name, updated_at=bulk.now()))
 
 
 def in_use(tx, class_id):
-    """:returns: bool, whether there is an inventory of this class, with allocations or without"""
+    """Return whether there is an inventory of a class."""
     table = models.inventories
     return tx.execute(sa.select(table.c.id).where(
         table.c.resource_class_id == class_id).limit(1)).first() is not None
 
 
 def delete(tx, class_id):
-    """:raises oslo_db.exception.DBReferenceError: when it is in use"""
+    """Delete a class.
+
+    :raises oslo_db.exception.DBReferenceError: when it is in use
+    """
     tx.execute(sa.delete(_classes).where(_classes.c.id == class_id))

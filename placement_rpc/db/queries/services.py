@@ -10,7 +10,7 @@ _services = models.services
 
 
 def beat(tx, identity, versions, started):
-    """Write a heartbeat, with the process's row where it has none yet.
+    """Write a heartbeat; insert the process's row if there is none.
 
     :param identity: dict of binary, host, worker
     :param versions: dict of version, rpc_version, pin, oldest_caller
@@ -26,7 +26,7 @@ def beat(tx, identity, versions, started):
 
 
 def remove(tx, identity):
-    """Delete the row of a process that ends in good order."""
+    """Delete the row of a process that stops."""
     tx.execute(sa.delete(_services).where(
         *(_services.c[name] == value for name, value in identity.items())))
 
@@ -39,6 +39,6 @@ def forget(tx, binary, host, before):
 
 
 def everyone(tx):
-    """:returns: list of rows of all columns"""
+    """Return the rows of all processes, with all columns."""
     return tx.execute(sa.select(_services).order_by(
         _services.c.binary, _services.c.host, _services.c.worker)).all()

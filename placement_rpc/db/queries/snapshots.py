@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots of all allocations: who takes part, and how far the one under way has come."""
+"""Snapshots of all allocations: their rows, and the progress of the current one."""
 
 import sqlalchemy as sa
 
@@ -25,16 +25,19 @@ _HELD = bulk.OverLists(lambda among: sa.select(
 
 
 def state(tx, lock=False):
-    """:returns: row of snapshot_id, begun_at, ended_at, last_consumer, consumers; None for none"""
+    """Return the state of the current or last snapshot; None if there was none.
+
+    :returns: row of snapshot_id, begun_at, ended_at, last_consumer, consumers
+    """
     query = sa.select(_state).where(_state.c.id == _STATE_ID)
     return tx.execute(query.with_for_update() if lock else query).one_or_none()
 
 
 def begin(tx, snapshot_id, now, ended_at=None):
-    """Note that a snapshot begins.
+    """Record that a snapshot begins.
 
-    :param ended_at: datetime, for one that is not taken but stands for the first period's start
-    :raises oslo_db.exception.DBDuplicateEntry: when two begin the very first at once
+    :param ended_at: datetime, for one that is not taken but marks the start of the first period
+    :raises oslo_db.exception.DBDuplicateEntry: when two processes begin the first one at once
     """
     values = {"snapshot_id": snapshot_id, "begun_at": now, "ended_at": ended_at,
               "last_consumer": "", "consumers": 0}
@@ -43,20 +46,20 @@ def begin(tx, snapshot_id, now, ended_at=None):
 
 
 def advance(tx, last_consumer, consumers):
-    """Note how far it has come: up to which consumer, and how many there were."""
+    """Record the progress: the last consumer's uuid, and the number of consumers so far."""
     tx.execute(sa.update(_state).where(_state.c.id == _STATE_ID).values(
         last_consumer=last_consumer, consumers=consumers))
 
 
 def end(tx, now):
-    """Note that it is whole."""
+    """Record that the snapshot is complete."""
     tx.execute(sa.update(_state).where(_state.c.id == _STATE_ID).values(ended_at=now))
 
 
 def lock_consumers(tx, after, limit):
-    """Lock the next consumers, so that what happens to them comes before or after this.
+    """Lock the next consumers, so that each change of one is either before or after this.
 
-    In the order in which claims lock them.
+    The order is the one in which claims lock them.
 
     :param after: str, the uuid after which to begin
     :returns: list of rows of id, uuid, project_id, user_id, generation
@@ -66,11 +69,14 @@ def lock_consumers(tx, after, limit):
         _consumers.c.generation,
     ).where(_consumers.c.uuid > after).order_by(_consumers.c.uuid).limit(
         limit).with_for_update().with_hint(
-            # It would lock what it sorts, all of it.
+            # Without the index it would sort all rows, and lock them.
             _consumers, "FORCE INDEX (uq_consumers_uuid)", "mysql")).all()
 
 
 def held(tx, consumer_ids):
-    """:returns: list of rows of consumer_id, provider_uuid, generation (the provider's),
-    resource_class, used"""
+    """Return the allocations of consumers.
+
+    :returns: list of rows of consumer_id, provider_uuid, generation (the provider's),
+        resource_class, used
+    """
     return _HELD.execute(tx, {"consumer_ids": list(consumer_ids)}).all()

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transactions that a real database ends: which are retried, and what is told of the others."""
+
+import threading
+
+import sqlalchemy as sa
+import testscenarios
+
+from placement_rpc import exception
+from placement_rpc.db import models
+from placement_rpc.db.queries import services
+from placement_rpc.testing import fixtures as placement_fixtures
+from tests import base, servers
+from tests.benchmarks import fleet
+
+_SESSION = {"postgresql": "SELECT pg_backend_pid()", "mariadb": "SELECT connection_id()"}
+_END = {"postgresql": "SELECT pg_terminate_backend({})", "mariadb": "KILL {}"}
+_READ_ONLY = {"postgresql": "SET TRANSACTION READ ONLY",
+              "mariadb": "SET SESSION TRANSACTION READ ONLY"}
+_TOO_LONG = {
+    "postgresql": ("SET LOCAL statement_timeout = 10", "SELECT pg_sleep(30)"),
+    "mariadb": ("SET STATEMENT max_statement_time = 0.01 FOR SELECT count(*) FROM"
+                " seq_1_to_100000 AS a, seq_1_to_100000 AS b WHERE a.seq <> b.seq",)}
+
+
+def _beat(tx):
+    services.beat(tx, {"binary": "b", "host": "h", "worker": 1}, {
+        "version": "1", "rpc_version": "1.0", "pin": None, "oldest_caller": None}, True)
+
+
+class ServerErrorsTest(testscenarios.WithScenarios, base.TestCase):
+
+    scenarios = [(kind, {"kind": kind}) for kind in servers.DATABASES if kind != "sqlite"]
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(placement_fixtures.Store(
+            servers.new_database(self.kind))).database
+
+    def test_a_session_that_is_ended_is_a_lost_store(self):
+        def end_and_go_on():
+            with self.database.writer() as tx:
+                session = tx.exec_driver_sql(_SESSION[self.kind]).scalar()
+                with self.database.reader() as other:
+                    other.exec_driver_sql(_END[self.kind].format(session))
+                _beat(tx)
+
+        self.assertRaises(exception.StoreUnavailable, end_and_go_on)
+        self.database.write(_beat)
+
+    def test_a_server_that_only_reads_is_left(self):
+        """As a primary becomes after a failover, while the connections to it stay open."""
+        def change(tx):
+            tx.exec_driver_sql(_READ_ONLY[self.kind])
+            _beat(tx)
+
+        self.assertRaises(exception.StoreUnavailable, self.database.write, change)
+        self.database.write(_beat)
+
+    def test_a_statement_that_is_cancelled_is_worth_another_try(self):
+        def change(tx):
+            for statement in _TOO_LONG[self.kind]:
+                tx.exec_driver_sql(statement)
+
+        self.assertRaises(exception.StoreBusy, self.database.write, change)
+
+    def test_the_loser_of_a_deadlock_is_retried(self):
+        names = sorted(fleet.grow(self.database, 2))
+        meeting = threading.Barrier(2, timeout=30)
+        attempts = []
+
+        def change(tx, uuids):
+            attempts.append(uuids)
+            for uuid in uuids:
+                tx.execute(sa.update(models.resource_providers).where(
+                    models.resource_providers.c.uuid == uuid).values(
+                        generation=models.resource_providers.c.generation + 1))
+                if len(attempts) <= len(names) and uuid == uuids[0]:
+                    meeting.wait()
+
+        other = threading.Thread(target=self.database.write, args=(
+            lambda tx: change(tx, names[::-1]),))
+        other.start()
+        self.database.write(lambda tx: change(tx, names))
+        other.join()
+        with self.database.reader() as tx:
+            generations = tx.execute(sa.select(
+                models.resource_providers.c.generation)).scalars().all()
+        self.assertEqual([3, 3], generations)
+        self.assertGreater(len(attempts), 2)
+
+
+class SqliteErrorsTest(base.TestCase):
+
+    def test_a_file_that_stays_locked_is_worth_another_try(self):
+        database = self.useFixture(placement_fixtures.Store()).database
+
+        with database.writer() as tx:
+            self.assertRaises(exception.StoreBusy, self._write_at_once, database)
+            _beat(tx)
+        database.write(_beat)
+
+    @staticmethod
+    def _write_at_once(database):
+        with database.reader() as tx:
+            tx.exec_driver_sql("PRAGMA busy_timeout = 1")
+            _beat(tx)
