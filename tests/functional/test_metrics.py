@@ -63,7 +63,7 @@ class MetricsTest(base.TestCase):
             running = self.useFixture(placement_fixtures.RunningService(
                 metrics__port=taken.getsockname()[1]))
             running.api.ping(None)
-        self.assertIn("Metrics can not be shown", self.log.output)
+        self.assertIn("Cannot serve metrics", self.log.output)
 
     def test_the_facade_shows_requests_too(self):
         facade = self.useFixture(Facade())
