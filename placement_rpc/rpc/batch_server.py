@@ -126,7 +126,7 @@ class BatchServer:
         consumer.cancel()
         while True:
             busy = self._busy
-            for message in consumer.receive(_IDLE / 10 if busy else 0, self.places):
+            for message in consumer.receive(_IDLE / 2 if busy else 0, self.places):
                 consumer.requeue(message)
             if not busy:
                 return

@@ -120,7 +120,9 @@ class Conductor:
 
     def stop(self):
         """Accept no more calls, finish the accepted ones, and close."""
-        consumers = [*self.servers.values(), *([self._commands] if self._commands is not None else ())]
+        consumers = list(self.servers.values())
+        if self._commands is not None:
+            consumers.append(self._commands)
         # All are told before the first is waited for, so that they end at the same time.
         for consumer in consumers:
             consumer.stop()
