@@ -6,6 +6,7 @@ MINUTES ?= 5
 STATE_DIR ?= state
 TRANSPORT_URL ?=
 DATABASE ?=
+FULL ?=
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -48,7 +49,7 @@ release-environments: $(INSTALLED)
 	@$(BIN)/python -m tests.upgrade.release_environment
 
 test: $(INSTALLED) system-test lint release-environments
-	@tools/run-tests $(BIN) $(if $(TESTS),"$(TESTS)")
+	@FULL="$(FULL)" tools/run-tests $(BIN) $(if $(TESTS),"$(TESTS)")
 
 soak: $(INSTALLED) system-test
 	@$(BIN)/python -W ignore -m tests.integration.soak --minutes $(MINUTES)

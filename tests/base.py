@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests have in common."""
+"""Base classes and helpers of the tests."""
 
+import os
 import uuid
 
 import fixtures
@@ -12,8 +13,17 @@ from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 
+#: Whether long tests run in full (``make test FULL=1``) instead of as a short sample.
+FULL = bool(os.environ.get("FULL"))
+
+
+def examples(sample):
+    """Return how many examples hypothesis tries: ``sample``, or ten times as many in full."""
+    return 10 * sample if FULL else sample
+
 
 def new_uuid():
+    """Return a new UUID as a str."""
     return str(uuid.uuid4())
 
 

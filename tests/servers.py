@@ -1,40 +1,240 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real servers, one of each kind for a test process, started when the first test wants one.
+"""Real servers that tests share: one of each kind, started when the first test wants one.
 
-A test that stops or restarts a server starts its own instead.
+``python -m tests.servers COMMAND ...`` runs a command, as ``tools/run-tests`` does with stestr.
+All test processes below it share the servers of that process. A test process that was started
+without it has servers of its own. Tests are kept apart by virtual hosts and databases. A test
+that stops, restarts or reconfigures a server starts a private one instead.
 """
 
 import atexit
 import functools
+import multiprocessing.managers
+import os
+import secrets
+import subprocess
+import sys
+import threading
+import urllib.parse
+import uuid
 
-from placement_rpc.testing import servers
+import fixtures
+import requests
+import sqlalchemy as sa
+
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing import servers as private
 
 DATABASES = ("sqlite", "postgresql", "mariadb")
+_ADDRESS, _KEY = "PLACEMENT_RPC_TEST_SERVERS", "PLACEMENT_RPC_TEST_SERVERS_KEY"
+_HTTP_TIMEOUT = 60
 
 
-def _shared(fixture):
-    fixture.setUp()
-    atexit.register(fixture.cleanUp)
-    return fixture
+class Servers:
+    """The shared servers and what tests make on them. Methods may run in several threads."""
+
+    def __init__(self):
+        self._fixtures = {}
+        self._locks = {kind: threading.Lock() for kind in ("rabbitmq", "postgresql", "mariadb")}
+        self._templates = {}
+
+    def close(self):
+        """End the servers."""
+        for fixture in self._fixtures.values():
+            fixture.cleanUp()
+
+    def _running(self, kind, make):
+        with self._locks[kind]:
+            if kind not in self._fixtures:
+                fixture = make()
+                fixture.setUp()
+                self._fixtures[kind] = fixture
+            return self._fixtures[kind]
+
+    # -- RabbitMQ -------------------------------------------------------------------------
+
+    def _broker(self):
+        return self._running("rabbitmq", lambda: private.RabbitMQ(["rabbitmq_management"]))
+
+    def management_url(self):
+        """Return the URL of the broker's management interface, with user and password."""
+        broker = self._broker()
+        return (f"http://{broker.username}:{broker.password}"
+                f"@127.0.0.1:{broker.management_port}")
+
+    def rabbitmqctl(self, *arguments):
+        """Run rabbitmqctl on the broker and return what it prints."""
+        return self._broker().rabbitmqctl(*arguments)
+
+    def new_virtual_host(self):
+        """Return the URL of a new virtual host: ``rabbit://user:password@host:port/NAME``."""
+        broker, name = self._broker(), uuid.uuid4().hex
+        self._manage("PUT", f"vhosts/{name}", {})
+        self._manage("PUT", f"permissions/{name}/{broker.username}",
+                     dict.fromkeys(("configure", "write", "read"), ".*"))
+        return broker.url + name
+
+    def delete_virtual_host(self, url):
+        """Delete a virtual host with its queues.
+
+        :param url: as of :meth:`new_virtual_host`
+        """
+        self._manage("DELETE", f"vhosts/{name_of(url)}")
+
+    def _manage(self, method, path, body=None):
+        requests.request(method, f"{self.management_url()}/api/{path}", json=body,
+                         timeout=_HTTP_TIMEOUT).raise_for_status()
+
+    # -- databases ------------------------------------------------------------------------
+
+    def _database_server(self, kind):
+        return self._running(
+            kind, private.PostgreSQL if kind == "postgresql" else private.MariaDB)
+
+    def new_empty_database(self, kind):
+        """Return the SQLAlchemy URL of an empty database.
+
+        :param kind: ``postgresql`` or ``mariadb``
+        """
+        return self._database_server(kind).create_database()
+
+    def new_database(self, kind):
+        """Return the SQLAlchemy URL of a database with the schema of this tree."""
+        server = self._database_server(kind)
+        with self._locks[kind]:
+            if kind not in self._templates:
+                self._templates[kind] = {
+                    "postgresql": _PostgreSQLTemplate, "mariadb": _MariaDBTemplate}[kind](
+                        server.create_database())
+        return self._templates[kind].copy()
+
+
+def name_of(url):
+    """Return the virtual host that a URL ends with."""
+    return urllib.parse.urlsplit(url).path[1:]
+
+
+def _administrator(url):
+    """A connection to the server of a database that is not a connection to the database."""
+    url = sa.make_url(url)
+    other = url.set(database="postgres" if url.get_backend_name() == "postgresql" else "mysql")
+    return sa.create_engine(
+        other, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT").connect()
+
+
+class _Template:
+    """A database with this tree's schema, of which copies are made without migrations."""
+
+    def __init__(self, url):
+        self._url = sa.make_url(url)
+        with placement_fixtures.Store(url):
+            pass
+
+    def copy(self):
+        """Return the URL of a new copy."""
+        name = f"test_{uuid.uuid4().hex}"
+        with _administrator(self._url) as connection:
+            self._copy(connection, name)
+        return self._url.set(database=name).render_as_string(hide_password=False)
+
+
+class _PostgreSQLTemplate(_Template):
+
+    def _copy(self, connection, name):
+        connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {self._url.database}")
+
+
+class _MariaDBTemplate(_Template):
+    """MariaDB has no templates: the tables are created as they are in the end, without history."""
+
+    def __init__(self, url):
+        super().__init__(url)
+        with _administrator(url) as connection:
+            tables = [row[0] for row in connection.exec_driver_sql(
+                f"SHOW TABLES IN {self._url.database}")]
+            self._statements = ["SET foreign_key_checks = 0"]
+            for table in tables:
+                source = f"{self._url.database}.{table}"
+                self._statements.append(
+                    connection.exec_driver_sql(f"SHOW CREATE TABLE {source}").one()[1])
+                if connection.exec_driver_sql(f"SELECT 1 FROM {source} LIMIT 1").first():
+                    self._statements.append(f"INSERT INTO {table} SELECT * FROM {source}")
+
+    def _copy(self, connection, name):
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+        connection.exec_driver_sql(f"USE {name}")
+        for statement in self._statements:
+            connection.exec_driver_sql(statement)
+
+
+class _Manager(multiprocessing.managers.BaseManager):
+    """The connection between the process that has the servers and those that test."""
+
+
+@functools.cache
+def shared():
+    """Return the :class:`Servers` of this run, or of this process if it is not part of one."""
+    if _ADDRESS in os.environ:
+        _Manager.register("servers")
+        manager = _Manager(os.environ[_ADDRESS], bytes.fromhex(os.environ[_KEY]))
+        manager.connect()
+        return manager.servers()
+    found = Servers()
+    atexit.register(found.close)
+    return found
+
+
+class VirtualHost(fixtures.Fixture):
+    """A virtual host of the shared broker: queues and exchanges apart from those of other tests.
+
+    ``url`` is where it is; ``management_url`` is the broker's.
+    """
+
+    def _setUp(self):
+        servers = shared()
+        self.url, self.management_url = servers.new_virtual_host(), servers.management_url()
+        self.addCleanup(servers.delete_virtual_host, self.url)
+
+    def rabbitmqctl(self, command, *arguments):
+        """Run a command of rabbitmqctl on the virtual host and return what it prints."""
+        return shared().rabbitmqctl("-q", command, "-p", name_of(self.url), *arguments)
 
 
 @functools.cache
 def rabbitmq():
-    return _shared(servers.RabbitMQ())
-
-
-@functools.cache
-def postgresql():
-    return _shared(servers.PostgreSQL())
-
-
-@functools.cache
-def mariadb():
-    return _shared(servers.MariaDB())
+    """Return a :class:`VirtualHost` that all tests of this process share."""
+    found = VirtualHost()
+    # The broker ends before or with this process: there is nothing to clean up.
+    found.setUp()
+    return found
 
 
 def new_database(kind):
-    """:returns: str, SQLAlchemy URL of an empty database; None for SQLite, see Store"""
-    if kind == "sqlite":
-        return None
-    return {"postgresql": postgresql, "mariadb": mariadb}[kind]().create_database()
+    """Return the SQLAlchemy URL of a database with the schema of this tree.
+
+    :param kind: one of :data:`DATABASES`
+    :returns: None for SQLite, see :class:`placement_rpc.testing.fixtures.Store`
+    """
+    return None if kind == "sqlite" else shared().new_database(kind)
+
+
+def new_empty_database(kind):
+    """Return the SQLAlchemy URL of a database without tables; None for SQLite."""
+    return None if kind == "sqlite" else shared().new_empty_database(kind)
+
+
+def _main(command):
+    """Run a command whose processes share servers; return its exit status."""
+    servers, key = Servers(), secrets.token_bytes()
+    _Manager.register("servers", callable=lambda: servers)
+    server = _Manager(authkey=key).get_server()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        return subprocess.run(command, check=False, env={
+            **os.environ, _ADDRESS: server.address, _KEY: key.hex()}).returncode
+    finally:
+        servers.close()
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

@@ -28,7 +28,7 @@ from placement_rpc.telemetry import spans
 
 LOG = logging.getLogger(__name__)
 # Seconds after which an idle server checks whether it is to stop.
-_IDLE = 0.5
+_IDLE = 0.1
 # Seconds between two heartbeats.
 _BEAT = 1.0
 # Calls to hold for each thread, if calls of the queue are batched.
@@ -126,7 +126,7 @@ class BatchServer:
         consumer.cancel()
         while True:
             busy = self._busy
-            for message in consumer.receive(_IDLE / 10 if busy else 0, self.places):
+            for message in consumer.receive(_IDLE / 2 if busy else 0, self.places):
                 consumer.requeue(message)
             if not busy:
                 return

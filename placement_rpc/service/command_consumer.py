@@ -20,7 +20,7 @@ from placement_rpc.rpc import command_queue, dispatcher, routing
 LOG = logging.getLogger(__name__)
 _STOP_TIMEOUT = 30
 # Seconds after which an idle consumer checks whether it is to stop.
-_IDLE = 0.5
+_IDLE = 0.1
 
 
 class _Stopped(Exception):
@@ -63,6 +63,9 @@ class CommandConsumer:
     def stop(self):
         """Stop after the commands at hand; the broker requeues those that were not begun."""
         self._ended.set()
+
+    def wait(self):
+        """Wait until the commands at hand are settled, for 30 seconds at most."""
         if self._thread.is_alive():
             self._thread.join(_STOP_TIMEOUT)
         if self._thread.is_alive():

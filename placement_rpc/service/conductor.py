@@ -120,12 +120,14 @@ class Conductor:
 
     def stop(self):
         """Accept no more calls, finish the accepted ones, and close."""
-        for server in self.servers.values():
-            server.stop()
-        for server in self.servers.values():
-            server.wait()
+        consumers = list(self.servers.values())
         if self._commands is not None:
-            self._commands.stop()
+            consumers.append(self._commands)
+        # All are told before the first is waited for, so that they end at the same time.
+        for consumer in consumers:
+            consumer.stop()
+        for consumer in consumers:
+            consumer.wait()
         if self.relay is not None:
             self.relay.stop()
         self._ended.set()

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures with a running placement service, for tests of this project and of others."""
 
+import functools
+import pathlib
+import shutil
+import tempfile
 import uuid
 
 import fixtures
@@ -11,12 +15,28 @@ from placement_rpc.db import api as db
 from placement_rpc.service import conductor
 
 
+@functools.cache
+def _prepared_directory():
+    # Removed when the process ends.
+    return tempfile.TemporaryDirectory(prefix="placement-rpc-")
+
+
+@functools.cache
+def _prepared_sqlite():
+    """Return the path of a prepared SQLite file: a copy takes 1 ms, the migrations take 40."""
+    path = pathlib.Path(_prepared_directory().name, "prepared.sqlite")
+    conductor.prepare_store(configuration.new_config(
+        config_files=[], database__connection=f"sqlite:///{path}"))
+    return path
+
+
 class Store(fixtures.Fixture):
     """A database with the schema and the standard resource classes.
 
     Using the fixture sets ``conf`` and ``database``.
 
-    :param url: str, SQLAlchemy URL of an empty database; None for a new SQLite file
+    :param url: str, SQLAlchemy URL of a database that is empty or has an earlier schema; None for
+        a SQLite file of its own
     :param overrides: further options, see :func:`placement_rpc.conf.new_config`
     """
 
@@ -28,10 +48,13 @@ class Store(fixtures.Fixture):
     def _setUp(self):
         url = self._url
         if url is None:
-            url = f"sqlite:///{self.useFixture(fixtures.TempDir()).join('placement.sqlite')}"
+            path = self.useFixture(fixtures.TempDir()).join("placement.sqlite")
+            shutil.copyfile(_prepared_sqlite(), path)
+            url = f"sqlite:///{path}"
         self.conf = configuration.new_config(
             config_files=[], database__connection=url, **self._overrides)
-        conductor.prepare_store(self.conf)
+        if self._url is not None:
+            conductor.prepare_store(self.conf)
         self.database = db.Database(self.conf)
         self.addCleanup(self.database.close)
 

@@ -289,7 +289,9 @@ class MariaDB(_Server, mysql.MySQLDriver):
         if os.geteuid() == 0:
             options.append("--user=root")
         if not self.durable:
-            options += ["--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync"]
+            options += ["--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync",
+                        # A schema of 17 tables takes half as long to create.
+                        "--innodb-file-per-table=0"]
         install = ("mariadb-install-db", *options, "--skip-test-db")
         self._run(*install, "--auth-root-authentication-method=normal")
         self._command = ("mariadbd", *options, f"--socket={self.socket}", "--skip-networking")

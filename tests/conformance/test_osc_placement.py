@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """osc-placement, unchanged, drives the facade as it drives openstack-placement.
 
-Left out: what osc-placement itself refuses below 1.5, as ``resource class set``, and renaming a
-class, for which it has no command (the facade answers 204 as its specification says).
+Not covered: commands that osc-placement itself refuses below 1.5, such as ``resource class set``,
+and renaming a class, for which it has no command (the facade answers 204 as its specification
+says).
 """
 
 import operator
@@ -27,13 +28,19 @@ def _by_class(records):
     return sorted(records, key=operator.itemgetter("resource_class"))
 
 
-class CommandTest(testscenarios.WithScenarios, base.TestCase):
-    """Commands at each version against each server."""
-
-    scenarios = testscenarios.multiply_scenarios(
+def _since(first):
+    """Return scenarios of every server at every version from ``first`` on."""
+    return testscenarios.multiply_scenarios(
         [(name, {"server": name}) for name in web.SERVERS],
-        # A dot would have the test runner take the scenarios for several classes.
-        [(version.replace(".", "_"), {"version": version}) for version in _VERSIONS])
+        # The test runner would take a dot for the end of a class name.
+        [(version.replace(".", "_"), {"version": version})
+         for version in _VERSIONS[_VERSIONS.index(first):]])
+
+
+class CommandTest(testscenarios.WithScenarios, base.TestCase):
+    """Commands at each version that has them, against each server."""
+
+    scenarios = _since("1.0")
 
     def setUp(self):
         super().setUp()
@@ -41,18 +48,13 @@ class CommandTest(testscenarios.WithScenarios, base.TestCase):
             commands.OpenStack(web.SERVERS[self.server](), self.version))
         self.run_command, self.show = openstack.run, openstack.show
 
-    def since(self, version):
-        """Skip the test at versions before this one."""
-        if _VERSIONS.index(self.version) < _VERSIONS.index(version):
-            self.skipTest(f"from {version} on")
-
     def refused(self, words, command, *arguments):
-        """Run a command that has to end with an error of these words."""
+        """Check that a command ends with an error of these words."""
         with testtools.ExpectedException(commands.CommandFailed, f"(?s).*{words}"):
             self.run_command(command, *arguments)
 
     def provider(self, **totals):
-        """:returns: str, uuid of a new provider with these inventories"""
+        """Return the uuid of a new provider with these inventories."""
         name = f"provider {base.new_uuid()}"
         uuid = self.show("resource provider create", name)["uuid"]
         if totals:
@@ -99,7 +101,7 @@ class Providers(CommandTest):
 
     def test_rename(self):
         uuid, name = self.provider(), f"provider {base.new_uuid()}"
-        # Whatever changes a provider raises its generation here.
+        # Here every change of a provider raises its generation.
         self.assertEqual({"uuid": uuid, "name": name,
                           "generation": 1 if self.server == "placement_rpc" else 0}, self.show(
             "resource provider set", uuid, "--name", name))
@@ -108,24 +110,6 @@ class Providers(CommandTest):
         uuid = self.provider(VCPU=1)
         self.assertEqual("", self.run_command("resource provider delete", uuid))
         self.assertEqual([], self.show("resource provider list", "--uuid", uuid))
-
-    def test_list_by_aggregate(self):
-        self.since("1.3")
-        uuid, aggregate = self.provider(), base.new_uuid()
-        self.run_command("resource provider aggregate set", uuid, "--aggregate", aggregate)
-        for option in ("--member-of", "--aggregate-uuid"):
-            rows = self.show("resource provider list", option, aggregate)
-            self.assertEqual([uuid], [row["uuid"] for row in rows])
-            self.assertEqual([], self.show("resource provider list", option, base.new_uuid()))
-
-    def test_list_by_resource(self):
-        self.since("1.4")
-        uuid = self.provider(VCPU=4)
-        for amount, found in (("4", [uuid]), ("5", [])):
-            rows = self.show("resource provider list", "--uuid", uuid,
-                             "--resource", f"VCPU={amount}")
-            self.assertEqual(found, [row["uuid"] for row in rows])
-        self.refused(r"PONY.*\(HTTP 400\)", "resource provider list", "--resource", "PONY=1")
 
 
 class Inventories(CommandTest):
@@ -175,21 +159,13 @@ class Inventories(CommandTest):
             "resource provider inventory list", uuid))
         self.refused(r"\(HTTP 404\)", *delete)
 
-    def test_of_an_aggregate(self):
-        self.since("1.3")
-        aggregate, uuids = base.new_uuid(), [self.provider(), self.provider()]
-        for uuid in uuids:
-            self.run_command("resource provider aggregate set", uuid, "--aggregate", aggregate)
-        rows = self.show("resource provider inventory set", aggregate, "--aggregate",
-                         "--resource", "VCPU=8")
-        self.assertEqual(sorted(uuids), sorted(row["resource_provider"] for row in rows))
-
 
 class Aggregates(CommandTest):
     """``resource provider aggregate set`` and ``list``"""
 
+    scenarios = _since("1.1")
+
     def test_set_and_list(self):
-        self.since("1.1")
         uuid, aggregates = self.provider(), sorted(base.new_uuid() for _ in range(2))
         options = [part for each in aggregates for part in ("--aggregate", each)]
         shown = self.show("resource provider aggregate set", uuid, *options)
@@ -200,10 +176,45 @@ class Aggregates(CommandTest):
         self.assertEqual([], self.show("resource provider aggregate list", uuid))
 
     def test_missing(self):
-        self.since("1.1")
         self.refused(r"\(HTTP 404\)", "resource provider aggregate list", base.new_uuid())
         self.refused(r"\(HTTP 400\)", "resource provider aggregate set", self.provider(),
                      "--aggregate", "pony")
+
+
+class ByAggregate(CommandTest):
+    """``resource provider list --member-of`` and ``inventory set --aggregate``"""
+
+    scenarios = _since("1.3")
+
+    def test_list_by_aggregate(self):
+        uuid, aggregate = self.provider(), base.new_uuid()
+        self.run_command("resource provider aggregate set", uuid, "--aggregate", aggregate)
+        for option in ("--member-of", "--aggregate-uuid"):
+            rows = self.show("resource provider list", option, aggregate)
+            self.assertEqual([uuid], [row["uuid"] for row in rows])
+            self.assertEqual([], self.show("resource provider list", option, base.new_uuid()))
+
+    def test_of_an_aggregate(self):
+        aggregate, uuids = base.new_uuid(), [self.provider(), self.provider()]
+        for uuid in uuids:
+            self.run_command("resource provider aggregate set", uuid, "--aggregate", aggregate)
+        rows = self.show("resource provider inventory set", aggregate, "--aggregate",
+                         "--resource", "VCPU=8")
+        self.assertEqual(sorted(uuids), sorted(row["resource_provider"] for row in rows))
+
+
+class ByResource(CommandTest):
+    """``resource provider list --resource``"""
+
+    scenarios = _since("1.4")
+
+    def test_list_by_resource(self):
+        uuid = self.provider(VCPU=4)
+        for amount, found in (("4", [uuid]), ("5", [])):
+            rows = self.show("resource provider list", "--uuid", uuid,
+                             "--resource", f"VCPU={amount}")
+            self.assertEqual(found, [row["uuid"] for row in rows])
+        self.refused(r"PONY.*\(HTTP 400\)", "resource provider list", "--resource", "PONY=1")
 
 
 class Allocations(CommandTest):
@@ -258,9 +269,10 @@ class Allocations(CommandTest):
 class Classes(CommandTest):
     """``resource class create``, ``list``, ``show``, ``delete``"""
 
+    scenarios = _since("1.2")
+
     def setUp(self):
         super().setUp()
-        self.since("1.2")
         self.name = f"CUSTOM_{base.new_uuid().upper().replace('-', '_')}"
 
     def test_create_show_list_delete(self):

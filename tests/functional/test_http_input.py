@@ -227,7 +227,7 @@ class NoSurpriseTest(http.HTTPTest):
             ("PUT", "/resource_classes/CUSTOM_A")]
 
     def test_bodies(self):
-        @settings(max_examples=150, deadline=None, database=None,
+        @settings(max_examples=base.examples(150), deadline=None, database=None,
                   suppress_health_check=list(HealthCheck))
         @given(st.integers(0, len(self.paths) - 1), _JSON)
         def send(number, body):
@@ -242,7 +242,7 @@ class NoSurpriseTest(http.HTTPTest):
                                  "inventories", "resource_provider_generation", "VCPU",
                                  "resource_provider", "member_of", "resource_class"])
 
-        @settings(max_examples=150, deadline=None, database=None,
+        @settings(max_examples=base.examples(150), deadline=None, database=None,
                   suppress_health_check=list(HealthCheck))
         @given(st.integers(0, len(self.paths) - 1), st.dictionaries(names, _JSON | st.dictionaries(
             names, _JSON, max_size=4), max_size=5))
@@ -254,7 +254,7 @@ class NoSurpriseTest(http.HTTPTest):
         send()
 
     def test_queries(self):
-        @settings(max_examples=100, deadline=None, database=None,
+        @settings(max_examples=base.examples(100), deadline=None, database=None,
                   suppress_health_check=list(HealthCheck))
         @given(st.sampled_from(["name", "uuid", "member_of", "resources", "after", "limit"]),
                st.text(st.characters(codec="ascii")))

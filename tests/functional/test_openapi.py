@@ -13,7 +13,7 @@ from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
 
 from placement_rpc.http import openapi, routes
-from tests import http
+from tests import base, http
 
 COPY = pathlib.Path(__file__).parents[2] / "docs" / "openapi.json"
 
@@ -43,7 +43,7 @@ class DocumentTest(http.HTTPTest):
             self.check_operation(result.ok(), uuid)
 
     def check_operation(self, operation, uuid):
-        @settings(max_examples=12, deadline=None, database=None, derandomize=True,
+        @settings(max_examples=base.examples(12), deadline=None, database=None, derandomize=True,
                   phases=[Phase.generate], suppress_health_check=list(HealthCheck))
         @given(operation.as_strategy())
         def send(case):

@@ -31,7 +31,7 @@ from tests.integration import ledger, processes
 
 DATABASES = {"postgresql": private.PostgreSQL, "mariadb": private.MariaDB}
 _CONDUCTORS = 3
-_PLUGS = ("conductors_killed", "broker_killed", "database_killed")
+KILLS = ("conductors_killed", "broker_killed", "database_killed")
 _PROVIDERS = 8
 _SAMPLES = 10
 
@@ -75,9 +75,10 @@ class Soak(fixtures.Fixture):
             self.providers.append(uuid)
         self._until = pathlib.Path(self.useFixture(fixtures.TempDir()).path, "until")
 
-    def run(self, seconds):
-        """Work, and pull plugs, for at least so many seconds.
+    def run(self, seconds, kills=3):
+        """Run the clients, and kill servers and conductors, for at least so many seconds.
 
+        :param kills: int, how often each of :data:`KILLS` happens at least
         :returns: list of what the clients' threads report
         """
         claimers = processes.Claimers([{
@@ -86,8 +87,7 @@ class Soak(fixtures.Fixture):
             "attempt_timeout": 4, "seed": f"{number}"} for number in range(3)])
         began = time.monotonic()
         ends, plugs = began + seconds, []
-        while time.monotonic() < ends or min(
-                self.done[name] for name in _PLUGS) < 3:
+        while time.monotonic() < ends or min(self.done[name] for name in KILLS) < kills:
             if not plugs:
                 plugs = [self._kill_conductor, self._kill_conductor, self._kill_broker,
                          self._kill_database]
@@ -204,7 +204,7 @@ def main():
                          "resident_mib_early": soak.memory[0],
                          "resident_mib_at_the_end": soak.memory[-1]})
     output.show(rows, ["database", "sent", "accepted", "refused", "casts", "moves", "events",
-                       *_PLUGS, "resident_mib_early", "resident_mib_at_the_end", "found"], "auto")
+                       *KILLS, "resident_mib_early", "resident_mib_at_the_end", "found"], "auto")
     return code
 
 

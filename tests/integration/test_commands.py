@@ -259,6 +259,7 @@ class CastTest(CommandTest):
 
     def test_a_full_queue_refuses_and_drops_nothing(self):
         self.running.conductor._commands.stop()
+        self.running.conductor._commands.wait()
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             connection.channel().queue_delete(self.queue)
         self.running.conf.set_override("commands_max_length", 5, group="queues")

@@ -19,7 +19,6 @@ from placement_rpc.context import RequestContext
 from placement_rpc.db import api as db
 from placement_rpc.rpc import batch_server, senders
 from placement_rpc.testing import fixtures as placement_fixtures
-from placement_rpc.testing import servers as private
 from placement_rpc.versions import contract
 from tests import base, library, servers
 from tests.integration import processes
@@ -31,8 +30,8 @@ class ConductorTest(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        # A broker of its own: the conductor listens on the contract's real topic.
-        self.broker = self.useFixture(private.RabbitMQ())
+        # The conductor listens on the contract's real topic.
+        self.broker = self.useFixture(servers.VirtualHost())
         self.store = self.useFixture(placement_fixtures.Store(
             servers.new_database("postgresql"), transport_url=self.broker.url))
         self.options = {
@@ -123,7 +122,7 @@ class ConductorTest(base.TestCase):
             self.client.ping(None)
 
     def test_an_empty_database_is_one_clear_line(self):
-        self.options["database"]["connection"] = servers.postgresql().create_database()
+        self.options["database"]["connection"] = servers.new_empty_database("postgresql")
         conductor = self.useFixture(processes.Conductor(self.options))
         self.assertEqual(1, conductor.process.wait(30))
         self.assertIn("placement-rpc-manage db sync", conductor.said())
@@ -160,7 +159,7 @@ class IntakeTest(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.broker = servers.rabbitmq()
+        self.broker = self.useFixture(servers.VirtualHost())
         self.conf = configuration.new_config(config_files=[], transport_url=self.broker.url)
         self.caller = senders.RabbitSender(self.conf, Broker.of(self.conf), "slow")
         self.addCleanup(self.caller.close)
@@ -196,7 +195,7 @@ class IntakeTest(base.TestCase):
     def counts(self):
         """:returns: tuple of int, messages that wait and that somebody holds"""
         for line in self.broker.rabbitmqctl(
-                "-q", "list_queues", "name", "messages_ready",
+                "list_queues", "name", "messages_ready",
                 "messages_unacknowledged").splitlines():
             name, *counts = line.split("\t")
             if name == "slow":
@@ -302,11 +301,11 @@ class IntakeTest(base.TestCase):
 class QueueTest(base.TestCase):
 
     def test_queues_are_durable_quorum_queues(self):
-        broker = self.useFixture(private.RabbitMQ())
+        broker = self.useFixture(servers.VirtualHost())
         running = self.useFixture(placement_fixtures.RunningService(transport_url=broker.url))
         running.api.ping(None)
         queues = dict(line.split("\t", 1) for line in broker.rabbitmqctl(
-            "-q", "list_queues", "name", "durable", "type").splitlines()[1:])
+            "list_queues", "name", "durable", "type").splitlines()[1:])
         self.assertEqual("true\tquorum", queues[running.topic])
-        exchanges = broker.rabbitmqctl("-q", "list_exchanges", "name", "durable").splitlines()
+        exchanges = broker.rabbitmqctl("list_exchanges", "name", "durable").splitlines()
         self.assertIn("placement\ttrue", exchanges)

@@ -16,7 +16,6 @@ import testscenarios
 
 from placement_rpc.db.queries import events, services
 from placement_rpc.testing import fixtures as placement_fixtures
-from placement_rpc.testing import servers as private
 from tests import base, servers
 
 
@@ -62,9 +61,8 @@ class FacadeTest(testscenarios.WithScenarios, base.TestCase):
 
     def setUp(self):
         super().setUp()
-        # The topic of a facade is everybody's: a bus of its own.
-        broker = self.useFixture(private.RabbitMQ()) if self.transport == "rpc" else (
-            servers.rabbitmq())
+        # All facades call the same topic.
+        broker = self.useFixture(servers.VirtualHost())
         self.running = self.useFixture(placement_fixtures.RunningService(
             transport_url=broker.url, database_url=servers.new_database(self.kind),
             topic="placement" if self.transport == "rpc" else None))

@@ -19,8 +19,7 @@ from placement_rpc.candidates.search import CandidateSearch
 from placement_rpc.db.queries import events
 from placement_rpc.notifications import listener
 from placement_rpc.testing import fixtures as placement_fixtures
-from placement_rpc.testing import servers as private
-from tests import base
+from tests import base, servers
 
 _POLICIES = pathlib.Path(__file__).parents[2] / "etc/integration/rabbitmq/policies.json"
 
@@ -31,7 +30,7 @@ class OperatingTest(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.broker = self.useFixture(private.RabbitMQ(["rabbitmq_management"]))
+        self.broker = self.make_broker()
         self.running = self.useFixture(placement_fixtures.RunningService(
             transport_url=self.broker.url, topic="placement"))
         self.api, self.database = self.running.api, self.running.database
@@ -40,8 +39,10 @@ class OperatingTest(base.TestCase):
         self.conf.write_text(
             f"[DEFAULT]\ntransport_url = {self.broker.url}\n"
             f"[database]\nconnection = {self.running.conf.database.connection}\n"
-            f"[queues]\nmanagement_url = http://{self.broker.username}:{self.broker.password}"
-            f"@127.0.0.1:{self.broker.management_port}\n")
+            f"[queues]\nmanagement_url = {self.broker.management_url}\n")
+
+    def make_broker(self):
+        return self.useFixture(servers.VirtualHost())
 
     def run_program(self, program, *arguments, code=0):
         done = subprocess.run(
@@ -101,6 +102,14 @@ class BrokerCheckTest(OperatingTest):
         channel.queue_declare(name, durable=durable, auto_delete=False, arguments=arguments)
         channel.queue_bind(name, exchange="placement", routing_key="placement_notifications.info")
 
+    def import_policies(self):
+        policies = json.loads(_POLICIES.read_text())
+        for policy in policies["policies"]:
+            policy["vhost"] = servers.name_of(self.broker.url)
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, "policies.json")
+        path.write_text(json.dumps(policies))
+        servers.shared().rabbitmqctl("import_definitions", str(path))
+
     def test_what_is_well_and_what_is_not(self):
         self.provider()
         self.wait_published()
@@ -125,8 +134,8 @@ class BrokerCheckTest(OperatingTest):
             "placement_dead_letters": ["dead letters wait"]}, self.troubles())
         table = self.run_program("manage", "broker", "check", "--format", "table", code=1).stdout
         self.assertIn("unbounded", table)
-        # The policies that are there for it mend what is unbounded.
-        self.broker.rabbitmqctl("import_definitions", str(_POLICIES))
+        # The policies that this tree has for it limit the queue.
+        self.import_policies()
         self.amqp().channel().queue_delete("fleeting")
         deadline = time.monotonic() + 20
         while "unbounded" in self.troubles().get("placement_notifications.info", []):
@@ -141,7 +150,7 @@ class BrokerCheckTest(OperatingTest):
         mend, = self.check(1)["billing's.eu+1"]["mend"]
         program, *words = shlex.split(mend)
         self.assertEqual("rabbitmqctl", program)
-        self.broker.rabbitmqctl(*words)
+        servers.shared().rabbitmqctl(*words)
         deadline = time.monotonic() + 20
         while self.run_check().returncode:
             self.assertLess(time.monotonic(), deadline)

@@ -13,17 +13,19 @@ from placement_rpc.amqp.publisher import Unconfirmed
 from placement_rpc.db.queries import bulk
 from placement_rpc.notifications import publishers
 from placement_rpc.testing import servers as private
-from tests import base
+from tests import base, servers
 
 Row = collections.namedtuple("Row", "event_id event_type occurred_at payload position")
 
 
-class PublisherTest(base.TestCase):
-    """What can become of the exchange, the stream and the connection."""
+class PublishingTest(base.TestCase):
+
+    def make_broker(self):
+        return servers.VirtualHost()
 
     def setUp(self):
         super().setUp()
-        self.broker = self.useFixture(private.RabbitMQ())
+        self.broker = self.useFixture(self.make_broker())
         self.conf = configuration.new_config(config_files=[], transport_url=self.broker.url)
         self.publisher = publishers.get_publisher(self.conf, "placement")
         self.addCleanup(self.publisher.close)
@@ -40,10 +42,15 @@ class PublisherTest(base.TestCase):
         deadline = time.monotonic() + 20
         found = None
         while found != number and time.monotonic() < deadline:
-            lines = self.broker.rabbitmqctl("-q", "list_queues", "name", "messages").splitlines()
-            found = int(dict(line.split("\t") for line in lines[1:])["placement_events"])
+            rows = [line.split("\t") for line in self.broker.rabbitmqctl(
+                "list_queues", "name", "messages").splitlines()]
+            found = int(next(row[1] for row in rows if row[0] == "placement_events"))
             time.sleep(0.2)
         self.assertEqual(number, found)
+
+
+class PublisherTest(PublishingTest):
+    """Loss of the exchange and of the stream."""
 
     def test_a_stream_that_was_deleted_is_made_anew_and_nothing_is_lost(self):
         self.publish()
@@ -69,6 +76,13 @@ class PublisherTest(base.TestCase):
         self.publish(other)
         self.assert_left(2)
         self.assertIn("keeps the limits", self.log.output)
+
+
+class ConnectionTest(PublishingTest):
+    """Loss of the connection."""
+
+    def make_broker(self):
+        return private.RabbitMQ()
 
     def test_a_broker_that_is_away_is_unconfirmed(self):
         self.publish()

@@ -47,8 +47,10 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
         self.database = self.store.database
 
     def test_migrations_make_what_the_models_say(self):
-        self.assertEqual([], migration.differences(self.database))
-        self.assertEqual(migration.newest(), migration.current(self.database))
+        database = self.useFixture(
+            placement_fixtures.Store(servers.new_empty_database(self.kind))).database
+        self.assertEqual([], migration.differences(database))
+        self.assertEqual(migration.newest(), migration.current(database))
 
     def test_syncing_again_changes_nothing(self):
         migration.sync(self.database, class_names.STANDARD_IDS)
@@ -59,7 +61,7 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
 
     def test_an_empty_database_is_refused(self):
         directory = self.useFixture(placement_fixtures.fixtures.TempDir())
-        url = servers.new_database(self.kind) or f"sqlite:///{directory.join('empty')}"
+        url = servers.new_empty_database(self.kind) or f"sqlite:///{directory.join('empty')}"
         empty = db.Database(configuration.new_config(config_files=[], database__connection=url))
         self.addCleanup(empty.close)
         error = self.assertRaises(exception.SchemaOutdated, migration.check, empty)
@@ -265,7 +267,7 @@ class ManageTest(testscenarios.WithScenarios, base.TestCase):
 
     def test_sync_and_version(self):
         directory = self.useFixture(placement_fixtures.fixtures.TempDir())
-        url = servers.new_database(self.kind) or f"sqlite:///{directory.join('new')}"
+        url = servers.new_empty_database(self.kind) or f"sqlite:///{directory.join('new')}"
         before = self.manage("--database", url, "db", "version")
         self.assertEqual((1, "empty\n"), (before.returncode, before.stdout))
         self.assertIn("db sync", before.stderr)

@@ -13,4 +13,4 @@ class WayTest(testscenarios.WithScenarios, test_upgrade_programs.WayTest):
     scenarios = [(kind, {"kind": kind}) for kind in servers.DATABASES]
 
     def url(self):
-        return servers.new_database(self.kind)
+        return servers.new_empty_database(self.kind)

@@ -43,7 +43,7 @@ class SequenceTest(base.TestCase):
         self.assertEqual([5, 3, 8], handle(again, [5, 3, 2, 9, 8, 5]))
         self.assertEqual({"position": 9, "missing": [[4, 4], [6, 7]]}, again.state)
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=base.examples(200), deadline=None)
     @given(st.lists(st.tuples(st.integers(1, 30), st.booleans()), max_size=60))
     def test_every_event_is_new_once_in_any_order(self, arrivals):
         """The boolean is a restart before the event."""

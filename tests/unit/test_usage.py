@@ -245,7 +245,7 @@ class UsageTest(base.TestCase):
 
 class PropertyTest(base.TestCase):
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=base.examples(150), deadline=None)
     @given(st.lists(st.tuples(
         st.integers(0, 5), st.sampled_from("abcd"),
         st.dictionaries(st.tuples(st.sampled_from(["n1", "n2"]), st.sampled_from(["X", "Y"])),

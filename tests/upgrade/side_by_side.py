@@ -17,7 +17,6 @@ import fixtures
 import requests
 
 from placement_rpc import exception
-from tests import base
 from tests.integration import processes
 from tests.upgrade import golden, release_environment
 
@@ -52,27 +51,6 @@ def manage(installation, directory, database, *arguments):
     return subprocess.run(
         installation.program("placement-rpc-manage", "--config-file", str(path), *arguments),
         check=True, capture_output=True, text=True, cwd=directory).stdout
-
-
-class VirtualHost(fixtures.Fixture):
-    """A virtual host of a broker: queues and streams apart from those of other tests.
-
-    ``url`` is where it is.
-
-    :param broker: :class:`placement_rpc.testing.servers.RabbitMQ`
-    """
-
-    def __init__(self, broker):
-        super().__init__()
-        self._broker = broker
-
-    def _setUp(self):
-        name = base.new_uuid()
-        self._broker.rabbitmqctl("add_vhost", name)
-        self._broker.rabbitmqctl(
-            "set_permissions", "-p", name, self._broker.username, ".*", ".*", ".*")
-        self.addCleanup(self._broker.rabbitmqctl, "delete_vhost", name)
-        self.url = self._broker.url + name
 
 
 class Conductor(processes.Conductor):

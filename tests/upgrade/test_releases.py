@@ -76,14 +76,14 @@ class ReleasesTest(testscenarios.WithScenarios, base.TestCase):
         self.new = THIS_TREE
         super().setUp()
         self.broker = self.make_broker()
-        self.url = self.useFixture(side_by_side.VirtualHost(self.broker)).url
+        self.url = self.broker.url
         self.store = self.make_store()
 
     def make_broker(self):
-        return servers.rabbitmq()
+        return self.useFixture(servers.VirtualHost())
 
     def make_store(self):
-        database = servers.new_database(self.kind)
+        database = servers.new_empty_database(self.kind)
         side_by_side.manage(
             self.old, self.useFixture(fixtures.TempDir()).path, database, "db", "sync")
         # Expands the schema.
@@ -301,7 +301,7 @@ class StoredOutcomesTest(ReleasesTest):
     def setUp(self):
         super().setUp()
         # A virtual host for each conductor, so that a client chooses the one that answers.
-        other = self.useFixture(side_by_side.VirtualHost(self.broker)).url
+        other = self.useFixture(servers.VirtualHost()).url
         self.conductor(self.old)
         self.conductor(self.new, other)
         self.clients = {(client, server): self.client(
@@ -422,7 +422,7 @@ class CallsTest(ReleasesTest):
         pairs = [(self.old, self.old), (self.old, self.new), (self.new, self.old)]
         stores = [self.store, self.make_store(), self.make_store()]
         urls = [self.url, *(
-            self.useFixture(side_by_side.VirtualHost(self.broker)).url for _ in range(2))]
+            self.useFixture(servers.VirtualHost()).url for _ in range(2))]
         conductors = [self.begin(server, url, store) for (_, server), url, store in zip(
             pairs, urls, stores, strict=True)]
         clients = [self.client(client, url) for (client, _), url in zip(pairs, urls, strict=True)]

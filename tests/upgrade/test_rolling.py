@@ -31,7 +31,7 @@ class RollingTest(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.broker = servers.rabbitmq()
+        self.broker = self.useFixture(servers.VirtualHost())
         self.store = self.useFixture(placement_fixtures.Store(
             transport_url=self.broker.url))
         self.names = {name: f"{name}_{base.new_uuid()[:8]}" for name in ("stream", "topic")}
