@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last part of the demo: what the events alone say."""
+"""The last part of the demo: usages that are computed from the events alone."""
 
 import collections
 import datetime
@@ -13,13 +13,13 @@ from placement_rpc.notifications.usage import UsageAccount
 
 
 def show(console, events, since, providers):
-    """Print the last events, and a usage report made of nothing but events.
+    """Print the last events, and a usage report that is computed from the events alone.
 
     :param console: :class:`rich.console.Console`
     :param events: list of :class:`placement_rpc.notifications.event.Event`, from the first on
-    :param since: datetime, when the demo began
-    :param providers: the uuids of the demo's providers; others are somebody else's
-    :returns: dict of provider and class to what is used according to the events
+    :param since: datetime, the start of the demo
+    :param providers: the uuids of the demo's providers; events of others are ignored
+    :returns: dict of provider and class to the used amount according to the events
     """
     account = UsageAccount(since, datetime.datetime.now(datetime.UTC))
     for event in events:
@@ -46,10 +46,11 @@ def show(console, events, since, providers):
 
 
 def up_to(mark, read):
-    """Events from the first on until the one that a request made.
+    """Yield the events from the first to that of a request.
 
     :param mark: str, the request's id
-    :param read: callable of a position that gives the events after it that there are
+    :param read: callable of a position that returns the events after it
+    :raises RuntimeError: if the request's event does not arrive within 60 seconds
     """
     position, ends = 0, time.monotonic() + 60
     while time.monotonic() < ends:
@@ -59,4 +60,4 @@ def up_to(mark, read):
             if event.payload.get("request_id") == mark:
                 return
         time.sleep(0.1)
-    raise RuntimeError("the last event did not come")
+    raise RuntimeError("the last event did not arrive within 60 seconds")
