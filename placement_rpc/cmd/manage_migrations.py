@@ -41,7 +41,7 @@ def _contract(database, _options, conf):
         return 1
     before = migration.is_contracted(database)
     after = migration.contract(database)
-    print(f"The schema is contracted to {after}" + ("; it was before" if before else ""))
+    print(f"The schema is contracted to {after}" + ("; it already was" if before else ""))
     return 0
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a compute node that is created, saved or destroyed.
+"""Creating, saving and destroying compute nodes.
 
-While the gate is closed both places are written: the columns, and the inventories of a node that
-has them. From then on it is inventories alone.
+While the gate is closed, the capacity of a node is written to its columns, and to inventories if
+it has them. Once the gate is open, it is written to inventories only.
 """
 
 import dataclasses
@@ -18,23 +18,24 @@ from placement_rpc.nova.inventory import CLASSES, DEVICES, inventories_of
 from placement_rpc.nova.migration import NodeToMigrate, devices_of, mark, migrate, provide
 from placement_rpc.objects.resource_provider import ResourceProvider
 
-# What a node is known by is not changed by saying something else of it.
+# The fields that identify a node; saving a node does not change them.
 _FIXED = frozenset(("id", "uuid"))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TrackerReport:
-    """What a caller says of a node beside the object; None where it says nothing.
+    """What a resource tracker reports about a node in addition to the object.
 
-    :param shares_disk: bool, whether its disk is another provider's
-    :param devices_in_use: dict of class to how many devices are claimed or allocated
+    :param shares_disk: bool, whether its disk belongs to another provider; None if not reported
+    :param devices_in_use: dict of class name to the number of devices that are claimed or
+        allocated; None if not reported
     """
 
     shares_disk: bool | None = None
     devices_in_use: dict | None = None
 
     def columns(self):
-        """:returns: dict of column to value"""
+        """Return the reported values, a dict of column to value."""
         values = {}
         if self.shares_disk is not None:
             values["shares_disk"] = self.shares_disk
@@ -45,73 +46,73 @@ class TrackerReport:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """What would have to be written.
+    """The difference between a node as reported and as stored.
 
-    :param columns: dict of column to value
-    :param node: the node as it is to be
-    :param devices_in_use: dict of class to number
+    :param columns: dict of column to value, the columns that differ
+    :param node: the node as reported
+    :param devices_in_use: dict of class name to number of devices
     :param inventories: list of :class:`placement_rpc.objects.inventory.Inventory` of the classes
-        that were spoken of
-    :param spoken_of: set of those classes
-    :param classes: list of those whose inventory is another one
+        that the report determines
+    :param reported_classes: set of those classes
+    :param classes: list of those classes whose inventory differs
     """
 
     columns: dict
     node: object
     devices_in_use: dict
     inventories: list
-    spoken_of: set
+    reported_classes: set
     classes: list
 
     @property
     def changed(self):
-        """list of str, what is written"""
+        """list of str, the columns and classes that differ"""
         return [*sorted(self.columns), *self.classes]
 
 
-def plan(tx, view, given, said, settings):
-    """Compare what is said of a node with what is stored.
+def plan(tx, view, given, report, settings):
+    """Compare a node as reported with the node as stored.
 
     :param view: :class:`placement_rpc.nova.store.StoredNode`
-    :param given: a ComputeNode of which the changed fields are set, or all
-    :param said: :class:`Said`
+    :param given: a ComputeNode with at least its changed fields set
+    :param report: :class:`TrackerReport`
     :param settings: :class:`placement_rpc.nova.migration.Settings`
     :returns: :class:`Plan`
-    :raises InvalidInput: for what can not be
+    :raises InvalidInput: if a value cannot be stored or makes no valid inventory
     """
-    columns = {**store.columns_of(given, set(given.fields) - _FIXED), **said.columns()}
-    in_use = _devices_in_use(view, columns, said)
+    columns = {**store.columns_of(given, set(given.fields) - _FIXED), **report.columns()}
+    in_use = _devices_in_use(view, columns, report)
     if "pci_stats" in columns:
         columns["pci_in_use"] = json.dumps(in_use, sort_keys=True)
     wanted = given.of_columns({**view.values, **columns})
-    shares = view.row.shares_disk if said.shares_disk is None else said.shares_disk
+    shares = view.row.shares_disk if report.shares_disk is None else report.shares_disk
     inventories = inventories_of(
         wanted, settings.options, bool(shares) or bool(view.shared), in_use)
-    spoken_of = _spoken_of(columns)
+    reported = _reported_classes(columns)
     if any(row.resource_class == "DISK_GB" and row.used for row in view.inventories) and (
             shares or view.shared):
-        # What is allocated from it has to go to the other provider first.
-        spoken_of.discard("DISK_GB")
-    inventories = [each for each in inventories if each.resource_class in spoken_of]
+        # The inventory stays until its allocations have been moved to the other provider.
+        reported.discard("DISK_GB")
+    inventories = [each for each in inventories if each.resource_class in reported]
     classes = changes(
-        view.inventories, inventories, spoken_of) if view.provider is not None else []
+        view.inventories, inventories, reported) if view.provider is not None else []
     stored = view.values
     if settings.migrates:
         columns = {name: value for name, value in columns.items() if name in queries.COLUMNS}
     else:
         stored = {**stored, **queries.capacities(tx, [view.row.id])[view.row.id]._mapping}
     return Plan({name: value for name, value in columns.items() if stored[name] != value},
-                wanted, in_use, inventories, spoken_of, classes)
+                wanted, in_use, inventories, reported, classes)
 
 
-def _devices_in_use(view, columns, said):
-    """How many devices are in use that the node's pools leave out.
+def _devices_in_use(view, columns, report):
+    """Return the number of devices in use by class, which the node's pools do not count.
 
-    The number belongs to the pools that it was told with: with other pools, and no word of it,
-    what is allocated is in use.
+    A stored number belongs to the pools with which it was reported. If new pools are reported
+    without a number, the allocated devices are assumed to be in use.
     """
-    if said.devices_in_use is not None:
-        return said.devices_in_use
+    if report.devices_in_use is not None:
+        return report.devices_in_use
     stored = devices_of(view.row)
     if stored is not None and columns.get("pci_stats", view.row.pci_stats) == (
             view.row.pci_stats):
@@ -120,16 +121,16 @@ def _devices_in_use(view, columns, said):
             if each.resource_class in DEVICES and each.used}
 
 
-def _spoken_of(columns):
-    """:returns: set of the classes whose inventory follows from columns that were given"""
+def _reported_classes(columns):
+    """Return the set of classes whose inventory depends on some of the given columns."""
     found = set()
-    for names, classes in _FOLLOWS:
+    for names, classes in _DEPENDENCIES:
         if not names.isdisjoint(columns):
             found |= classes
     return found
 
 
-_FOLLOWS = (
+_DEPENDENCIES = (
     (frozenset(("vcpus", "cpu_allocation_ratio")), {"VCPU"}),
     (frozenset(("memory_mb", "ram_allocation_ratio")), {"MEMORY_MB"}),
     (frozenset(("local_gb", "disk_allocation_ratio", "disk_available_least", "shares_disk")),
@@ -139,71 +140,79 @@ _FOLLOWS = (
 )
 
 
-def create(tx, outbox, node, settings, said=None):
-    """Insert a node, and make it a provider.
+def create(tx, outbox, node, settings, report=None):
+    """Insert a node and make it a provider.
 
-    :param node: a ComputeNode; its uuid is set
+    :param node: a ComputeNode with its uuid set
+    :param report: :class:`TrackerReport`; None for none
     :returns: int, its id
-    :raises ComputeNodeExists: :raises NameInUse: :raises InvalidInput:
+    :raises ComputeNodeExists: if there is a node with its uuid, or with its host and name
+    :raises NameInUse: if another provider has its name
+    :raises InvalidInput: if a value cannot be stored or makes no valid inventory
     """
-    said = said or TrackerReport()
-    columns = {**store.columns_of(node), **said.columns()}
+    report = report or TrackerReport()
+    columns = {**store.columns_of(node), **report.columns()}
     if settings.migrates:
         columns = {name: value for name, value in columns.items() if name in queries.COLUMNS}
     if queries.of_uuids(tx, [node.uuid]) or queries.named(
             tx, columns.get("host"), columns.get("hypervisor_hostname")):
         raise exception.ComputeNodeExists(node=node.label)
     node_id = queries.insert(tx, columns)
-    arrival = NodeToMigrate(node_id, node.uuid, node, bool(said.shares_disk), said.devices_in_use)
-    _provide(tx, outbox, arrival, settings)
+    migrant = NodeToMigrate(
+        node_id, node.uuid, node, bool(report.shares_disk), report.devices_in_use)
+    _provide(tx, outbox, migrant, settings)
     if settings.migrates:
-        mark(tx, outbox, [arrival])
+        mark(tx, outbox, [migrant])
     return node_id
 
 
-def _provide(tx, outbox, arrival, settings):
-    for error in provide(tx, outbox, [arrival], settings.options).values():
+def _provide(tx, outbox, migrant, settings):
+    for error in provide(tx, outbox, [migrant], settings.options).values():
         raise error
 
 
-def save(tx, outbox, row, given, settings, said=None):
-    """Write what changed of a node, and nothing where nothing did.
+def save(tx, outbox, row, given, settings, report=None):
+    """Write the changes of a node; write nothing if there are none.
 
     :param row: row of the node, locked
-    :param given: as of :func:`plan`
-    :returns: list of str, what was written
-    :raises CapacityConflict: :raises InventoryInUse: :raises NameInUse: :raises InvalidInput:
-    :raises ComputeNodeExists: where it is to have the host and the name of another node
+    :param given: as in :func:`plan`
+    :param report: :class:`TrackerReport`; None for none
+    :returns: list of str, the columns and classes that were written
+    :raises CapacityConflict: if an inventory would shrink below its allocations
+    :raises InventoryInUse: if an inventory with allocations would go
+    :raises NameInUse: if another provider has its new name
+    :raises InvalidInput: if a value cannot be stored or makes no valid inventory
+    :raises ComputeNodeExists: if another node has its new host and name
     """
-    said, changed = said or TrackerReport(), []
+    report, changed = report or TrackerReport(), []
     if settings.migrates and row.inventory_migrated_at is None:
-        row = _migrate(tx, outbox, row, given, settings, said)
+        row = _migrate(tx, outbox, row, given, settings, report)
         changed = ["inventory_migrated_at"]
     view = store.stored_node(tx, row)
-    wanted = plan(tx, view, given, said, settings)
+    wanted = plan(tx, view, given, report, settings)
     _check_name(tx, row, wanted.columns)
     if wanted.columns:
         queries.update(tx, row.id, wanted.columns)
     if view.provider is None and row.inventory_migrated_at is not None:
-        # Somebody deleted it under the node.
+        # The node's provider was deleted: make it again.
         _provide(tx, outbox, NodeToMigrate(
             row.id, row.uuid, wanted.node, bool(row.shares_disk),
             wanted.devices_in_use), settings)
         return [*changed, *wanted.changed, "provider"]
     if wanted.classes:
-        merge(tx, outbox, row.uuid, wanted.inventories, wanted.spoken_of)
+        merge(tx, outbox, row.uuid, wanted.inventories, wanted.reported_classes)
     if "hypervisor_hostname" in wanted.columns and view.provider is not None:
         provider_rules.rename(tx, outbox, ResourceProvider(
             uuid=row.uuid, name=store.provider_name(given)))
     return changed + wanted.changed
 
 
-def _migrate(tx, outbox, row, given, settings, said):
-    """Migrate a node as it is to be: what is stored of it may be what is wrong.
+def _migrate(tx, outbox, row, given, settings, report):
+    """Migrate a node with its reported values, since the stored ones may prevent the migration.
 
-    :returns: its row as it is then
+    :returns: its row after the migration
     """
-    columns = {**store.columns_of(given, set(given.fields) - _FIXED), **said.columns()}
+    columns = {**store.columns_of(given, set(given.fields) - _FIXED), **report.columns()}
     _check_name(tx, row, columns)
     kept = {name: value for name, value in columns.items() if name in queries.COLUMNS}
     if "pci_stats" in kept and kept["pci_stats"] != row.pci_stats:
@@ -217,7 +226,10 @@ def _migrate(tx, outbox, row, given, settings, said):
 
 
 def _check_name(tx, row, columns):
-    """:raises ComputeNodeExists: where another node has the host and the name already"""
+    """Check that no other node has the host and name that a node is given.
+
+    :raises ComputeNodeExists: if another node has them
+    """
     host, name = (columns.get(key, getattr(row, key)) for key in ("host", "hypervisor_hostname"))
     if (host, name) != (row.host, row.hypervisor_hostname):
         other = queries.named(tx, host, name)
@@ -228,14 +240,15 @@ def _check_name(tx, row, columns):
 def lock(tx, node):
     """Lock a node's row.
 
-    :param node: a ComputeNode; found by its uuid, or else by its host and name, or else by its id
-    :raises ComputeNodeNotFound:
+    :param node: a ComputeNode; found by its uuid or, if that is not set, by its host and name or,
+        if these are not set, by its id
+    :raises ComputeNodeNotFound: if it is not stored
     """
     host, name = node.value("host"), node.value("hypervisor_hostname")
     if node.value("uuid"):
         rows = queries.of_uuids(tx, [node.uuid])
     elif host and name:
-        # A number that it has may be of nova's own table.
+        # Its id is not used here: it may be that of nova's own table.
         rows = [row for row in (queries.named(tx, host, name),) if row is not None]
     else:
         rows = queries.of_ids(tx, [node.id]) if node.value("id") else []
@@ -246,9 +259,10 @@ def lock(tx, node):
 
 
 def destroy(tx, outbox, node):
-    """Delete a node, and its provider.
+    """Delete a node and its provider.
 
-    :raises ComputeNodeNotFound: :raises ProviderInUse: when something is allocated from it
+    :raises ComputeNodeNotFound: if it is not stored
+    :raises ProviderInUse: if the provider has allocations
     """
     row = lock(tx, node)
     queries.delete(tx, row.id)

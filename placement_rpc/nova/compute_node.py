@@ -29,10 +29,10 @@ class ComputeNodeStore:
     # -- reading ------------------------------------------------------------------------
 
     def one(self, context, label, **which):
-        """Return the only, or the first, node that is asked for.
+        """Return the only, or the first, requested node.
 
-        :param label: str, what the error calls it
-        :param which: as of :meth:`several`
+        :param label: str, the name of the node in the error
+        :param which: as in :meth:`several`
         :raises ComputeNodeNotFound: if there is none
         :raises InvalidInput: if it cannot be read
         """
@@ -51,7 +51,7 @@ class ComputeNodeStore:
         return self._nodes(context, which, several=True)
 
     def _nodes(self, context, which, several=False):
-        """Return nodes, migrated if they were not yet."""
+        """Return nodes; if the gate is open, migrate those that are not migrated yet."""
         with context.database.reader() as tx:
             rows = _find(tx, **which)
             waiting = {row.id: row for row in rows if row.inventory_migrated_at is None}
@@ -70,13 +70,13 @@ class ComputeNodeStore:
         logged. A node without a uuid gets one in any case.
 
         :param ids: list of int, row ids
-        :returns: list of the rows, as they are afterwards
+        :returns: list of the rows after the migration
         """
         if self.settings.migrates:
             _, refused = changing(context, lambda tx, outbox: migration.migrate(
                 tx, outbox, ids, self.settings.options, ComputeNode.of_columns))
             for error in refused.values():
-                LOG.warning("A compute node is not migrated: %s", error)
+                LOG.warning("Cannot migrate a compute node: %s", error)
         with context.database.reader() as tx:
             rows = queries.of_ids(tx, ids)
         missing = {row.id: str(uuid.uuid4()) for row in rows if row.uuid is None}
@@ -95,7 +95,7 @@ class ComputeNodeStore:
             except exception.InvalidInput as error:
                 if not several:
                     raise
-                LOG.warning("A compute node cannot be read: %s", error)
+                LOG.warning("Skipping a compute node that cannot be read: %s", error)
         for node in found:
             node._context = context
         return found
@@ -103,7 +103,7 @@ class ComputeNodeStore:
     # -- changing -----------------------------------------------------------------------
 
     def create(self, context, node):
-        """Store a new node, which is a provider from then on.
+        """Store a new node and make it a provider.
 
         :returns: dict of column to value, as stored
         :raises NameInUse: if another provider has the name
@@ -116,7 +116,7 @@ class ComputeNodeStore:
         return changing(context, change)
 
     def save(self, context, node):
-        """Store what changed of a node.
+        """Store the changes of a node.
 
         :returns: dict of column to value, as stored
         :raises ComputeNodeNotFound: if it is not stored

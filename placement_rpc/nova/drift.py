@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a resource tracker and the store say of who uses a node, compared.
+"""Compare the allocations that a resource tracker reports with those that are stored.
 
-Nothing here reads or writes.
+Pure functions: nothing here reads or writes the database.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ ORPHANED, MISSING, DIFFERENT = "orphaned", "missing", "different"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Held:
-    """All that a consumer holds.
+    """The stored allocations of a consumer.
 
     :param allocations: dict of provider uuid to dict of class to amount
     :param changed_at: datetime in UTC without a zone
@@ -27,45 +27,46 @@ class Held:
     allocations: dict
 
 
-def said_of(resources, provider, disk_provider):
-    """What a tracker says that a consumer uses, by the providers that have it.
+def reported(resources, provider, disk_provider):
+    """Return the allocations that a tracker reports for a consumer, by provider.
 
-    The disk of a node that shares one is the other provider's (generic-resource-pools).
+    The disk of a node with shared storage belongs to the other provider (generic-resource-pools).
 
-    :param resources: dict of class to amount
+    :param resources: dict of class name to amount
     :param provider: str, uuid of the node's provider
-    :param disk_provider: str, uuid of the provider that its disk is claimed from; None for none
-    :returns: dict of provider uuid to dict of class to amount
+    :param disk_provider: str, uuid of the provider of the consumer's disk; None for none
+    :returns: dict of provider uuid to dict of class name to amount
     """
-    own, said = dict(resources), {}
+    own, found = dict(resources), {}
     disk = own.pop("DISK_GB", 0)
     if disk and disk_provider == provider:
         own["DISK_GB"] = disk
     elif disk and disk_provider is not None:
-        said[disk_provider] = {"DISK_GB": disk}
+        found[disk_provider] = {"DISK_GB": disk}
     if own:
-        said[provider] = own
-    return said
+        found[provider] = own
+    return found
 
 
-def compare(held, said, provider, shared, before):
-    """The consumers of which the two say different things.
+def compare(held, reports, provider, shared, before):
+    """Return the consumers whose reported and stored allocations differ.
 
-    One that changed in the store after the tracker looked is none: the tracker can not know.
+    A consumer that changed in the store after the tracker's snapshot is skipped, since the
+    tracker cannot know the change.
 
     :param held: dict of consumer uuid to :class:`Held`
-    :param said: dict of consumer uuid to what :func:`said_of` returned
+    :param reports: dict of consumer uuid to what :func:`reported` returned
     :param provider: str, uuid of the node's provider
     :param shared: set of the uuids of the providers whose disk the node shares
-    :param before: datetime; what changed since is younger than what the tracker saw
-    :returns: list of :class:`Disagreement`, by consumer
+    :param before: datetime of the snapshot; later changes are newer than the report
+    :returns: list of :class:`Disagreement`, ordered by consumer
     """
     found = []
-    for consumer in sorted(held.keys() | said.keys()):
+    for consumer in sorted(held.keys() | reports.keys()):
         holding = held.get(consumer)
         if holding is not None and holding.changed_at >= before:
             continue
-        wants = said.get(consumer, {})
+        wants = reports.get(consumer, {})
         has = _here(holding, wants, provider, shared)
         if has != wants:
             found.append(Disagreement(
@@ -75,8 +76,11 @@ def compare(held, said, provider, shared, before):
 
 
 def _here(holding, wants, provider, shared):
-    """What of a holding the tracker of the node can speak of: the classes that nodes have, and
-    the disk of one that is here; that of one elsewhere is another tracker's."""
+    """Return the part of a consumer's allocations that the node's tracker can report on.
+
+    These are the classes that nodes have, and the shared disk of a consumer on this node. The
+    disk of a consumer on another node is for the tracker of that node.
+    """
     if holding is None:
         return {}
     own = {name: amount for name, amount in holding.allocations.get(provider, {}).items()
@@ -89,11 +93,13 @@ def _here(holding, wants, provider, shared):
 
 
 def healed(holding, disagreement):
-    """What a consumer has to hold for the two to agree: what the tracker can not speak of stays.
+    """Return the allocations with which a consumer agrees with the tracker.
 
-    :param holding: :class:`Held`; None for a consumer that holds nothing
+    Allocations that the tracker cannot report on stay.
+
+    :param holding: :class:`Held`; None for a consumer without allocations
     :param disagreement: :class:`Disagreement`
-    :returns: dict of provider uuid to dict of class to amount; empty for nothing
+    :returns: dict of provider uuid to dict of class name to amount; empty for no allocations
     """
     wanted = {uuid: dict(amounts) for uuid, amounts in disagreement.said.items()}
     for uuid, amounts in (holding.allocations if holding else {}).items():
@@ -103,7 +109,7 @@ def healed(holding, disagreement):
             wanted[uuid] = {**kept, **wanted.get(uuid, {})}
     if disagreement.kind == ORPHANED and any(
             "VCPU" in amounts or "MEMORY_MB" in amounts for amounts in wanted.values()):
-        # It lives on another node too, which may share the same disk.
+        # It is on another node too, which may share the same disk.
         for uuid, amounts in disagreement.held.items():
             if set(amounts) == {"DISK_GB"}:
                 wanted[uuid] = dict(amounts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A deployment's compute nodes, brought into ``compute_nodes`` as nova has them."""
+"""Import of a deployment's compute nodes into ``compute_nodes``, as nova stores them."""
 
 import dataclasses
 import json
@@ -17,7 +17,12 @@ from placement_rpc.objects.nova.compute_node import ComputeNode
 
 @dataclasses.dataclass(slots=True)
 class Imported:
-    """What became of nodes: ``refused`` is a list of (what it is, error)."""
+    """The outcome of an import.
+
+    :ivar imported: number of nodes that were inserted
+    :ivar there: number of nodes that existed
+    :ivar refused: list of tuples of a node's description and the error
+    """
 
     imported: int = 0
     there: int = 0
@@ -25,10 +30,10 @@ class Imported:
 
 
 def of_lines(lines):
-    """What lines of JSON hold.
+    """Parse JSON lines.
 
     :param lines: iterable of str, each an object as nova sends it or a mapping of columns
-    :returns: iterator of tuples of what it is, str, and its values, dict, or the error
+    :returns: iterator of tuples of a description, str, and the values, a dict, or the error
     """
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -38,17 +43,19 @@ def of_lines(lines):
         except (ValueError, RecursionError) as error:
             values = exception.InvalidInput(what=f"line {number}", reason=str(error)[:200])
         if not isinstance(values, (dict, exception.InvalidInput)):
-            values = exception.InvalidInput(what=f"line {number}", reason="it is no mapping")
+            values = exception.InvalidInput(
+                what=f"line {number}", reason="it is not a JSON object")
         yield f"line {number}", values
 
 
 def bring_in(database, given, seen, options=None):
-    """Insert nodes, in one transaction. One that is there already stays as it is.
+    """Insert nodes in one transaction; existing nodes are not changed.
 
     :param given: list of tuples, as of :func:`of_lines`
-    :param seen: set, of what was given before; the same node twice is a mistake
-    :param options: ``conf.compute_nodes`` where the schema was contracted, so that there are no
-        columns for what nodes have, and they become providers at once; None elsewhere
+    :param seen: set of the keys of the nodes given before, to which these are added; a node that
+        is given twice is refused
+    :param options: ``conf.compute_nodes`` if the schema has been contracted: there are no columns
+        for capacity then, and the nodes become providers at once. None otherwise
     :returns: :class:`Imported`
     """
     done, rows = Imported(), []
@@ -96,7 +103,7 @@ def _create(database, rows, options, done):
 
 
 def _columns(values):
-    """:returns: the object, and dict of every column that is imported to its value"""
+    """Return the object of a node, and a dict of every imported column to its value."""
     node = ComputeNode.of_row(values)
     columns = dict.fromkeys((*queries.COLUMNS, *queries.CAPACITY))
     for name in ("id", "inventory_migrated_at", "created_at", "updated_at"):
@@ -114,7 +121,7 @@ def _columns(values):
 
 
 def _insert(tx, rows):
-    """:returns: int, how many were not there yet"""
+    """Insert the nodes that do not exist; return their number."""
     new = _new(tx, rows)
     if new:
         queries.insert_many(tx, new)
@@ -122,7 +129,7 @@ def _insert(tx, rows):
 
 
 def _new(tx, rows):
-    """:returns: list of the rows of nodes that are not there yet"""
+    """Return the rows of nodes that do not exist, as a list."""
     known = {row.uuid for row in queries.of_uuids(tx, [
         row["uuid"] for row in rows if row["uuid"]])}
     names = queries.names(tx, {row["hypervisor_hostname"] for row in rows})

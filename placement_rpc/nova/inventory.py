@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a compute node's columns are as inventories (compute-node-inventory, work item 4).
+"""The inventories of a compute node, computed from its columns (compute-node-inventory, item 4).
 
-Nothing here reads or writes: the same node and the same options give the same inventories.
+Pure functions: the same node and the same options give the same inventories.
 """
 
 import collections
@@ -12,22 +12,23 @@ from placement_rpc.objects.base import BROKEN
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.nova import numa
 
-# nova's kinds of PCI devices, and the specification's classes.
+# nova's kinds of PCI devices, and their classes in the specification.
 _PCI_CLASSES = {"type-PCI": "PCI_GENERIC", "type-PF": "PCI_SRIOV_PF", "type-VF": "PCI_SRIOV_VF"}
 _MB_A_GB = 1024
-#: The classes of which a node's own columns say what it has.
+#: The classes whose inventory follows from a node's columns.
 CLASSES = frozenset(class_names.canonical(name) for name in (
     "VCPU", "MEMORY_MB", "DISK_GB", *_PCI_CLASSES.values(), "NUMA_SOCKETS", "NUMA_CORES",
     "NUMA_THREADS", "NUMA_MEMORY"))
-#: Those of them that are devices.
+#: Those of these classes that are PCI devices.
 DEVICES = frozenset(map(class_names.canonical, _PCI_CLASSES.values()))
 
 
 def devices_by_class(kinds):
-    """:param kinds: dict of nova's kind of device (``type-VF``) to a number
+    """Return numbers of devices by class.
 
-    :returns: dict of class to number
-    :raises InvalidInput: for a kind that there is not
+    :param kinds: dict of nova's kind of device, such as ``type-VF``, to a number
+    :returns: dict of class name to int
+    :raises InvalidInput: for an unknown kind, or if a number is not a whole number
     """
     if not isinstance(kinds, dict):
         raise exception.InvalidInput(what="pci_in_use", reason="it is not a mapping")
@@ -35,18 +36,20 @@ def devices_by_class(kinds):
     for kind, number in kinds.items():
         if kind not in _PCI_CLASSES:
             raise exception.InvalidInput(
-                what="pci_in_use", reason=f"{str(kind)[:64]!r} is no kind of device")
+                what="pci_in_use", reason=f"{str(kind)[:64]!r} is not a kind of device; use one "
+                                          f"of {', '.join(_PCI_CLASSES)}")
         found[class_names.canonical(_PCI_CLASSES[kind])] = fields.WholeNumber().coerce(
             None, f"pci_in_use[{kind}]", number)
     return found
 
 
 def in_use(value):
-    """What a caller says of devices in use, checked.
+    """Check the numbers of devices in use that a caller reports.
 
-    :param value: dict of class to a whole number; None where it says nothing
-    :returns: dict of class, by today's name, to number
-    :raises InvalidInput:
+    :param value: dict of class name to int; None if they are not reported
+    :returns: dict of class name, in its current spelling, to int
+    :raises InvalidInput: for a class that is not one of devices, or if a number is not a whole
+        number
     """
     if value is None:
         return None
@@ -57,21 +60,22 @@ def in_use(value):
         kind = fields.ClassName().coerce(None, "devices_in_use", name)
         if kind not in DEVICES:
             raise exception.InvalidInput(
-                what="devices_in_use", reason=f"{kind} is no class of devices")
+                what="devices_in_use", reason=f"{kind} is not a class of PCI devices; use one of "
+                                              f"{', '.join(sorted(DEVICES))}")
         found[kind] = fields.WholeNumber().coerce(None, f"devices_in_use[{kind}]", number)
     return found
 
 
 def inventories_of(node, options, shares_disk=False, devices_in_use=None):
-    """The inventories of a node; none for what it has nothing of.
+    """Return the inventories of a node; there is none for a class with a total of 0.
 
     :param node: :class:`placement_rpc.objects.nova.compute_node.ComputeNode`
     :param options: ``conf.compute_nodes``
-    :param shares_disk: bool, whether its disk is another provider's (4b)
-    :param devices_in_use: dict of class to how many devices are claimed or allocated, which a
-        node's pools do not count; None for none
-    :returns: list of :class:`placement_rpc.objects.inventory.Inventory`, in the order of classes
-    :raises InvalidInput: that names the node
+    :param shares_disk: bool, whether its disk belongs to another provider (4b)
+    :param devices_in_use: dict of class name to the number of devices that are claimed or
+        allocated, which a node's pools do not count; None for none
+    :returns: list of :class:`placement_rpc.objects.inventory.Inventory`, ordered by class
+    :raises InvalidInput: if a value of the node is not valid; it names the node
     """
     try:
         found = [
@@ -92,7 +96,7 @@ def inventories_of(node, options, shares_disk=False, devices_in_use=None):
 
 
 def _of_column(node, column, resource_class, ratio, reserved):
-    """:returns: :class:`Inventory`; None where the node has nothing of it"""
+    """Return the :class:`Inventory` of a column; None for a total of 0."""
     total = node.value(column)
     if total is None or total < 0:
         raise exception.InvalidInput(
@@ -119,24 +123,25 @@ def _disk(node, options):
                            -(-options.reserved_disk_mb // _MB_A_GB))
     least = node.value("disk_available_least")
     if inventory is not None and least is not None and options.disk_available_least_is_max_unit:
-        # Less than nothing, where servers were promised more than there is.
+        # disk_available_least is negative if the disk is overcommitted.
         inventory.max_unit = max(1, min(inventory.total, least))
     return inventory
 
 
 def _devices(node, options, in_use):
-    """A row for each class of PCI devices (4c)."""
+    """Return the inventories of the classes of PCI devices (4c)."""
     pools = node.value("pci_device_pools")
     counts = collections.Counter({class_names.canonical(name): number
                                   for name, number in in_use.items()})
     pools = pools.objects if pools else []
-    # A function of an adapter and the adapter itself: one or the other can be used.
+    # Either an adapter (PF) or its virtual functions (VF) can be used, but not both.
     split = {_place(pool) for pool in pools if pool.tags.get("dev_type") == "type-VF"}
     for pool in pools:
         kind = pool.tags.get("dev_type", "type-PCI")
         if kind not in _PCI_CLASSES:
             raise exception.InvalidInput(
-                what="pci_stats", reason=f"{kind!r} is no kind of device")
+                what="pci_stats", reason=f"{kind!r} is not a kind of device; use one of "
+                                         f"{', '.join(_PCI_CLASSES)}")
         if pool.count < 0:
             raise exception.InvalidInput(what="pci_stats", reason=f"{pool.count} is negative")
         if not (kind == "type-PF" and _place(pool) in split):
@@ -151,8 +156,11 @@ def _place(pool):
 
 
 def _numa(node):
-    """Rows of what the cells have together, and of which one server has no more than of the
-    largest cell (4d)."""
+    """Return the inventories of the NUMA classes (4d).
+
+    The total is that of all cells; max_unit is the amount of the largest cell, since the amount
+    of one server comes from one cell.
+    """
     cells = numa.amounts(node.value("numa_topology"))
     amounts = {
         "NUMA_SOCKETS": [1 for _ in cells], "NUMA_CORES": [cell.cores for cell in cells],

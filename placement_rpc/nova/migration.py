@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute nodes become providers, set by set (compute-node-inventory).
+"""Migration of compute nodes to providers with inventories, in sets (compute-node-inventory).
 
-Whatever calls this has the transaction: all that is done for a set of nodes is done in it, or
-nothing. A node that can not be migrated is left out and told of; the others go on.
+The caller opens the transaction, so a set of nodes is migrated as a whole or not at all. A node
+that cannot be migrated is left out and reported; the others are migrated.
 """
 
 import dataclasses
@@ -29,10 +29,10 @@ from placement_rpc.objects.resource_provider import ResourceProvider
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
-    """How compute nodes are dealt with.
+    """How the capacity of compute nodes is stored.
 
     :param options: ``conf.compute_nodes``
-    :param migrates: bool, whether the gate is open: inventories are all that is written
+    :param migrates: bool, whether the gate is open, so that only inventories are written
     """
 
     options: object
@@ -41,9 +41,10 @@ class Settings:
 
 @dataclasses.dataclass(slots=True)
 class NodeToMigrate:
-    """A node on its way to be a provider.
+    """A node that is to become a provider.
 
-    ``shares_disk`` and ``devices_in_use`` are what is known of it beside the object.
+    ``shares_disk`` and ``devices_in_use`` are known in addition to the object. :func:`provide`
+    sets ``name``, ``inventories`` and ``generation``.
     """
 
     id: int
@@ -57,16 +58,22 @@ class NodeToMigrate:
 
 
 def node_to_migrate(row, values, read):
-    """:param row: row of the node; :param values: dict of all its columns
+    """Return the :class:`NodeToMigrate` of a row.
 
-    :param read: callable that makes the object of the columns
+    :param row: row of the node
+    :param values: dict of all its columns to their values
+    :param read: callable that makes a ComputeNode of the values
+    :raises InvalidInput: if a value is not valid
     """
     return NodeToMigrate(row.id, row.uuid or str(uuids.uuid4()), read(values),
                    bool(row.shares_disk), devices_of(row))
 
 
 def devices_of(row):
-    """:returns: dict of class to how many devices of a node are in use; None where unknown"""
+    """Return the stored number of devices in use by class, a dict; None if it is not known.
+
+    :raises InvalidInput: if the stored value is not valid
+    """
     try:
         return in_use(json.loads(row.pci_in_use) if row.pci_in_use else None)
     except (ValueError, RecursionError) as error:
@@ -78,59 +85,59 @@ def devices_of(row):
 def migrate(tx, outbox, ids, options, read):
     """Move the capacity of nodes from their columns into inventories.
 
-    Nodes that somebody else migrated meanwhile are left as they are.
+    Nodes that another process has migrated meanwhile are not changed.
 
     :param ids: collection of the nodes' ids
     :param options: ``conf.compute_nodes``
     :param read: callable that makes a ComputeNode of a dict of columns
-    :returns: tuple of the number of nodes migrated, and dict of node id to the PlacementException
-        for which one was not
+    :returns: tuple of the number of migrated nodes, and a dict of node id to the
+        PlacementException that prevented the migration of others
     """
     rows = [row for row in queries.lock(tx, ids) if row.inventory_migrated_at is None]
-    arrivals, refused = [], {}
+    nodes, refused = [], {}
     for row, values in zip(rows, store.read(tx, rows), strict=True):
         try:
-            arrivals.append(node_to_migrate(row, values, read))
+            nodes.append(node_to_migrate(row, values, read))
         except exception.PlacementException as error:
             refused[row.id] = error
-    queries.set_uuids(tx, {each.id: each.uuid for each, row in _with_rows(arrivals, rows)
+    queries.set_uuids(tx, {each.id: each.uuid for each, row in _with_rows(nodes, rows)
                            if row.uuid is None})
-    refused |= provide(tx, outbox, arrivals, options)
-    done = [each for each in arrivals if each.id not in refused]
+    refused |= provide(tx, outbox, nodes, options)
+    done = [each for each in nodes if each.id not in refused]
     mark(tx, outbox, done)
     return len(done), refused
 
 
-def _with_rows(arrivals, rows):
+def _with_rows(nodes, rows):
     by_id = {row.id: row for row in rows}
-    return [(each, by_id[each.id]) for each in arrivals]
+    return [(each, by_id[each.id]) for each in nodes]
 
 
-def mark(tx, outbox, arrivals):
-    """Say of nodes that inventories have what they have."""
-    if not arrivals:
+def mark(tx, outbox, nodes):
+    """Mark nodes as migrated, and publish that."""
+    if not nodes:
         return
-    queries.mark_migrated(tx, [each.id for each in arrivals])
-    for each in arrivals:
+    queries.mark_migrated(tx, [each.id for each in nodes])
+    for each in nodes:
         outbox.add_plain(
             "compute_node.inventory_migrated", ComputeNodePayload, provider_uuid=each.uuid,
             generation=each.generation, compute_node_id=each.id, host=each.node.value("host"),
             hypervisor_hostname=each.name)
 
 
-def provide(tx, outbox, arrivals, options):
-    """Make nodes providers, with all their inventories.
+def provide(tx, outbox, nodes, options):
+    """Make nodes providers with all their inventories.
 
-    A provider that has a node's uuid already becomes the node's.
+    An existing provider with the uuid of a node becomes the node's.
 
-    :param arrivals: list of :class:`Arrival`; what becomes of each is set on it
-    :returns: dict of node id to the PlacementException for which it was left out
+    :param nodes: list of :class:`NodeToMigrate`, which are completed
+    :returns: dict of node id to the PlacementException for which the node was left out
     """
     refused = {}
-    known = queries.providers(tx, [each.uuid for each in arrivals])
+    known = queries.providers(tx, [each.uuid for each in nodes])
     shared = {row.node_uuid for row in queries.sharing(tx, list(known))}
     allocated = _allocated(tx, known)
-    for each in arrivals:
+    for each in nodes:
         if each.devices_in_use is None:
             each.devices_in_use = allocated.get(each.uuid, {})
         try:
@@ -139,21 +146,21 @@ def provide(tx, outbox, arrivals, options):
                 each.node, options, each.shares_disk or each.uuid in shared, each.devices_in_use)
         except exception.PlacementException as error:
             refused[each.id] = error
-    _refuse_taken_names(tx, arrivals, refused)
-    _insert(tx, outbox, [each for each in arrivals
+    _refuse_taken_names(tx, nodes, refused)
+    _insert(tx, outbox, [each for each in nodes
                           if each.id not in refused and each.uuid not in known])
-    for each in arrivals:
+    for each in nodes:
         if each.id not in refused and each.uuid in known:
             try:
                 _adopt(tx, outbox, each)
             except exception.PlacementException as error:
                 refused[each.id] = error
-    _keep_devices(tx, [each for each in arrivals if each.id not in refused])
+    _keep_devices(tx, [each for each in nodes if each.id not in refused])
     return refused
 
 
 def _allocated(tx, known):
-    """:returns: dict of provider uuid to dict of class to how many devices are allocated"""
+    """Return the number of allocated devices, a dict of provider uuid to dict of class to int."""
     found = {}
     for row in queries.inventories(tx, list(known)):
         if row.resource_class in DEVICES and row.used:
@@ -162,26 +169,26 @@ def _allocated(tx, known):
 
 
 def _adopt(tx, outbox, node):
-    """Make a provider that is there already the node's."""
+    """Make an existing provider the node's."""
     renamed = providers.rename(
         tx, outbox, ResourceProvider(uuid=node.uuid, name=node.name))
     node.generation = renamed.generation
     node.generation = merge(tx, outbox, node.uuid, node.inventories, CLASSES).generation
 
 
-def _keep_devices(tx, arrivals):
-    """Remember how many devices were in use beside the pools as they are now."""
+def _keep_devices(tx, nodes):
+    """Store the number of devices in use that belongs to the current pools."""
     values = {}
-    for each in arrivals:
+    for each in nodes:
         values.setdefault(json.dumps(each.devices_in_use, sort_keys=True), []).append(each.id)
     for value, ids in values.items():
         queries.set_devices(tx, ids, value)
 
 
-def _refuse_taken_names(tx, arrivals, refused):
-    taken = queries.taken_names(tx, {each.name for each in arrivals if each.name})
+def _refuse_taken_names(tx, nodes, refused):
+    taken = queries.taken_names(tx, {each.name for each in nodes if each.name})
     uuids = set()
-    for each in arrivals:
+    for each in nodes:
         if each.id in refused:
             continue
         if each.uuid in uuids:
@@ -192,23 +199,23 @@ def _refuse_taken_names(tx, arrivals, refused):
             refused[each.id] = exception.NameInUse(name=each.name)
 
 
-def _insert(tx, outbox, arrivals):
-    """Insert providers and their inventories, and tell of them."""
-    if not arrivals:
+def _insert(tx, outbox, nodes):
+    """Insert providers and their inventories, and record their events."""
+    if not nodes:
         return
-    for each in arrivals:
+    for each in nodes:
         each.generation = 1 if each.inventories else 0
     ids = queries.insert_providers(
-        tx, [(each.uuid, each.name, each.generation) for each in arrivals])
+        tx, [(each.uuid, each.name, each.generation) for each in nodes])
     rows = {each.id: {one.resource_class: columns(one) for one in each.inventories}
-            for each in arrivals}
+            for each in nodes}
     classes = resolve(tx, {name for inventories in rows.values() for name in inventories})
     queries.insert_inventories(tx, [
         (ids[each.uuid], classes[name], values["total"], values["reserved"], values["min_unit"],
          values["max_unit"], values["step_size"], values["allocation_ratio"],
          values["capacity"], 0)
-        for each in arrivals for name, values in rows[each.id].items()])
-    for each in arrivals:
+        for each in nodes for name, values in rows[each.id].items()])
+    for each in nodes:
         outbox.add_plain(
             "resource_provider.create", ResourceProviderPayload, provider_uuid=each.uuid,
             generation=0, previous_generation=None, name=each.name, previous_name=None)

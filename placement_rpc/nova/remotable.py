@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods of nova's objects, called from where there is no database, as in nova's conductor.
+"""Calls of the methods of nova's objects for clients without a database, as in nova's conductor.
 
-Only what is marked as remotable can be called, and of it the method itself: called through its
-mark it would look for an indirection once more.
+Only remotable methods can be called. The undecorated function is called, since the decorator would
+look for an indirection API again.
 """
 
 import inspect
@@ -15,11 +15,12 @@ from placement_rpc.objects.nova.base import NovaObject, NovaObjectRegistry
 def class_action(context, name, method, args, kwargs):
     """Call a method of a class.
 
-    :param name: str, the class's
+    :param name: str, name of the class
     :param method: str
-    :param args: list, and ``kwargs`` dict, what the method takes beside the context
-    :returns: what it returned
-    :raises UnsupportedCall: where there is no such method, or it has other arguments
+    :param args: list, the arguments after the context
+    :param kwargs: dict, the keyword arguments
+    :returns: what the method returned
+    :raises UnsupportedCall: if there is no such class or method, or it has other arguments
     """
     known = NovaObjectRegistry.obj_classes().get(name) if isinstance(name, str) else None
     if not known:
@@ -31,10 +32,10 @@ def class_action(context, name, method, args, kwargs):
 def action(context, instance, method, args, kwargs):
     """Call a method of an object.
 
-    :param instance: of nova's namespace
-    :returns: tuple of dict of what changed on the object, field by field, with
-        ``obj_what_changed``, and of what the method returned
-    :raises UnsupportedCall: as of :func:`class_action`
+    :param instance: an object of nova's namespace
+    :returns: tuple of a dict of the changed fields and ``obj_what_changed``, and of what the
+        method returned
+    :raises UnsupportedCall: if there is no such method, or it has other arguments
     """
     if not isinstance(instance, NovaObject):
         raise exception.InvalidInput(
@@ -65,7 +66,10 @@ def action_in(tx, outbox, context, instance, method, args, kwargs):
 
 
 def _function(cls, method, kind):
-    """:returns: the function behind a remotable method of the class"""
+    """Return the undecorated function of a remotable method.
+
+    :param kind: classmethod, or None for a method of instances
+    """
     raw = inspect.getattr_static(cls, method, None) if isinstance(method, str) else None
     marked = raw.__func__ if isinstance(raw, classmethod) else raw
     if not getattr(marked, "remotable", False) or isinstance(raw, classmethod) != (
@@ -93,7 +97,7 @@ def _listed(args):
 
 def _sent(instance, name, field):
     value = getattr(instance, name)
-    # An object is left to the serializer, which knows what version the caller reads.
+    # The serializer converts objects, since it knows which versions the caller reads.
     return value if isinstance(value, Travelling) or _has_objects(value) else (
         field.to_primitive(instance, name, value))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compute node as columns of its table, and back."""
+"""Conversion of compute nodes to the columns of their table, and back."""
 
 import dataclasses
 import json
@@ -11,7 +11,7 @@ from placement_rpc.db.queries import inventories as inventory_queries
 from placement_rpc.db.queries import providers
 from placement_rpc.objects import fields
 
-# What an object calls otherwise than its column.
+# Fields that are stored as JSON, and their columns.
 _JSON = {"stats": "stats", "supported_hv_specs": "supported_instances",
          "pci_device_pools": "pci_stats"}
 _LONGEST = {"host": 255, "hypervisor_hostname": 200, "hypervisor_type": 255}
@@ -20,12 +20,12 @@ _MAX_MAPPED = 2 ** 31 - 1
 
 
 def columns_of(node, names=None):
-    """The columns of a node.
+    """Return the columns of a node.
 
     :param node: :class:`placement_rpc.objects.nova.compute_node.ComputeNode`
     :param names: collection of the object's fields; None for all that are set
     :returns: dict of column to value
-    :raises InvalidInput: that names the node, for what no column holds
+    :raises InvalidInput: if a column cannot store a value; it names the node
     """
     values = {}
     for name in node.fields if names is None else names:
@@ -38,7 +38,7 @@ def columns_of(node, names=None):
 
 
 def _plain(name, value):
-    """:returns: a number, a text or None"""
+    """Return the value of a field as a number, a text or None."""
     if value is None:
         return None
     if name == "stats":
@@ -55,11 +55,11 @@ def _plain(name, value):
 def _check(node, name, value):
     reason, most = None, _MAX_MAPPED if name == "mapped" else _MAX
     if isinstance(value, (int, float)) and not -most <= value <= most:
-        reason = "it is out of range, or no number"
+        reason = "it is out of range, or not a number"
     elif isinstance(value, str) and len(value) > _LONGEST.get(name, _MAX):
         reason = f"it is longer than {_LONGEST[name]} characters"
     elif isinstance(value, str) and not _can_be_kept(value):
-        reason = "it has a character that no database keeps"
+        reason = "it has a character that databases cannot store (NUL or a lone surrogate)"
     if reason:
         raise exception.InvalidInput(
             what=f"compute node {node.label}", reason=f"{name}: {reason}")
@@ -74,9 +74,9 @@ def _can_be_kept(text):
 
 
 def provider_name(node):
-    """The name that a node's provider has.
+    """Return the name for a node's provider, its hypervisor_hostname.
 
-    :raises InvalidInput: where it can have none
+    :raises InvalidInput: if that is not a valid name
     """
     return fields.Name().coerce(
         None, f"compute node {node.label}: hypervisor_hostname",
@@ -84,11 +84,11 @@ def provider_name(node):
 
 
 def derived(rows, shared=None):
-    """What is read of a node from its inventories.
+    """Return the capacity columns of a node, computed from its inventories.
 
-    Used is what is reserved and what is allocated, as a resource tracker counts it.
+    The used amounts include reserved ones, as a resource tracker counts.
 
-    :param rows: dict of class to row of total, reserved, allocation_ratio, used
+    :param rows: dict of class name to row of total, reserved, allocation_ratio, used
     :param shared: row of total, allocation_ratio, free of the disk that it shares; None for none
     :returns: dict of capacity column to value
     """
@@ -110,11 +110,13 @@ def derived(rows, shared=None):
 
 
 def read(tx, rows):
-    """What nodes have, wherever it is: in their columns, or in inventories by one query.
+    """Return all columns of nodes, with capacities from their columns or from inventories.
+
+    All inventories are read by one query.
 
     :param rows: list of rows of :data:`placement_rpc.db.queries.compute_nodes.COLUMNS`
-    :returns: list of dicts of column to value, in the same order; one that is gone by now is left
-        out
+    :returns: list of dicts of column to value, in the same order; nodes that have been deleted
+        since are left out
     """
     migrated = [row.uuid for row in rows if row.inventory_migrated_at is not None]
     found = {uuid: {} for uuid in migrated}
@@ -130,17 +132,17 @@ def read(tx, rows):
 
 
 def _shared_disks(tx, uuids):
-    """:returns: dict of node's uuid to the row of the disk that it shares"""
+    """Return the shared disks, a dict of a node's uuid to the row of the disk."""
     return {row.node_uuid: row for row in reversed(queries.sharing(tx, uuids))}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StoredNode:
-    """All that the store has of one node.
+    """A node as it is stored.
 
     :param row: row of the node
-    :param values: dict of column to value, wherever it is
-    :param provider: row of its provider; None where it has none
+    :param values: dict of column to value, with capacities from wherever they are stored
+    :param provider: row of its provider; None if it has none
     :param inventories: list of rows of the provider's inventories
     :param shared: list of rows of the disks that it shares
     """
@@ -153,14 +155,15 @@ class StoredNode:
 
     @property
     def shared_disk(self):
-        """str, uuid of the provider whose disk it shares; None for none"""
+        """str, uuid of the provider with the most free disk that it shares; None for none"""
         return max(self.shared, key=lambda row: row.free).provider_uuid if self.shared else None
 
 
 def stored_node(tx, row):
-    """Read what the store has of a node.
+    """Read a node.
 
-    :returns: :class:`View`
+    :returns: :class:`StoredNode`
+    :raises Stale: if the node has been deleted since its row was read
     """
     provider = providers.get(tx, row.uuid) if row.uuid else None
     rows = inventory_queries.of_provider(tx, provider.id) if provider else []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One call for each cycle of a resource tracker: its node, and who uses it.
+"""The cycle of a resource tracker in one call: its node, and the allocations of its consumers.
 
-A cycle in which nothing changed reads a little and writes nothing, not even its own outcome.
+A cycle without changes reads little and writes nothing, not even its own outcome.
 """
 
 import collections
@@ -17,26 +17,27 @@ from placement_rpc.db.queries import bulk, events, requests
 from placement_rpc.db.queries import compute_nodes as queries
 from placement_rpc.db.queries import consumers as consumer_queries
 from placement_rpc.nova import changes, store
-from placement_rpc.nova.drift import MISSING, Held, compare, healed, said_of
+from placement_rpc.nova.drift import MISSING, Held, compare, healed, reported
 from placement_rpc.nova.inventory import DEVICES
 from placement_rpc.objects import fields
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.sync_result import SyncResult
 
-# How far the clocks of a compute host and of the store may be apart.
-_CLOCKS = datetime.timedelta(seconds=30)
-# What a tracker saw this long ago is no reason to change what anybody holds.
+# The assumed maximum difference between the clocks of a compute host and of the database.
+_CLOCK_SKEW = datetime.timedelta(seconds=30)
+# Allocations are not changed to agree with a snapshot that is older than this.
 _TOO_OLD = datetime.timedelta(hours=1)
 _EARLIEST = datetime.datetime(2000, 1, 1)
-_MOST_CONSUMERS = 5000
-# Of how many parts a request may have, as its id writes them.
+_MAX_CONSUMERS = 5000
+# The maximum number of a part in the id of a part of a request.
 _PARTS = 999_999_999
 
 
-class _Untouched:
-    """A settlement that heals: only what is still as the tracker's cycle read it.
+class _IfUnchanged:
+    """A change of allocations that is refused if the consumer changed since the cycle read it.
 
-    Generations alone do not tell: a consumer that was given up and came again has the same.
+    The generation does not suffice: a consumer that was deleted and created again may have the
+    same one.
     """
 
     changed_at = None
@@ -45,14 +46,14 @@ class _Untouched:
         consumer = ledger.consumers[self.consumers[0]]
         if consumer.changed_at != self.changed_at:
             raise exception.ConsumerConflict(
-                consumer=consumer.uuid, reason="it changed meanwhile")
+                consumer=consumer.uuid, reason="it changed since the tracker's cycle read it")
         return super().desired_allocations(ledger)
 
 
-class HealingClaim(_Untouched, ClaimChange):
-    """A consumer holds what the tracker says.
+class HealingClaim(_IfUnchanged, ClaimChange):
+    """Set the allocations of a consumer to those that the tracker reports.
 
-    :param changed_at: datetime at which the consumer changed last; None for one that holds nothing
+    :param changed_at: datetime of the consumer's last change; None if it has no allocations
     """
 
     def __init__(self, request, claim, deadline, changed_at):
@@ -60,8 +61,8 @@ class HealingClaim(_Untouched, ClaimChange):
         self.changed_at = changed_at
 
 
-class HealingRelease(_Untouched, ReleaseChange):
-    """A consumer that the tracker does not know gives everything back."""
+class HealingRelease(_IfUnchanged, ReleaseChange):
+    """Delete the allocations of a consumer that the tracker does not know."""
 
     def __init__(self, request, consumer_uuid, generation, deadline, changed_at):
         super().__init__(request, consumer_uuid, generation, deadline)
@@ -69,19 +70,19 @@ class HealingRelease(_Untouched, ReleaseChange):
 
 
 class Sync:
-    """One cycle.
+    """One cycle of a resource tracker.
 
     :param context: :class:`placement_rpc.context.RequestContext` with a database
     :param group_commit: :class:`placement_rpc.accounting.group_commit.GroupCommit`
     :param request: :class:`placement_rpc.accounting.idempotency.Request`
     :param node: :class:`placement_rpc.objects.nova.compute_node.ComputeNode`
     :param allocations: dict of consumer uuid to dict of project_id, user_id, resources
-    :param snapshot_at: float, seconds since the epoch, when the tracker looked
-    :param said: :class:`placement_rpc.nova.changes.TrackerReport`
-    :param heal: bool, whether the store is to have what the tracker says
+    :param snapshot_at: float, time of the tracker's snapshot in seconds since the epoch
+    :param report: :class:`placement_rpc.nova.changes.TrackerReport`
+    :param heal: bool, whether to change stored allocations to those that the tracker reports
     """
 
-    def __init__(self, context, group_commit, request, node, allocations, snapshot_at, said,
+    def __init__(self, context, group_commit, request, node, allocations, snapshot_at, report,
                  heal):
         self._context = context
         self._group_commit = group_commit
@@ -89,16 +90,20 @@ class Sync:
         self._node = node
         self._allocations = allocations
         self._seen_at = _time(snapshot_at)
-        self._said = said
+        self._report = report
         self._heal = heal
         self._held = {}
 
     def run(self):
-        """Compare, write what differs, heal what disagrees.
+        """Compare the report with the store, write the differences, and heal disagreements.
 
         :returns: :class:`SyncResult`
-        :raises RequestIdReused: :raises CapacityConflict: :raises InventoryInUse:
-        :raises NameInUse: :raises InvalidInput: :raises ComputeNodeExists:
+        :raises RequestIdReused: if the request id was used for another request
+        :raises CapacityConflict: if an inventory would shrink below its allocations
+        :raises InventoryInUse: if an inventory with allocations would go
+        :raises NameInUse: if another provider has the node's name
+        :raises InvalidInput: if a value of the node cannot be stored or makes no valid inventory
+        :raises ComputeNodeExists: if another node has the node's host and name
         """
         with self._context.database.reader() as tx:
             stored = requests.find(tx, [self._request.request_id]).get(self._request.request_id)
@@ -114,7 +119,7 @@ class Sync:
         return self._settle(view)
 
     def _settle(self, view):
-        """Write the node, heal, and keep the outcome for whoever asks again."""
+        """Write the node, heal, and store the outcome for a repeated request."""
         self._context.check_deadline()
         healed = []
         try:
@@ -122,7 +127,7 @@ class Sync:
         except (exception.CapacityConflict, exception.InventoryInUse):
             if not self._heal or view is None:
                 raise
-            # What is in the way may be what nobody uses any more.
+            # The conflicting allocations may be orphaned: heal first, and write again.
             with self._context.database.reader() as tx:
                 before = self._compare(tx, view, [])
             self._heal_all(before)
@@ -149,7 +154,10 @@ class Sync:
     # -- the node -----------------------------------------------------------------------
 
     def _find(self, tx):
-        """:returns: the node's row; None where it is new"""
+        """Return the node's row; None if the node is new.
+
+        :raises ComputeNodeExists: if another node has its host and name
+        """
         node = self._node
         if node.value("uuid"):
             rows = queries.of_uuids(tx, [node.uuid])
@@ -157,7 +165,7 @@ class Sync:
                 return rows[0]
         row = queries.named(tx, node.value("host"), node.value("hypervisor_hostname"))
         if row is not None and row.uuid and node.value("uuid"):
-            # Another node under the same name: the one that was there has to go first.
+            # Another node with the same name: the existing one has to be deleted first.
             raise exception.ComputeNodeExists(node=node.label)
         return row
 
@@ -168,17 +176,17 @@ class Sync:
                     view.provider is None and row.inventory_migrated_at is not None):
             return True
         return bool(changes.plan(
-            tx, view, self._node, self._said, self._context.nodes.settings).changed)
+            tx, view, self._node, self._report, self._context.nodes.settings).changed)
 
     def _write_node(self, tx, outbox):
-        """:returns: tuple of the node's uuid and list of str, what was written"""
+        """Write the node; return its uuid and the list of columns and classes written."""
         row = self._find(tx)
         if row is None:
             node = self._node
             if not node.value("uuid"):
                 node = node.obj_clone()
                 node.uuid = fields.new_uuid()
-            changes.create(tx, outbox, node, self._context.nodes.settings, self._said)
+            changes.create(tx, outbox, node, self._context.nodes.settings, self._report)
             return node.uuid, ["compute_node"]
         if row.uuid is None:
             queries.set_uuids(tx, {row.id: self._node.value("uuid") or fields.new_uuid()})
@@ -187,9 +195,9 @@ class Sync:
             raise db.Stale(f"compute node {row.id}")
         row, = rows
         return row.uuid, changes.save(
-            tx, outbox, row, self._node, self._context.nodes.settings, self._said)
+            tx, outbox, row, self._node, self._context.nodes.settings, self._report)
 
-    # -- who uses it --------------------------------------------------------------------
+    # -- comparing allocations ----------------------------------------------------------
 
     def _compare(self, tx, view, changed):
         uuid, provider = view.row.uuid, view.provider
@@ -197,20 +205,20 @@ class Sync:
             provider_uuid=uuid, shared_disk_uuid=view.shared_disk, changed=changed,
             disagreements=[], generation=provider.generation if provider else None)
         if provider is None:
-            # Its columns are all there is of it until the gate opens.
+            # Until the gate opens, the node has columns only.
             return result
         shared = {row.provider_uuid for row in view.shared}
         self._held = _held(tx, provider.id, list(self._allocations))
-        said = {consumer: wants for consumer, values in self._allocations.items() if (
-            wants := said_of(values["resources"], uuid, self._disk_of(consumer, view, shared)))}
+        reports = {consumer: wants for consumer, values in self._allocations.items() if (
+            wants := reported(values["resources"], uuid, self._disk_of(consumer, view, shared)))}
         result.disagreements = compare(
-            self._held, said, uuid, shared, self._seen_at - _CLOCKS)
+            self._held, reports, uuid, shared, self._seen_at - _CLOCK_SKEW)
         return result
 
     def _disk_of(self, consumer, view, shared):
-        """:returns: str, uuid of the provider that a consumer's disk is of; None for none"""
+        """Return the uuid of the provider of a consumer's disk; None if there is none."""
         if shared:
-            # What it has it keeps, whichever has the most room by now.
+            # A consumer keeps its disk even if another provider has more room by now.
             holding = self._held.get(consumer)
             has = sorted(shared & holding.allocations.keys()) if holding else []
             return has[0] if has else view.shared_disk
@@ -220,20 +228,20 @@ class Sync:
     # -- healing ------------------------------------------------------------------------
 
     def _heal_all(self, result):
-        young = self._released_since([each.consumer_uuid for each in result.disagreements
-                                      if each.kind == MISSING])
+        released = self._released_since([each.consumer_uuid for each in result.disagreements
+                                         if each.kind == MISSING])
         for each in result.disagreements:
             if bulk.now() - self._seen_at > _TOO_OLD:
-                each.reason = "the tracker looked too long ago"
-            elif each.consumer_uuid in young:
-                each.reason = "it gave everything back after the tracker looked"
+                each.reason = "the tracker's snapshot is too old"
+            elif each.consumer_uuid in released:
+                each.reason = "its allocations were released after the tracker's snapshot"
             else:
                 self._heal_one(each)
 
     def _heal_one(self, each):
         holding = self._held.get(each.consumer_uuid)
         settled, = self._group_commit.settle([
-            self._settlement(each, holding, healed(holding, each))])
+            self._healing_change(each, holding, healed(holding, each))])
         error = settled.error
         if error is None:
             each.healed = True
@@ -243,95 +251,99 @@ class Sync:
         else:
             raise error
 
-    def _settlement(self, each, holding, wanted):
-        """What makes the store say what the tracker says, if nobody changed it meanwhile."""
+    def _healing_change(self, each, holding, wanted):
+        """Return the change that makes the store agree, refused if the consumer changed since."""
         consumer = each.consumer_uuid
         generation = holding.generation if holding else 0
-        # The same in every attempt, whatever was healed by the ones before.
+        # The same part in every attempt, whatever earlier attempts have healed.
         request = self._request.part(
             uuids.UUID(consumer).int % _PARTS + 1, {"consumer": consumer, "holds": wanted})
         changed_at = holding.changed_at if holding else None
         if not wanted:
             return HealingRelease(
                 request, consumer, generation, self._context.deadline, changed_at)
-        said = self._allocations.get(consumer, {})
+        report = self._allocations.get(consumer, {})
         claim = Claim(
             consumer_uuid=consumer, consumer_generation=generation, allocations=wanted,
-            project_id=said.get("project_id") or holding.project_id,
-            user_id=said.get("user_id") or holding.user_id)
+            project_id=report.get("project_id") or holding.project_id,
+            user_id=report.get("user_id") or holding.user_id)
         return HealingClaim(request, claim, self._context.deadline, changed_at)
 
     def _released_since(self, consumers):
-        """:returns: set of the consumers that gave everything back since the tracker looked"""
+        """Return the set of consumers whose allocations were released since the snapshot."""
         if not consumers:
             return set()
         with self._context.database.reader() as tx:
-            payloads = events.payloads_since(tx, "allocation.delete", self._seen_at - _CLOCKS)
+            payloads = events.payloads_since(tx, "allocation.delete", self._seen_at - _CLOCK_SKEW)
         return {uuid for uuid in consumers if any(uuid in payload for payload in payloads)}
 
 
 def allocations_of(value):
-    """What a caller says of who uses its node, checked.
+    """Check the allocations that a tracker reports.
 
     :param value: dict of consumer uuid to dict of project_id, user_id and resources, a dict of
-        class to amount; amounts of 0 say nothing
-    :raises InvalidInput: :raises BatchTooLarge:
+        class name to amount; amounts of 0 are dropped
+    :returns: the same, with canonical names
+    :raises InvalidInput: if it has another form
+    :raises BatchTooLarge: for more than 5000 consumers
     """
     if not isinstance(value, dict):
         raise exception.InvalidInput(what="allocations", reason="they are not a mapping")
-    if len(value) > _MOST_CONSUMERS:
+    if len(value) > _MAX_CONSUMERS:
         raise exception.BatchTooLarge(
-            what="node", limit=_MOST_CONSUMERS, size=len(value))
-    return {fields.Uuid().coerce(None, "allocations", consumer): _allocation(consumer, said)
-            for consumer, said in value.items()}
+            what="node", limit=_MAX_CONSUMERS, size=len(value))
+    return {fields.Uuid().coerce(None, "allocations", consumer): _allocation(consumer, report)
+            for consumer, report in value.items()}
 
 
 def devices_of(allocations):
-    """How many devices a tracker says are in use, by who uses them.
+    """Return the number of PCI devices in the reported allocations.
 
     :param allocations: as :func:`allocations_of` returned them
-    :returns: dict of class to number; None where it names no class of devices
+    :returns: dict of class name to int; None if no consumer has devices
     """
     found = collections.Counter()
-    for said in allocations.values():
-        found.update({name: amount for name, amount in said["resources"].items()
+    for report in allocations.values():
+        found.update({name: amount for name, amount in report["resources"].items()
                       if name in DEVICES})
     return dict(found) or None
 
 
-def _allocation(consumer, said):
+def _allocation(consumer, report):
     what = f"allocations[{consumer}]"
-    if not isinstance(said, dict) or set(said) != {"project_id", "user_id", "resources"} or (
-            not isinstance(said["resources"], dict)):
+    if not isinstance(report, dict) or set(report) != {"project_id", "user_id", "resources"} or (
+            not isinstance(report["resources"], dict)):
         raise exception.InvalidInput(
             what=what, reason="it is not a mapping of project_id, user_id and resources")
-    resources = {name: amount for name, amount in said["resources"].items() if amount != 0}
+    resources = {name: amount for name, amount in report["resources"].items() if amount != 0}
     return {
-        "project_id": fields.Text(255).coerce(None, f"{what}.project_id", said["project_id"]),
-        "user_id": fields.Text(255).coerce(None, f"{what}.user_id", said["user_id"]),
+        "project_id": fields.Text(255).coerce(None, f"{what}.project_id", report["project_id"]),
+        "user_id": fields.Text(255).coerce(None, f"{what}.user_id", report["user_id"]),
         "resources": fields.Amounts().coerce(None, what, resources) if resources else {}}
 
 
 def _time(seconds):
-    """:returns: datetime in UTC without a zone
+    """Return seconds since the epoch as a datetime in UTC without a zone.
 
-    :raises InvalidInput: for what is none, or in the future
+    :raises InvalidInput: if it is not a time, or in the future
     """
     if type(seconds) not in (int, float):
         raise exception.InvalidInput(what="snapshot_at", reason="it is not a number of seconds")
     try:
         at = datetime.datetime.fromtimestamp(seconds, datetime.UTC).replace(tzinfo=None)
     except (ValueError, OverflowError, OSError):
-        raise exception.InvalidInput(what="snapshot_at", reason="it is no time") from None
+        raise exception.InvalidInput(
+            what="snapshot_at", reason="it is not a number of seconds since the epoch") from None
     if at < _EARLIEST:
-        raise exception.InvalidInput(what="snapshot_at", reason="it is no time")
-    if at > bulk.now() + _CLOCKS:
+        raise exception.InvalidInput(
+            what="snapshot_at", reason=f"it is before {_EARLIEST:%Y}, so not in seconds")
+    if at > bulk.now() + _CLOCK_SKEW:
         raise exception.InvalidInput(what="snapshot_at", reason="it is in the future")
     return at
 
 
 def _held(tx, provider_id, consumers):
-    """All that those hold who hold something of a provider, or are named.
+    """Return all allocations of the consumers of a provider, and of those that are named.
 
     :returns: dict of consumer uuid to :class:`placement_rpc.nova.drift.Held`
     """

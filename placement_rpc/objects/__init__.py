@@ -8,7 +8,7 @@ _MODULES = ("aggregate", "allocation", "claim", "consumer", "event_page", "expla
             "resource_class", "resource_provider", "service", "sync_result", "usage")
 
 
-def register_all():
-    """Import every object, so that it can be taken off the bus."""
+def register_all() -> None:
+    """Import all modules of objects, so that any object can be deserialized."""
     for name in _MODULES:
         importlib.import_module(f"placement_rpc.objects.{name}")

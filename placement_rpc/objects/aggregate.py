@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The aggregates of a provider: which consumers of which other providers can use it."""
+"""The aggregates of a provider, which say which other providers it can be used with."""
 
 from placement_rpc.objects import base, fields
 
 
 @base.PlacementObjectRegistry.register
 class ProviderAggregates(base.PlacementObject):
-    """The aggregates that a provider is in, and the generation at which it is."""
+    """The aggregates of a provider, and its generation."""
 
     # Version 1.0: Initial version
     VERSION = "1.0"

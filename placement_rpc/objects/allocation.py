@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What consumers hold of providers, read."""
+"""Allocations, as they are read."""
 
 from placement_rpc.objects import base, fields
 
 
 @base.PlacementObjectRegistry.register
 class Allocation(base.PlacementObject):
-    """An amount of one class that one consumer holds of one provider."""
+    """The amount of one class that one consumer has from one provider."""
 
     # Version 1.0: Initial version
     VERSION = "1.0"
@@ -24,8 +24,8 @@ class Allocation(base.PlacementObject):
 class AllocationList(base.PlacementObjectList):
     """The allocations of one consumer, or of one provider.
 
-    ``consumer`` is set where they are one consumer's and it holds any; ``generation`` is the
-    provider's where they are one provider's.
+    For a consumer, ``consumer`` is set if it has allocations. For a provider, ``generation`` is
+    the provider's.
     """
 
     # Version 1.0: Initial version
@@ -40,9 +40,9 @@ class AllocationList(base.PlacementObjectList):
 
     added = {"consumer": "1.1"}
 
-    def by_provider(self):
-        """:returns: dict of provider uuid to dict of class to amount"""
-        result = {}
+    def by_provider(self) -> dict[str, dict[str, int]]:
+        """Return a dict of provider uuid to dict of class name to amount."""
+        result: dict[str, dict[str, int]] = {}
         for each in self.objects:
             result.setdefault(each.provider_uuid, {})[each.resource_class] = each.used
         return result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all versioned objects share: registries, versions, and the serializer of the bus."""
+"""The base of all versioned objects: registries, versions, and the serializer of the bus."""
 
 import collections
 import contextlib
@@ -15,10 +15,10 @@ from placement_rpc.objects import codec
 
 
 class Registry(base.VersionedObjectRegistry):
-    """Objects by name, apart from the library's one registry for all.
+    """Objects by name, separate from the global registry of oslo.versionedobjects.
 
-    A nova-compute has a ComputeNode and a Service of its own in that one: whoever registers a
-    class there takes the name from whoever had it.
+    nova-compute has its own ComputeNode and Service in the global registry, and a class that is
+    registered there under the same name would replace them.
     """
 
     def __new__(cls):
@@ -28,22 +28,22 @@ class Registry(base.VersionedObjectRegistry):
 
 
 class PlacementObjectRegistry(Registry):
-    """Registers the objects of this project."""
+    """The registry of this project's objects."""
 
     own: typing.ClassVar[dict[str, list]] = collections.defaultdict(list)
 
 
-# The base class of each namespace on the wire.
+# Dict of wire namespace to its base class.
 _namespaces: dict[str, type] = {}
 
 
 class Travelling(base.VersionedObject):
-    """Base of the objects that travel.
+    """Base of the objects that travel over the bus.
 
-    An object is of the newest version here, whatever version it came in. ``added`` says since
-    which version it has each field, and so what an older receiver must not be sent.
+    In the program an object always has the newest version, whatever version it was received in.
+    ``added`` says which fields must not be sent to an older receiver.
 
-    :cvar added: dict of field to the version that brought it
+    :cvar added: dict of field to the version that introduced it
     :cvar registry: :class:`Registry` of its namespace
     """
 
@@ -60,17 +60,21 @@ class Travelling(base.VersionedObject):
         if "OBJ_SERIAL_NAMESPACE" in vars(cls):
             _namespaces[cls.OBJ_SERIAL_NAMESPACE] = cls
 
-    def value(self, name, default=None):
-        """The field's value, or ``default`` where it is not set."""
+    def value(self, name: str, default: typing.Any = None) -> typing.Any:
+        """Return the value of a field, or ``default`` if it is not set."""
         return getattr(self, name) if self.obj_attr_is_set(name) else default
 
     @classmethod
     def obj_class_from_name(cls, objname, objver):
-        """:raises UnsupportedObjectError: :raises IncompatibleObjectVersion: of the library"""
+        """Return the class of an object.
+
+        :raises UnsupportedObjectError: if there is none with the name
+        :raises IncompatibleObjectVersion: of oslo.versionedobjects, if the version is newer
+        """
         known = cls.registry.obj_classes().get(objname)
         if not known:
             raise ovo_exc.UnsupportedObjectError(objtype=objname)
-        # A third number is a stable release's, and says nothing of what the object has.
+        # Stable releases add a third number, which does not affect the fields.
         if not _is_compatible(".".join(objver.split(".")[:2]), known[0].VERSION):
             raise ovo_exc.IncompatibleObjectVersion(
                 objname=objname, objver=objver, supported=known[0].VERSION)
@@ -78,7 +82,7 @@ class Travelling(base.VersionedObject):
 
     @classmethod
     def to_json_schema(cls):
-        """:returns: dict, as the library's, which looks for objects in its registry for all"""
+        """Return the JSON schema, as the library does, but with this registry's objects."""
         return {"$schema": "http://json-schema.org/draft-04/schema#", "title": cls.obj_name(),
                 **cls._schema()}
 
@@ -97,16 +101,18 @@ class Travelling(base.VersionedObject):
 
     @classmethod
     def _obj_from_primitive(cls, context, objver, primitive):
-        # The library keeps the sender's version on the instance and would then send it on
-        # without its compatibility code: what came in is of this release from here on.
+        # The library keeps the sender's version on the instance, and would then send the object
+        # on without compatibility code. Here a received object gets this release's version.
         return super()._obj_from_primitive(context, cls.VERSION, primitive)
 
     def obj_to_primitive(self, target_version=None, version_manifest=None):
-        """As it travels, to a receiver of any age.
+        """Return the wire format for a receiver of any release.
 
-        :param target_version: str, of this object; None for what the manifest says
-        :param version_manifest: dict of object name to the version that the receiver knows; an
-            object that it does not name is sent as it is
+        :param target_version: the version of this object; None for that of the manifest
+        :param version_manifest: dict of object name to the version that the receiver knows; other
+            objects are sent at this release's version
+        :raises InvalidTargetVersion: of oslo.versionedobjects, if the target version is newer
+            than this release's
         """
         primitive = self._as_it_is()
         if target_version is None and version_manifest is None:
@@ -114,7 +120,7 @@ class Travelling(base.VersionedObject):
         return self._backported(primitive, target_version, version_manifest or {})
 
     def _as_it_is(self):
-        """:returns: dict, as it travels to a receiver of this release"""
+        """Return the wire format for a receiver of this release."""
         return super().obj_to_primitive()
 
     @classmethod
@@ -122,7 +128,7 @@ class Travelling(base.VersionedObject):
         target = target or manifest.get(cls.obj_name()) or cls.VERSION
         if _version(target) > _version(cls.VERSION):
             if manifest:
-                # A receiver that is newer reads what is older.
+                # A newer receiver reads older versions.
                 target = cls.VERSION
             else:
                 raise ovo_exc.InvalidTargetVersion(version=target)
@@ -154,11 +160,11 @@ class Travelling(base.VersionedObject):
                 value.get(base_class._obj_primitive_key("name")))
             if known:
                 return known[0]._backported(value, None, manifest)
-        # There may be objects in it all the same: the outcome of a request is one.
+        # A plain dict may contain objects, such as the outcome of a request.
         return {key: cls._nested(item, manifest) for key, item in value.items()}
 
-    def forget_changes(self):
-        """What :meth:`obj_reset_changes` does, of objects in it too, at a tenth of the cost."""
+    def forget_changes(self) -> None:
+        """Do as :meth:`obj_reset_changes`, nested objects included, at a tenth of the cost."""
         self._changed_fields.clear()
         for value in vars(self).values():
             if isinstance(value, Travelling):
@@ -168,32 +174,31 @@ class Travelling(base.VersionedObject):
                     if isinstance(item, Travelling):
                         item.forget_changes()
 
-    def lost_at(self, version):
-        """What a receiver of an older version would not be told of.
+    def lost_at(self, version: str) -> list[str]:
+        """Return the names of the fields with a value that an older receiver would not get.
 
-        :param version: str, of this object, that the receiver knows
-        :returns: list of str, fields that say something
+        :param version: the version of this object that the receiver knows
         """
         return [name for name, since in self.added.items()
                 if _version(version) < _version(since) and self.value(name) not in (None, [])]
 
 
-def backported(primitive, manifest):
-    """What travels of an object, at older versions.
+def backported(primitive: typing.Any, manifest: dict[str, str]) -> typing.Any:
+    """Convert the wire format of an object to older versions.
 
-    :param primitive: dict, of this release, which is taken apart
-    :param manifest: as of :meth:`Travelling.obj_to_primitive`
-    :returns: dict; an object that this release does not know is returned as it is
+    :param primitive: JSON values of this release, which are changed in place
+    :param manifest: as for :meth:`Travelling.obj_to_primitive`
+    :returns: JSON values; an object that this release does not know is not changed
     """
     return Travelling._nested(primitive, manifest)
 
 
-def check_versions(value, versions):
-    """Whether a release would understand what travels.
+def check_versions(value: typing.Any, versions: dict[str, str]) -> None:
+    """Check that a release understands the objects of a message.
 
-    :param value: JSON values, with objects as they travel
+    :param value: JSON values, with objects in wire format
     :param versions: dict of object name to the version that the release knows
-    :raises IncompatibleObjectVersion: when an object is newer, or not known at all
+    :raises IncompatibleObjectVersion: if an object is newer or unknown
     """
     if isinstance(value, list):
         for item in value:
@@ -214,7 +219,7 @@ def _is_known(name, version, versions):
         _is_compatible(".".join(version.split(".")[:2]), versions[name]))
 
 
-# A list has a hundred objects of the same version.
+# Cached, since a list may have hundreds of objects of the same version.
 _is_compatible = functools.lru_cache(1024)(versionutils.is_compatible)
 
 
@@ -225,8 +230,7 @@ def _version(text):
 class PlacementObject(Travelling):
     """Base of this project's objects.
 
-    An object carries data and the rules about it; what it needs of the store it gets from the
-    context (``context.database``), which only a server sets.
+    An object carries data and rules about the data. It does not use the database.
     """
 
     OBJ_SERIAL_NAMESPACE = "placement_object"
@@ -235,7 +239,7 @@ class PlacementObject(Travelling):
     def __init__(self, context=None, **values):
         for name in values:
             if name not in self.fields:
-                # A mistyped name must not be a guard that was dropped.
+                # A mistyped name must be an error, or a precondition would be dropped silently.
                 raise exception.InvalidInput(
                     what=type(self).__name__, reason=f"it has no field {name!r}")
         super().__init__(context, **values)
@@ -254,21 +258,21 @@ class PlacementObject(Travelling):
 
 
 class PlacementObjectList(base.ObjectListBase, PlacementObject):
-    """Base of the lists of objects."""
+    """Base of the lists of this project's objects."""
 
 
-#: What reading something that is not what it should be ends in.
+#: The exceptions that parsing malformed input can raise.
 BROKEN = (ValueError, TypeError, LookupError, AttributeError, NotImplementedError, OverflowError,
           RecursionError)
 
 
 @contextlib.contextmanager
-def refusals(name):
-    """Make what the library raises about an object that is read the project's errors.
+def refusals(name: str) -> typing.Iterator[None]:
+    """Translate the exceptions of parsing an object to the project's; a context manager.
 
-    :param name: str, of the object
-    :raises IncompatibleObjectVersion: for an object that is newer than this release
-    :raises InvalidInput: for one that is none
+    :param name: the name of the object
+    :raises IncompatibleObjectVersion: if the object is newer than this release
+    :raises InvalidInput: if it is malformed
     """
     try:
         yield
@@ -284,20 +288,20 @@ def refusals(name):
 
 
 class Serializer:
-    """Puts objects of any namespace on the bus and takes them off it."""
+    """Serialize objects of any namespace for the bus, and deserialize them."""
 
     def serialize_entity(self, context, entity, manifest=None):
-        """What travels in place of objects.
+        """Return JSON values, with objects in wire format.
 
-        :param entity: a versioned object, or lists, tuples, sets and dicts of them and of JSON
+        :param entity: a versioned object, or lists, tuples, sets and dicts of objects and of JSON
             values
-        :param manifest: dict of object name to the version that the receiver knows; None for
-            one of this release
+        :param manifest: dict of object name to the version that the receiver knows; None for a
+            receiver of this release
         """
         if isinstance(entity, Travelling):
             return entity.obj_to_primitive(version_manifest=manifest)
         if isinstance(entity, base.VersionedObject):
-            # nova's own class, of nova's own registry.
+            # An object of nova's own class and registry.
             primitive = entity.obj_to_primitive()
             return backported(primitive, manifest) if manifest else primitive
         if isinstance(entity, dict):
@@ -308,10 +312,10 @@ class Serializer:
         return entity
 
     def deserialize_entity(self, context, entity):
-        """Objects, out of what travelled.
+        """Return the objects of JSON values from the bus.
 
-        :raises IncompatibleObjectVersion: for an object that is newer than this release
-        :raises InvalidInput: for one that is none
+        :raises IncompatibleObjectVersion: if an object is newer than this release
+        :raises InvalidInput: if an object is malformed
         """
         if isinstance(entity, dict):
             for base_class in _namespaces.values():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every event that the service publishes, and the payload it has (DESIGN section 5)."""
+"""All events that the service publishes, and their payloads (DESIGN section 5)."""
 
 from placement_rpc.objects import payloads
 

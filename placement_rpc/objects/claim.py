@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims, releases and moves: what clients ask for, as settlements.
+"""Claims, and the results of claims, releases and moves.
 
-A claim replaces the whole set of what a consumer holds, over all its providers (DESIGN rule 3;
-upstream bugs 1707669 and CVE-2017-17051 are what happens otherwise).
+A claim replaces all allocations of a consumer, on all providers (DESIGN rule 3). Otherwise
+allocations stay on providers that a claim no longer names (upstream bug 1707669) or are doubled
+(CVE-2017-17051).
 """
+
+import typing
 
 from placement_rpc import exception
 from placement_rpc.objects import base, fields
@@ -13,12 +16,12 @@ _GENERATION = 2 ** 63 - 1
 
 @base.PlacementObjectRegistry.register
 class Claim(base.PlacementObject):
-    """What a consumer wants to hold.
+    """The allocations that a consumer is to have.
 
-    ``allocations`` maps provider uuid to a mapping of resource class to amount; None in
+    ``allocations`` maps provider uuid to a mapping of resource class to amount; it is None in
     claim_by_request, where the service chooses the provider. ``consumer_generation`` is the
-    generation at which the caller read the consumer, 0 for one that holds nothing, and None
-    (or left out) where the caller does not mind.
+    generation at which the caller read the consumer, 0 for a consumer without allocations; None
+    (or unset) skips the check.
     """
 
     # Version 1.0: Initial version
@@ -36,24 +39,28 @@ class Claim(base.PlacementObject):
 
     added = {"consumer_generation": "1.1"}
 
-    def check(self, max_resources):
-        """Whether it is complete.
+    def check(self, max_resources: float) -> None:
+        """Check that the claim is complete.
 
-        :param max_resources: int, the most amounts it may hold
-        :raises InvalidInput: :raises BatchTooLarge:
+        :param max_resources: the maximum number of amounts
+        :raises InvalidInput: if the consumer, its project, its user or its allocations are missing
+        :raises BatchTooLarge: if it has more amounts
         """
         self.check_owner()
         allocations = self.value("allocations")
         if not allocations:
             raise exception.InvalidInput(
-                what="allocations", reason="a claim is for at least one amount; to give "
-                                           "everything back, release the allocations")
+                what="allocations", reason="a claim needs at least one amount; to delete all "
+                                           "allocations, release them")
         size = sum(len(resources) for resources in allocations.values())
         if size > max_resources:
             raise exception.BatchTooLarge(what="claim", limit=max_resources, size=size)
 
-    def check_owner(self):
-        """:raises InvalidInput: when the consumer, its project or its user is not given"""
+    def check_owner(self) -> None:
+        """Check that the claim has a consumer, its project and its user.
+
+        :raises InvalidInput: if one is missing
+        """
         for name in ("consumer_uuid", "project_id", "user_id"):
             if not self.obj_attr_is_set(name):
                 raise exception.InvalidInput(what="Claim", reason=f"{name} is missing")
@@ -63,11 +70,10 @@ class Claim(base.PlacementObject):
 class ClaimResult(base.PlacementObject):
     """The outcome of a claim, a release or a move.
 
-    ``generations`` maps the uuid of each provider concerned to its generation after the claim;
-    ``consumer_generation`` is 0 where the consumer holds nothing any more. ``replayed`` tells
-    that the request had been settled before, and this is what came out then. In the answer to
-    a batch ``error`` is set, as code and values, where a claim was refused; nothing else is
-    set then.
+    ``generations`` maps the uuid of each affected provider to its generation afterwards;
+    ``consumer_generation`` is 0 if the consumer has no allocations any more. ``replayed`` says
+    that the request was settled before, and that this is its stored outcome. In the answer to a
+    batch, a refused claim has only ``error`` set, a mapping of code and values.
     """
 
     # Version 1.0: Initial version
@@ -87,14 +93,17 @@ class ClaimResult(base.PlacementObject):
     added = {"consumer_generation": "1.1", "error": "1.2"}
 
     @classmethod
-    def of_settled(cls, settled):
-        """:param settled: :class:`placement_rpc.accounting.batch.Outcome`, accepted"""
+    def of_settled(cls, settled: typing.Any) -> typing.Self:
+        """Return the result of an accepted claim.
+
+        :param settled: :class:`placement_rpc.accounting.batch.Outcome` without an error
+        """
         done = settled.result
         return cls(consumer_uuid=done.consumer_uuid, generations=done.generations,
                    consumer_generation=done.consumer_generation, replayed=settled.replayed)
 
-    def exception(self):
-        """:returns: the PlacementException of a refused claim of a batch; None otherwise"""
+    def exception(self) -> exception.PlacementException | None:
+        """Return the error of a refused claim of a batch; None if it was accepted."""
         error = self.value("error")
         return exception.from_code(error["code"], error["kwargs"]) if error else None
 
@@ -111,7 +120,7 @@ class ClaimList(base.PlacementObjectList):
 
 @base.PlacementObjectRegistry.register
 class ClaimResultList(base.PlacementObjectList):
-    """The outcomes of a batch, in its order."""
+    """The outcomes of a batch, in the order of its claims."""
 
     # Version 1.0: Initial version
     VERSION = "1.0"

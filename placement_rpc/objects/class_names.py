@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of resource classes: the standard ones, their ids, and the specifications' spellings.
 
-Standard classes are those of os-resource-classes, in its order, which is their id. The
-specifications of the compute node inventory wrote before that list was settled; their names
-are accepted wherever a name is given, and answered with today's.
+Standard classes are those of os-resource-classes; the position in its list is the id of a class.
+The specifications of the compute node inventory are older than that list. Their names are accepted
+wherever a name is given, and answered with the current name.
 """
 
 import re
@@ -25,11 +25,11 @@ ALIASES = {
     "NUMA_MEMORY": "NUMA_MEMORY_MB",
 }
 
-# The ids below are left to os-resource-classes.
+# Lower ids are reserved for os-resource-classes.
 FIRST_CUSTOM_ID = 10000
 
-# The one class of the specifications that has no standard counterpart: there from the start,
-# and as protected as a standard one.
+# The only class of the specifications without a standard counterpart. It exists from the start and
+# cannot be changed, like a standard class.
 _PREDEFINED = {"CUSTOM_PCI_SRIOV_PF": FIRST_CUSTOM_ID}
 
 STANDARD_IDS = {
@@ -38,18 +38,18 @@ STANDARD_IDS = {
 }
 
 
-def canonical(name):
-    """Today's spelling of a name; any other text is returned as it is."""
+def canonical(name: str) -> str:
+    """Return the current spelling of a name; any other text is returned unchanged."""
     return ALIASES.get(name, name)
 
 
-def is_name(name):
-    """:returns: bool, whether the text may name a resource class"""
+def is_name(name: str) -> bool:
+    """Return whether a text is a valid name of a resource class."""
     return PATTERN.fullmatch(name) is not None
 
 
-def is_custom(name):
-    """:returns: bool, whether the text may name a custom class (custom-resource-classes)"""
+def is_custom(name: str) -> bool:
+    """Return whether a text is a valid name of a custom class (custom-resource-classes)."""
     return (CUSTOM_PATTERN.fullmatch(name) is not None and len(name) <= 255
             and name not in STANDARD_IDS)
 

@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects to and from what travels, as the library does it, at a fifth of the cost.
+"""Objects to and from their wire format, as oslo.versionedobjects does, at a fifth of the cost.
 
-The library asks every field in turn what its value is as a primitive and back, through four
-calls each. Nearly all fields here hold JSON values as they are: what they travel as is what they
-hold, and what came only has to be coerced. Which fields of a class are such is found out once.
-``tests/unit/test_objects.py`` holds both ways equal for every class.
+The library converts every field by four nested calls, in both directions. Nearly all fields here
+have JSON values, which are sent as they are and only coerced on receipt. These fields of a class
+are determined once. ``tests/unit/test_objects.py`` keeps the result equal to the library's for
+every class.
 """
 
 import functools
+import typing
 
 from oslo_versionedobjects import base, fields
 
 
 @functools.cache
 def _shape(cls):
-    """The fields of a class.
+    """Return the fields of a class.
 
-    :returns: tuple of a list of name, attribute and coercion of the fields of plain values, and
-        a list of name, attribute and field of the others
+    :returns: tuple of a list of (name, attribute, coercion) of the fields with JSON values, and a
+        list of (name, attribute, field) of the others
     """
     plain, others = [], []
     for name, field in cls.fields.items():
@@ -37,10 +38,10 @@ def _keys(cls):
         "name", "namespace", "version", "data", "changes")]
 
 
-def to_primitive(instance):
-    """As the library's ``obj_to_primitive`` of an object of this release.
+def to_primitive(instance: typing.Any) -> dict:
+    """Return the wire format, as the library's ``obj_to_primitive`` at this release's version.
 
-    :returns: dict; the values in it are the object's own
+    The values in the dict are those of the object, not copies.
     """
     cls, values = type(instance), vars(instance)
     plain, others = _shape(cls)
@@ -56,20 +57,21 @@ def to_primitive(instance):
             data[name] = field.to_primitive(instance, name, value)
         if name not in changed and name in instance.obj_what_changed():
             changed = {*changed, name}
-    changed = [name for name in changed if name in data]
+    known = [name for name in changed if name in data]
     name, namespace, version, data_key, changes = _keys(cls)
     primitive = {name: cls.obj_name(), namespace: cls.OBJ_PROJECT_NAMESPACE,
                  version: cls.VERSION, data_key: data}
-    if changed:
-        primitive[changes] = changed
+    if known:
+        primitive[changes] = known
     return primitive
 
 
-def from_primitive(cls, context, primitive):
-    """As the library's ``_obj_from_primitive`` of an object of this release.
+def from_primitive(cls: typing.Any, context: typing.Any, primitive: dict) -> typing.Any:
+    """Return an instance, as the library's ``_obj_from_primitive`` at this release's version.
 
-    :returns: an instance of the class
-    :raises ValueError: and what coercions raise
+    :param context: the context of the instance
+    :raises ValueError: if a value is not valid; other exceptions of
+        :data:`placement_rpc.objects.base.BROKEN` are possible too
     """
     instance = cls()
     instance._context = context
@@ -96,27 +98,24 @@ def from_primitive(cls, context, primitive):
 
 
 def _are_all(cls, field, value):
-    """:returns: bool, whether a list holds nothing but objects of the class that it is for"""
+    """Return whether all items of a list have the class of the list's field."""
     wanted = cls.registry.obj_classes().get(field.objname)
     return bool(wanted) and all(type(each) is wanted[0] for each in value)
 
 
-def stored(cls, **values):
-    """As ``cls(**values)``, of what the store holds, which was coerced on its way there.
-
-    :param values: its fields
-    """
+def stored(cls: typing.Any, **values: typing.Any) -> typing.Any:
+    """Return ``cls(**values)`` without coercion, for values that were coerced when stored."""
     instance = cls()
     instance._changed_fields = set(values)
     vars(instance).update((f"_obj_{name}", value) for name, value in values.items())
     return instance
 
 
-def plain(value):
-    """The data of objects without their envelopes.
+def plain(value: typing.Any) -> typing.Any:
+    """Return the data of objects without their envelopes.
 
-    :param value: a versioned object, or lists and dicts of them and of JSON values
-    :returns: dicts, lists and JSON values; of an object the fields that are set
+    :param value: a versioned object, or lists and dicts of objects and of JSON values
+    :returns: JSON values; an object becomes a dict of the fields that are set
     """
     if isinstance(value, base.VersionedObject):
         return {name: plain(getattr(value, name)) for name in value.fields
@@ -127,12 +126,12 @@ def plain(value):
         return [plain(item) for item in value]
     if isinstance(value, (set, frozenset)):
         return sorted(plain(item) for item in value)
-    # An address of a network is an object too.
+    # Other objects, such as network addresses, become text.
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 
-def without_envelopes(value):
-    """Return the data of objects as they travel, without their envelopes.
+def without_envelopes(value: typing.Any) -> typing.Any:
+    """Return the data of objects in wire format, without their envelopes.
 
     :param value: JSON values
     """

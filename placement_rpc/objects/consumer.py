@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds allocations."""
+"""Consumers of resources."""
 
 from placement_rpc.objects import base, fields
 
 
 @base.PlacementObjectRegistry.register
 class Consumer(base.PlacementObject):
-    """A consumer of resources, of a project and a user.
+    """A consumer of resources, which belongs to a project and a user.
 
-    Its generation is 1 with its first allocations and rises with each change of them. A
-    consumer that holds nothing any more is forgotten.
+    Its generation is 1 with its first allocations and rises with each change of them. A consumer
+    is deleted with its last allocation.
     """
 
     # Version 1.0: Initial version

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events by their position, for those who have no broker to listen to."""
+"""Events by position, for clients without access to the broker."""
 
 from placement_rpc.objects import base, fields
 
@@ -8,11 +8,11 @@ _POSITION = 2 ** 63 - 1
 
 @base.PlacementObjectRegistry.register
 class EventPositions(base.PlacementObject):
-    """Where the events begin and end.
+    """The oldest and the newest position of events.
 
-    ``last`` is the newest position: what was read after it was has everything in it that the
-    events up to there tell. ``oldest`` is the oldest that is kept, and one more than ``last``
-    where none is.
+    Everything that is read after ``last`` was determined includes the changes of all events up to
+    it. ``oldest`` is the position of the oldest event that is kept, and ``last`` + 1 if there is
+    none.
     """
 
     # Version 1.0: Initial version
@@ -26,7 +26,7 @@ class EventPositions(base.PlacementObject):
 
 @base.PlacementObjectRegistry.register
 class EventPage(base.PlacementObject):
-    """Events in their order, and the position to go on from.
+    """Events in order, and the position to continue from.
 
     Each is a mapping of ``position``, ``event_type``, ``event_id``, ``occurred_at`` and
     ``payload``.

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Field types that refuse what they are not.
+"""Field types that refuse values of other types.
 
-The library's own types help along: its Integer makes 5 of ``"5"``, ``5.9`` and ``True``, and
-its UUID lets anything pass with a warning. An amount that was mistyped must be an error, not a
-claim for something else.
+The types of oslo.versionedobjects convert: Integer makes 5 of ``"5"``, ``5.9`` and ``True``, and
+UUID accepts any text with a warning. A mistyped amount must be an error, not a claim of another
+amount.
 """
 
 import re
 import reprlib
+import typing
 import uuid
 
 from oslo_versionedobjects import fields
@@ -15,9 +16,9 @@ from oslo_versionedobjects import fields
 from placement_rpc import exception
 from placement_rpc.objects import class_names
 
-# The largest amount, as the columns hold it.
+# The largest amount that the columns can store.
 MAX_INT = 2 ** 31 - 1
-# What uuid.UUID takes for one is much more than that.
+# uuid.UUID accepts many more spellings.
 _UUID = re.compile(
     r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
 _CANONICAL_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.ASCII)
@@ -33,14 +34,14 @@ def _error(attr, value, wanted):
     try:
         shown = reprlib.repr(value)
     except ValueError:
-        # A number with more digits than Python writes down.
+        # An int with more digits than Python converts to text.
         shown = f"this {type(value).__name__}"
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     return exception.InvalidInput(what=attr, reason=f"{shown} is not {wanted}")
 
 
 class WholeNumber(fields.FieldType):
-    """A whole number within bounds; neither a fraction nor a truth value nor a numeral."""
+    """An int within bounds; floats, bools and text are refused."""
 
     def __init__(self, minimum=0, maximum=MAX_INT):
         self.minimum = minimum
@@ -58,7 +59,7 @@ class WholeNumber(fields.FieldType):
 
 
 class Ratio(fields.FieldType):
-    """A number above 0 that is neither infinite nor absurd."""
+    """A number above 0 and at most 1e9."""
 
     maximum = 1e9
 
@@ -75,7 +76,7 @@ class Ratio(fields.FieldType):
 
 
 class Text(fields.FieldType):
-    """Text of a bounded length; no control characters, which would forge log lines."""
+    """Text of a bounded length without control characters, which could forge log lines."""
 
     def __init__(self, maximum=255, minimum=1):
         self.maximum = maximum
@@ -96,7 +97,7 @@ class Text(fields.FieldType):
 
 
 class Name(Text):
-    """The name of a provider: no blanks at its ends, which MariaDB does not tell apart."""
+    """The name of a provider, without blanks at its ends, which MariaDB ignores in comparisons."""
 
     def __init__(self, maximum=200):
         super().__init__(maximum)
@@ -109,7 +110,7 @@ class Name(Text):
 
 
 class Uuid(fields.FieldType):
-    """A uuid in any of its usual spellings, kept in the canonical one."""
+    """A uuid in any usual spelling, converted to the canonical one."""
 
     def coerce(self, obj, attr, value):
         if isinstance(value, str):
@@ -124,7 +125,7 @@ class Uuid(fields.FieldType):
 
 
 class RequestId(fields.FieldType):
-    """What a client chose to recognise its request by.
+    """The id that a client chose for its request.
 
     :param part: bool, whether it may name an entry of a batch, as ``ID#5``
     """
@@ -142,7 +143,7 @@ class RequestId(fields.FieldType):
 
 
 class ClassName(fields.FieldType):
-    """The name of a resource class; a name of the specifications becomes today's name."""
+    """The name of a resource class; an old name of the specifications becomes the current one."""
 
     def coerce(self, obj, attr, value):
         if not isinstance(value, str):
@@ -160,7 +161,7 @@ class ClassName(fields.FieldType):
 class Amounts(fields.FieldType):
     """A mapping of resource class to amount, neither empty nor with an amount of 0.
 
-    Two spellings of one class can not be told from a mistake, so they are refused.
+    Two spellings of the same class are probably a mistake, so they are refused.
     """
 
     def __init__(self, maximum=MAX_INT):
@@ -225,7 +226,7 @@ class Several(fields.FieldType):
 
 
 class Choice(fields.FieldType):
-    """One of some words.
+    """One of several words.
 
     :param words: tuple of str
     """
@@ -243,7 +244,7 @@ class Choice(fields.FieldType):
 
 
 class Json(fields.FieldType):
-    """A mapping of JSON values, as it is."""
+    """A mapping of JSON values, which is not converted."""
 
     def coerce(self, obj, attr, value):
         if not isinstance(value, dict):
@@ -254,15 +255,14 @@ class Json(fields.FieldType):
         return {"type": ["object"]}
 
 
-def new_uuid():
-    """:returns: str, a random uuid"""
+def new_uuid() -> str:
+    """Return a random uuid."""
     return str(uuid.uuid4())
 
 
-def field(field_type, **kwargs):
-    """A field of a type of this module.
+def field(field_type: fields.FieldType, **kwargs: typing.Any) -> fields.Field:
+    """Return a field of a type of this module.
 
-    :param field_type: instance of :class:`oslo_versionedobjects.fields.FieldType`
     :param kwargs: nullable, default, read_only
     """
     return fields.Field(field_type, **kwargs)

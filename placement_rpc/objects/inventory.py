@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories: how much of a class a provider has, and what may be taken of it at a time."""
-
+"""Inventories: the amount of a class that a provider has, and the rules for allocating it."""
 
 from placement_rpc.objects import base, fields
 
@@ -9,7 +8,7 @@ from placement_rpc.objects import base, fields
 class Inventory(base.PlacementObject):
     """The inventory of one resource class.
 
-    ``used`` is answered and never taken.
+    ``used`` is set in answers and ignored in requests.
     """
 
     # Version 1.0: Initial version
@@ -29,7 +28,7 @@ class Inventory(base.PlacementObject):
 
 @base.PlacementObjectRegistry.register
 class InventoryList(base.PlacementObjectList):
-    """The inventories of one provider, and the generation at which it has them."""
+    """The inventories of one provider, and its generation."""
 
     # Version 1.0: Initial version
     VERSION = "1.0"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What events say: versioned payloads (DESIGN section 5).
+"""The versioned payloads of events (DESIGN section 5).
 
-A payload holds no token, no address of a bus or a database, nothing but the change. Times are
-UTC in ISO 8601. ``position`` is the event's place in the stream, without gaps; it is given when
-the event is sent.
+A payload describes the change only; it has no tokens, and no addresses of bus or database. Times
+are UTC in ISO 8601. ``position`` is the event's number in the stream, without gaps; the relay
+assigns it before it publishes the event.
 """
 
 from placement_rpc.objects import base, fields
@@ -26,7 +26,7 @@ class EventPayload(base.PlacementObject):
 class ResourceProviderPayload(EventPayload):
     """``resource_provider.create``, ``.update`` and ``.delete``.
 
-    ``previous_generation`` is None and ``previous_name`` too where the provider is new.
+    ``previous_generation`` and ``previous_name`` are None for a new provider.
     """
 
     # Version 1.0: Initial version
@@ -43,8 +43,10 @@ class ResourceProviderPayload(EventPayload):
 
 @base.PlacementObjectRegistry.register
 class ProviderAggregatesPayload(EventPayload):
-    """``resource_provider.aggregate.associate`` and ``.disassociate``: the aggregates that the
-    provider came into, or left."""
+    """``resource_provider.aggregate.associate`` and ``.disassociate``.
+
+    ``aggregates`` are those that the provider was added to or removed from.
+    """
 
     # Version 1.0: Initial version
     VERSION = "1.0"
@@ -59,7 +61,7 @@ class ProviderAggregatesPayload(EventPayload):
 
 @base.PlacementObjectRegistry.register
 class InventoryChange(base.PlacementObject):
-    """One class's inventory before and after; None where there was or is none."""
+    """The inventory of one class before and after the change; None if there was or is none."""
 
     # Version 1.0: Initial version
     VERSION = "1.0"
@@ -73,7 +75,10 @@ class InventoryChange(base.PlacementObject):
 
 @base.PlacementObjectRegistry.register
 class InventoryPayload(EventPayload):
-    """``inventory.create``, ``.update`` and ``.delete``: what one call changed, by kind."""
+    """``inventory.create``, ``.update`` and ``.delete``.
+
+    A call that makes changes of several kinds publishes one event of each kind.
+    """
 
     # Version 1.0: Initial version
     VERSION = "1.0"
@@ -88,9 +93,9 @@ class InventoryPayload(EventPayload):
 
 @base.PlacementObjectRegistry.register
 class ComputeNodePayload(EventPayload):
-    """``compute_node.inventory_migrated``: from now on inventories have what a compute node has.
+    """``compute_node.inventory_migrated``: a node's capacity is stored in inventories from now on.
 
-    ``compute_node_id`` is its row in ``compute_nodes``.
+    ``compute_node_id`` is the id of its row in ``compute_nodes``.
     """
 
     # Version 1.0: Initial version
@@ -107,7 +112,7 @@ class ComputeNodePayload(EventPayload):
 
 @base.PlacementObjectRegistry.register
 class CapacityExceededPayload(EventPayload):
-    """``inventory.capacity_exceeded``: more is allocated than the inventory now has."""
+    """``inventory.capacity_exceeded``: more is allocated than the inventory's new capacity."""
 
     # Version 1.0: Initial version
     VERSION = "1.0"
@@ -123,9 +128,9 @@ class CapacityExceededPayload(EventPayload):
 
 @base.PlacementObjectRegistry.register
 class ProviderAllocation(base.PlacementObject):
-    """What a consumer holds of one provider, by class, before and after.
+    """The allocations of a consumer from one provider, by class, before and after the change.
 
-    A provider of which it holds the same as before is at the same generation as before.
+    If they are equal, the provider's generation has not changed.
     """
 
     # Version 1.0: Initial version
@@ -144,8 +149,8 @@ class ProviderAllocation(base.PlacementObject):
 class AllocationPayload(EventPayload):
     """``allocation.create``, ``.update``, ``.delete`` and, in snapshots, ``allocation.exists``.
 
-    Generations of a consumer are 0 where it held or holds nothing. In a snapshot nothing
-    changes: before and after are the same.
+    The generation of a consumer without allocations is 0. In a snapshot, the values before and
+    after are equal.
     """
 
     # Version 1.0: Initial version
@@ -170,7 +175,7 @@ class AllocationPayload(EventPayload):
 class SnapshotPayload(EventPayload):
     """``allocation.snapshot.begin`` and ``.end``, around the ``allocation.exists`` of a snapshot.
 
-    ``consumers`` is how many of those there were; whoever has as many has the whole snapshot.
+    ``consumers`` is their number, so a listener can tell whether it has the whole snapshot.
     """
 
     # Version 1.0: Initial version
@@ -184,7 +189,7 @@ class SnapshotPayload(EventPayload):
 
 @base.PlacementObjectRegistry.register
 class ClaimRefusedPayload(EventPayload):
-    """``allocation.claim.refused``: what was asked for, and why it was not granted.
+    """``allocation.claim.refused``: the requested allocations and the reason of the refusal.
 
     ``error`` has ``code``, ``message`` and ``kwargs``.
     """

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stored outcome of a request."""
 
+import typing
 
 from placement_rpc import exception
 from placement_rpc.objects import base, fields
 
 
-def outcome_result(stored):
-    """Give what was stored: return the result, or raise the error.
+def outcome_result(stored: dict) -> typing.Any:
+    """Return the result of a stored outcome, or raise its error.
 
-    :param stored: dict made by :func:`of_result` or :func:`of_error`
+    :param stored: dict with either ``result`` or ``error``
+    :raises PlacementException: the stored error
     """
     if "error" in stored:
         raise exception.from_code(stored["error"]["code"], stored["error"]["kwargs"])
@@ -29,6 +31,6 @@ class RequestResult(base.PlacementObject):
         "outcome": fields.field(fields.Json()),
     }
 
-    def result(self):
-        """Return the result of the request, or raise the error it was refused with."""
+    def result(self) -> typing.Any:
+        """Return the result of the request, or raise the error with which it was refused."""
         return outcome_result(self.outcome)

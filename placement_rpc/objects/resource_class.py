@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource classes: standard ones, and custom ones (custom-resource-classes)."""
 
-
 from placement_rpc.objects import base, fields
 
 
-def canonical(name):
-    """:returns: str, today's spelling; :raises InvalidInput: when it can name no class"""
+def canonical(name: str) -> str:
+    """Return the current spelling of a class name.
+
+    :raises InvalidInput: if it is not a valid class name
+    """
     return fields.ClassName().coerce(None, "resource_class", name)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource providers."""
 
+import typing
 
 from placement_rpc.objects import base, codec, fields
 
@@ -9,8 +10,8 @@ from placement_rpc.objects import base, codec, fields
 class ResourceProvider(base.PlacementObject):
     """Something that provides amounts of resources: a compute node, a shared pool.
 
-    ``free`` maps the classes that were asked for to how much is free of them, and is set in what
-    get_by_request answers alone.
+    ``free`` maps each requested class to its free amount, and is set only in answers to
+    get_by_request.
     """
 
     # Version 1.0: Initial version
@@ -37,8 +38,11 @@ class ResourceProviderList(base.PlacementObjectList):
     fields = {"objects": fields.ListOfObjectsField("ResourceProvider")}
 
     @classmethod
-    def of_candidates(cls, found):
-        """:param found: list of :class:`placement_rpc.candidates.query.Candidate`"""
+    def of_candidates(cls, found: typing.Iterable[typing.Any]) -> typing.Self:
+        """Return the providers of candidates, with their free amounts.
+
+        :param found: iterable of :class:`placement_rpc.candidates.query.Candidate`
+        """
         return codec.stored(cls, objects=[codec.stored(
             ResourceProvider, uuid=each.uuid, name=each.name, generation=each.generation,
             free=each.free) for each in found])

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of the service, as their heartbeats tell."""
-
+"""The processes of the service, as known from their heartbeats."""
 
 from placement_rpc.objects import base, fields
 
@@ -9,8 +8,9 @@ from placement_rpc.objects import base, fields
 class Service(base.PlacementObject):
     """One process of the service. Times are UTC in ISO 8601.
 
-    ``pin`` is the release that its operator has it keep to, or ``auto``; ``oldest_caller`` the
-    oldest release of those who called it lately. None of either where it is too old to tell.
+    ``pin`` is the release that the operator pinned it to, or ``auto``; ``oldest_caller`` is the
+    oldest release of the clients that called it recently. Both are None for a service that is too
+    old to report them.
     """
 
     # Version 1.0: Initial version
@@ -35,7 +35,7 @@ class Service(base.PlacementObject):
 
 @base.PlacementObjectRegistry.register
 class ServiceList(base.PlacementObjectList):
-    """All processes that ever reported and did not end in good order."""
+    """All processes that have reported, except those that were stopped in an orderly way."""
 
     # Version 1.0: Initial version
     VERSION = "1.0"

@@ -6,13 +6,13 @@ from placement_rpc.objects import base, fields
 
 @base.PlacementObjectRegistry.register
 class Disagreement(base.PlacementObject):
-    """A consumer of which the tracker and the store say different things.
+    """A consumer whose reported and stored allocations differ.
 
-    ``kind`` is ``orphaned`` (the store has allocations of it on the node, and the tracker does
-    not know it), ``missing`` (the other way round) or ``different``. ``held`` and ``said`` map
-    provider uuid to a mapping of class to amount: what the store has of the node and of the disk
-    that it shares, and what the tracker says. ``healed`` tells whether the store now has what
-    the tracker said; ``reason`` why not, where it was to.
+    ``kind`` is ``orphaned`` (it has stored allocations on the node, and the tracker does not know
+    it), ``missing`` (the reverse) or ``different``. ``held`` are the stored allocations on the
+    node and on the disk that it shares, ``said`` those that the tracker reports; both map provider
+    uuid to a mapping of class to amount. ``healed`` says whether the stored allocations were
+    changed to the reported ones; if that failed, ``reason`` says why.
     """
 
     # Version 1.0: Initial version
@@ -30,10 +30,11 @@ class Disagreement(base.PlacementObject):
 
 @base.PlacementObjectRegistry.register
 class SyncResult(base.PlacementObject):
-    """What a cycle changed, and what the tracker and the store do not agree on.
+    """The changes that a cycle made, and the consumers on which tracker and store disagree.
 
     ``changed`` names the columns of the node and the classes of its inventory that were written.
-    ``provider_uuid`` is the node's, ``shared_disk_uuid`` the provider's whose disk it shares.
+    ``provider_uuid`` is the uuid of the node's provider, ``shared_disk_uuid`` that of the provider
+    whose disk it shares.
     """
 
     # Version 1.0: Initial version

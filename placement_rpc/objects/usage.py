@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a provider's inventories is used."""
+"""Usages: the allocated amounts of a provider's inventories."""
 
 from placement_rpc.objects import base, fields
 
 
 @base.PlacementObjectRegistry.register
 class Usage(base.PlacementObject):
-    """The sum of the allocations of one class, and what may be allocated in all."""
+    """The sum of the allocations of one class, and the capacity of its inventory."""
 
     # Version 1.0: Initial version
     VERSION = "1.0"
@@ -20,7 +20,7 @@ class Usage(base.PlacementObject):
 
 @base.PlacementObjectRegistry.register
 class UsageList(base.PlacementObjectList):
-    """The usages of one provider, and the generation at which it has them."""
+    """The usages of one provider, and its generation."""
 
     # Version 1.0: Initial version
     VERSION = "1.0"

@@ -256,7 +256,7 @@ class DisagreementTest(SyncTest):
         self.api.release_allocations(None, gone)
         done = self.sync({gone: {"VCPU": 2}}, at=looked, heal=True)
         self.assertEqual([(gone, "missing", False)], self.kinds(done))
-        self.assertIn("gave everything back", done.disagreements[0].reason)
+        self.assertIn("released after", done.disagreements[0].reason)
         self.assertEqual({}, self.held(gone))
 
     def test_other_amounts(self):
@@ -276,7 +276,7 @@ class DisagreementTest(SyncTest):
         for consumer in (only, both):
             self.assertEqual({self.node.uuid: {"IPV4_ADDRESS": 1}}, self.held(consumer))
 
-    def test_who_came_again_meanwhile_is_left_alone(self):
+    def test_a_consumer_that_was_created_again_is_left_alone(self):
         self.sync()
         orphan = self.held_by({"VCPU": 2})
         settle = self.manager().group_commit.settle
@@ -290,7 +290,7 @@ class DisagreementTest(SyncTest):
         self.manager().group_commit.settle = later
         done = self.sync(heal=True)
         self.assertEqual([(orphan, "orphaned", False)], self.kinds(done))
-        self.assertIn("meanwhile", done.disagreements[0].reason)
+        self.assertIn("changed since", done.disagreements[0].reason)
         self.assertEqual({self.node.uuid: {"VCPU": 2}}, self.held(orphan))
 
     def test_a_cycle_that_broke_off_is_finished_by_the_same_again(self):

@@ -300,5 +300,5 @@ class StatusTest(ProgramTest):
                 "placement_object.version": "1.0", "placement_object.data": {}})
 
         written(self.store.database, old)
-        self.assertIn("1 events wait as AllocationPayload 1.0",
+        self.assertIn("1 unpublished events are at AllocationPayload 1.0",
                       self.check()[1]["Pins and payloads"][1])

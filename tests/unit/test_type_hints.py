@@ -14,6 +14,8 @@ _INHERITED = frozenset((
     "coerce", "get_schema", "to_primitive", "from_primitive", "serialize_entity",
     "deserialize_entity", "serialize_context", "deserialize_context", "obj_to_primitive",
     "obj_class_from_name", "to_json_schema"))
+# Annotations of a remotable method are a part of the fingerprint of its object.
+_REMOTABLE = ("remotable", "base.remotable")
 
 
 def _public_functions(body, prefix=""):
@@ -23,7 +25,8 @@ def _public_functions(body, prefix=""):
             continue
         if isinstance(node, ast.ClassDef):
             yield from _public_functions(node.body, f"{name}.")
-        elif isinstance(node, ast.FunctionDef) and name not in _INHERITED:
+        elif isinstance(node, ast.FunctionDef) and name not in _INHERITED and not any(
+                ast.unparse(each) in _REMOTABLE for each in node.decorator_list):
             yield prefix + name, node
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova's own objects, as nova-computes of any release send and expect them."""
+"""nova's own objects, as nova-compute of any release sends and expects them."""

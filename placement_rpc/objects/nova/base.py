@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova's objects share: their namespace, and how a compute host calls their methods."""
+"""The base of nova's objects: their namespace, and the remote calls of their methods."""
 
 import collections
 import functools
@@ -15,7 +15,7 @@ __all__ = ["BROKEN", "NovaObject", "NovaObjectRegistry", "refusals", "remotable"
 
 
 class NovaObjectRegistry(base.Registry):
-    """Registers nova's objects."""
+    """The registry of nova's objects."""
 
     own: typing.ClassVar[dict[str, list]] = collections.defaultdict(list)
 
@@ -32,16 +32,16 @@ class NovaObject(base.Travelling):
     def _obj_from_primitive(cls, context, objver, primitive):
         data = cls._obj_primitive_field(primitive, "data")
         if not isinstance(data, dict):
-            raise exception.InvalidInput(what=cls.obj_name(), reason="its data is no mapping")
+            raise exception.InvalidInput(what=cls.obj_name(), reason="its data is not a mapping")
         return super()._obj_from_primitive(context, objver, primitive)
 
     @classmethod
-    def read(cls, primitive, context=None):
-        """An object as nova sent it.
+    def read(cls, primitive: dict, context: typing.Any = None) -> typing.Self:
+        """Return an object in the form in which nova sent it.
 
         :param primitive: dict in the ``nova_object`` namespace, of any version up to this one's
-        :raises IncompatibleObjectVersion: when it is newer
-        :raises InvalidInput: when it is none
+        :raises IncompatibleObjectVersion: if the version is newer
+        :raises InvalidInput: if it is malformed or of another class
         """
         with refusals(cls.obj_name()):
             found = cls.obj_from_primitive(primitive, context)
@@ -50,14 +50,14 @@ class NovaObject(base.Travelling):
                 what=cls.obj_name(), reason=f"it is a {type(found).__name__}")
         return found
 
-    def lost_at(self, version):
-        """Only what is to be changed: all else is told as far as the receiver knows of it."""
+    def lost_at(self, version: str) -> list[str]:
+        """Return the changed fields only: for others, an older receiver needs no value."""
         changed = self.obj_what_changed()
         return [name for name in super().lost_at(version) if name in changed]
 
     @classmethod
-    def versions(cls, found=None):
-        """:returns: dict of its name, and those of the objects in it, to their versions"""
+    def versions(cls, found: dict[str, str] | None = None) -> dict[str, str]:
+        """Return the versions of this object and of those nested in it, a dict by name."""
         found = {} if found is None else found
         if cls.obj_name() not in found:
             found[cls.obj_name()] = cls.VERSION
@@ -68,10 +68,11 @@ class NovaObject(base.Travelling):
         return found
 
 
-def remotable(method):
-    """As the library's: where there is an indirection, the method runs at its other end.
+def remotable(method: typing.Callable) -> typing.Callable:
+    """Decorate a method that runs on the server if there is an indirection API.
 
-    The library's own looks for the versions of a class's objects in its registry for all.
+    Unlike the library's decorator, this one looks the versions of objects up in nova's registry
+    here and not in the library's global one.
     """
     instance_method = ovo.remotable(method)
 

@@ -3,6 +3,7 @@
 
 import json
 import logging
+import typing
 import uuid
 
 from oslo_versionedobjects import base as ovo
@@ -18,7 +19,7 @@ __all__ = ["ComputeNode", "ComputeNodeList", "hv_spec", "numa", "pci_device_pool
 
 @base.NovaObjectRegistry.register
 class ComputeNode(base.NovaObject):
-    """A machine that runs servers, as its resource tracker tells of it.
+    """A machine that runs servers, as its resource tracker reports it.
 
     ``local_gb`` and ``free_disk_gb`` are in GB, ``memory_mb`` and ``free_ram_mb`` in MB. A ratio
     of None or 0.0 stands for the deployment's default.
@@ -73,27 +74,27 @@ class ComputeNode(base.NovaObject):
              "disk_allocation_ratio": "1.16", "mapped": "1.17"}
 
     @property
-    def label(self):
-        """str, what a person knows it by"""
+    def label(self) -> str:
+        """str, the name of the node in messages for people"""
         return self.value("hypervisor_hostname") or self.value("host") or (
             self.value("uuid") or f"number {self.value('id')}")
 
     @property
-    def topology(self):
-        """:class:`placement_rpc.objects.nova.numa.NUMATopology`; None where there is none
+    def topology(self) -> numa.NUMATopology | None:
+        """The NUMA topology; None if there is none
 
-        :raises InvalidInput:
+        :raises InvalidInput: if the stored text is malformed
         """
         return numa.NUMATopology.of_text(self.value("numa_topology"))
 
     @classmethod
-    def of_row(cls, values):
-        """A node as a row of nova's ``compute_nodes`` holds it, or a line of JSON.
+    def of_row(cls, values: dict[str, typing.Any]) -> typing.Self:
+        """Return a node from a row of nova's ``compute_nodes``, or from a JSON object.
 
         ``pci_stats``, ``stats`` and ``supported_instances`` are columns of JSON.
 
         :param values: dict of column to value; columns that the object does not have are ignored
-        :raises InvalidInput: that names the node
+        :raises InvalidInput: if a value is not valid; it names the node
         """
         if "nova_object.data" in values:
             return cls.read(values)
@@ -117,11 +118,11 @@ class ComputeNode(base.NovaObject):
                 reason=(str(error) or type(error).__name__)[:200]) from None
 
     @classmethod
-    def of_columns(cls, values):
-        """A node as the store holds it: every field that may be None is set.
+    def of_columns(cls, values: dict[str, typing.Any]) -> typing.Self:
+        """Return a node from its stored columns, with all nullable fields set.
 
         :param values: dict of column to value
-        :raises InvalidInput: that names the node
+        :raises InvalidInput: if a value is not valid; it names the node
         """
         node = cls.of_row(values)
         for name, field in cls.fields.items():
@@ -175,9 +176,9 @@ class ComputeNode(base.NovaObject):
 
     @base.remotable
     def create(self):
-        """Store a new node; it is a provider from then on.
+        """Store a new node and make it a provider.
 
-        :raises ComputeNodeExists: if it has an id already
+        :raises ComputeNodeExists: if it already has an id
         :raises NameInUse: if another provider has the name
         :raises InvalidInput: if a value cannot be stored
         """
@@ -189,10 +190,10 @@ class ComputeNode(base.NovaObject):
 
     @base.remotable
     def save(self):
-        """Store what changed; capacity goes to inventories, once the gate is open.
+        """Store the changes; once the gate is open, capacity is stored in inventories.
 
         :raises ComputeNodeNotFound: if it is not stored
-        :raises CapacityConflict: if less would be left than is used
+        :raises CapacityConflict: if an inventory would shrink below its allocations
         :raises InventoryInUse: if an inventory in use would go
         :raises NameInUse: if another provider has the name
         :raises InvalidInput: if a value cannot be stored
@@ -209,7 +210,7 @@ class ComputeNode(base.NovaObject):
         self._context.nodes.destroy(self._context, self)
 
     def _refresh(self, values):
-        """Take over the values that the store has.
+        """Set the fields to the stored values.
 
         :param values: dict of column to value
         """
@@ -227,7 +228,7 @@ def _json(value):
 
 @base.NovaObjectRegistry.register
 class ComputeNodeList(ovo.ObjectListBase, base.NovaObject):
-    """Several of them."""
+    """A list of compute nodes."""
 
     # Version 1.17: get_all_by_not_mapped
     VERSION = "1.17"
@@ -278,7 +279,7 @@ class ComputeNodeList(ovo.ObjectListBase, base.NovaObject):
     def get_by_pagination(cls, context, limit=None, marker=None):
         """Return nodes in the order of their ids.
 
-        :param limit: int, the most nodes to return
+        :param limit: int, the maximum number of nodes
         :param marker: int, the id after which to begin
         """
         for name, value in (("limit", limit), ("marker", marker)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a hypervisor can run."""
+"""The machines that a hypervisor can run."""
 
 from oslo_versionedobjects import fields
 
@@ -15,7 +15,7 @@ class HVSpec(base.NovaObject):
     # Version 1.2: Added the lxd hypervisor
     VERSION = "1.2"
 
-    # What nova's enumerations hold grows with nova.
+    # Text, since later releases of nova extend its enumerations.
     fields = {
         "arch": fields.StringField(),
         "hv_type": fields.StringField(),

@@ -3,6 +3,7 @@
 
 import dataclasses
 import json
+import typing
 
 from oslo_versionedobjects import fields
 
@@ -12,7 +13,7 @@ from placement_rpc.objects.nova import base
 
 @base.NovaObjectRegistry.register
 class NUMAPagesTopology(base.NovaObject):
-    """Pages of one size, in kB, and how many there are."""
+    """Memory pages of one size, in kB, and their number."""
 
     # Version 1.0: Initial version
     # Version 1.1: Added reserved
@@ -43,8 +44,11 @@ class NetworkMetadata(base.NovaObject):
 
 @base.NovaObjectRegistry.register
 class NUMACell(base.NovaObject):
-    """A cell: ``cpuset`` and ``pcpuset`` are the threads for shared and for dedicated use,
-    ``siblings`` the sets of threads of each core, ``memory`` is in MB."""
+    """A NUMA cell.
+
+    ``cpuset`` and ``pcpuset`` are the threads for shared and for dedicated use, ``siblings`` the
+    set of threads of each core; ``memory`` is in MB.
+    """
 
     # Version 1.0: Initial version
     # Version 1.1: Added mempages
@@ -72,15 +76,15 @@ class NUMACell(base.NovaObject):
              "siblings": "1.2", "network_metadata": "1.3", "pcpuset": "1.4", "socket": "1.5"}
 
     @property
-    def threads(self):
-        """set of int, every thread of the cell"""
+    def threads(self) -> set[int]:
+        """All threads of the cell"""
         return self.value("cpuset", set()) | self.value("pcpuset", set())
 
     @property
-    def cores(self):
-        """int, the cores of the cell; a thread without known siblings is one"""
-        together = [group for group in self.value("siblings", []) if group]
-        return len(together) + len(self.threads - set().union(*together))
+    def cores(self) -> int:
+        """The number of cores; a thread without known siblings counts as a core"""
+        groups = [group for group in self.value("siblings", []) if group]
+        return len(groups) + len(self.threads - set().union(*groups))
 
 
 @base.NovaObjectRegistry.register
@@ -95,13 +99,12 @@ class NUMATopology(base.NovaObject):
     fields = {"cells": fields.ListOfObjectsField("NUMACell")}
 
     @classmethod
-    def of_text(cls, text):
-        """The topology that a ``numa_topology`` column holds.
+    def of_text(cls, text: str | None) -> typing.Self | None:
+        """Return the topology in a ``numa_topology`` column.
 
-        :param text: str, JSON of an object, or of the dicts of old (``{"cells": [{"id": 0, "cpus":
-            "0-3", "mem": {"total": 4096, "used": 0}, "cpu_usage": 0}]}``); None for none
-        :returns: :class:`NUMATopology`; None where there is none
-        :raises InvalidInput:
+        :param text: JSON of an object, or of the dicts of old releases (``{"cells": [{"id": 0,
+            "cpus": "0-3", "mem": {"total": 4096, "used": 0}, "cpu_usage": 0}]}``); None for none
+        :raises InvalidInput: if the text is malformed
         """
         found = _loaded(text)
         if not found:
@@ -115,34 +118,35 @@ class NUMATopology(base.NovaObject):
                 what="numa_topology", reason=f"{type(error).__name__}: {error}"[:200]) from None
 
 
-# More than any machine has; a range of numbers is written down in no time.
-_MOST_THREADS = 65536
+# More threads than any machine has; a short text can name a huge range.
+_MAX_THREADS = 65536
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CellAmounts:
-    """How much a cell has: numbers of cores and threads, and MB of memory."""
+    """The amounts of a cell: numbers of cores and threads, and memory in MB."""
 
     cores: int
     threads: int
     memory: int
 
 
-def amounts(text):
-    """What the cells of a ``numa_topology`` column have.
+def amounts(text: str | None) -> list[CellAmounts]:
+    """Return the amounts of the cells in a ``numa_topology`` column.
 
-    Taken straight from the text: the objects of a topology cost half of a node's migration.
+    They are read directly from the text, since making the objects of a topology takes half of the
+    time of a node's migration.
 
-    :param text: as of :meth:`NUMATopology.of_text`
-    :returns: list of :class:`CellAmounts`
-    :raises InvalidInput:
+    :param text: as for :meth:`NUMATopology.of_text`
+    :raises InvalidInput: if the text is malformed
     """
     found = _loaded(text)
     if not found:
         return []
     if not (isinstance(found, dict) and "nova_object.data" in found):
+        topology = NUMATopology.of_text(text)
         return [CellAmounts(cell.cores, len(cell.threads), cell.memory)
-                for cell in NUMATopology.of_text(text).cells]
+                for cell in (topology.cells if topology else ())]
     with base.refusals("numa_topology"):
         return [_amounts_of(cell) for cell in _data(found, NUMATopology)["cells"]]
 
@@ -153,21 +157,27 @@ def _amounts_of(cell):
     groups = [set(group) for group in data.get("siblings", ()) if group]
     if not all(type(each) is int for each in threads.union(*groups)) or (
             type(data["memory"]) is not int):
-        raise ValueError("a cell has something else than numbers")
+        raise ValueError("a cell has values that are not numbers")
     return CellAmounts(len(groups) + len(threads - set().union(*groups)), len(threads),
                        data["memory"])
 
 
 def _data(primitive, cls):
-    """What is in an object as it travels, if it is one of the class that is known here."""
+    """Return the data of an object in wire format.
+
+    :raises ValueError: if it is of another class
+    """
     if primitive["nova_object.name"] != cls.__name__:
-        raise ValueError(f"it is no {cls.__name__}")
+        raise ValueError(f"it is not a {cls.__name__}")
     cls.obj_class_from_name(cls.__name__, primitive["nova_object.version"])
     return primitive["nova_object.data"]
 
 
 def _loaded(text):
-    """:returns: what the JSON of a column holds; None where it holds nothing"""
+    """Return the JSON value of a column; None for an empty one.
+
+    :raises InvalidInput: if it is not JSON
+    """
     if text is None:
         return None
     try:
@@ -189,12 +199,12 @@ def _cell_of_dict(values):
 
 
 def _range(text):
-    """:param text: str, as ``0-3,8``; :returns: set of int"""
+    """Parse a text like ``0-3,8`` into a set of int."""
     found = set()
     for part in filter(None, (each.strip() for each in text.split(","))):
         first, _, last = part.partition("-")
         numbers = range(int(first), int(last or first) + 1)
-        if len(numbers) > _MOST_THREADS:
-            raise ValueError(f"a cell of {part} is none")
+        if len(numbers) > _MAX_THREADS:
+            raise ValueError(f"{part} is more than {_MAX_THREADS} threads")
         found.update(numbers)
     return found

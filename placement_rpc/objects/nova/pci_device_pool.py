@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pools of PCI devices of one kind on a node."""
 
+import typing
+
 from oslo_versionedobjects import base as ovo
 from oslo_versionedobjects import fields
 
@@ -27,11 +29,10 @@ class PciDevicePool(base.NovaObject):
     added = {"numa_node": "1.1"}
 
     @classmethod
-    def of_dict(cls, values):
-        """A pool in the form that nova had before it was an object: tags beside the fields.
+    def of_dict(cls, values: dict) -> typing.Self:
+        """Return a pool from nova's old dict format, which has tags among the fields.
 
-        :param values: dict
-        :raises InvalidInput:
+        :raises InvalidInput: if it is malformed
         """
         if not isinstance(values, dict):
             raise exception.InvalidInput(what="pci_stats", reason="a pool is not a mapping")
@@ -55,16 +56,18 @@ class PciDevicePoolList(ovo.ObjectListBase, base.NovaObject):
     fields = {"objects": fields.ListOfObjectsField("PciDevicePool")}
 
     @classmethod
-    def of_stats(cls, stats):
-        """Pools as a ``pci_stats`` column holds them.
+    def of_stats(cls, stats: dict | list | None) -> typing.Self:
+        """Return the pools in a ``pci_stats`` column.
 
-        :param stats: what its JSON holds: an object, or the list of dicts of old; None for none
-        :raises InvalidInput:
+        :param stats: its JSON value: an object, or the list of dicts of old releases; None for
+            none
+        :raises InvalidInput: if it is malformed
         """
         if stats is None:
             return cls(objects=[])
         if isinstance(stats, dict):
             return cls.read(stats)
         if not isinstance(stats, list):
-            raise exception.InvalidInput(what="pci_stats", reason="it is neither a list nor pools")
+            raise exception.InvalidInput(
+                what="pci_stats", reason="it is neither an object nor a list of mappings")
         return cls(objects=[PciDevicePool.of_dict(values) for values in stats])
