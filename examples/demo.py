@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job on real input: ``make demo``, or ``make demo BUS=rabbit``.
 
-120 compute nodes, as nova itself serialised them, enter as rows of nova's table and are migrated
-into inventories; the NFS share of the specification's first scenario joins them; a few thousand
-consumers are placed by several clients at once; and in the end the books are compared with what
-was handed out.
+The demo imports 120 compute nodes, as nova itself serialised them, and migrates them to
+inventories; adds the NFS share of the specification's first scenario; places a few thousand
+consumers from several concurrent clients; and finally compares the usages with the allocations
+that the clients made.
 """
 
 import argparse
@@ -27,7 +27,7 @@ import rich.console
 import rich.progress
 import rich.table
 
-# First of the project: it chooses the threading backend for the libraries.
+# First of the project's imports: it selects the threading backend of oslo.service.
 from placement_rpc.cmd import local, output, standalone, state_file  # isort: skip
 import demo_events
 import demo_nodes
@@ -62,7 +62,7 @@ class Fleet:
         self.sharing = set()
 
     def register(self):
-        """Take the nodes as they are by now, and the NFS share that those of row 1 use."""
+        """Read the nodes, and create the NFS share that those of row 1 use."""
         found = {each.name: each.uuid for each in self.api.list_providers(None).objects}
         for name in demo_nodes.names():
             self.names[found[name]] = name
@@ -79,7 +79,7 @@ class Fleet:
 
 
 class Scheduler(threading.Thread):
-    """One of the clients that place consumers at the same time."""
+    """One of several concurrent clients that place consumers."""
 
     def __init__(self, fleet, number, consumers, tick):
         super().__init__(daemon=True)
@@ -109,12 +109,12 @@ class Scheduler(threading.Thread):
                 self._claim(allocations)
                 return
             except exception.ClaimRefused:
-                # Another scheduler was faster, or the share is full; the next one may do.
+                # Another scheduler was faster, or the share is full: try the next candidate.
                 self.refused += 1
         self.homeless += 1
 
     def _allocations(self, node, vcpus, memory, disk):
-        """A node of row 1 takes its disk from the share."""
+        """Return the allocations on a node; nodes of row 1 take the disk from the share."""
         if node in self.fleet.sharing:
             return {node: {"VCPU": vcpus, "MEMORY_MB": memory},
                     self.fleet.pool: {"DISK_GB": disk}}
@@ -136,9 +136,9 @@ def _progress(items, text):
 
 
 def place(fleet, consumers, clients):
-    """Place consumers by several clients at once.
+    """Place consumers from several concurrent clients.
 
-    :returns: list of :class:`Scheduler`, and the seconds it took
+    :returns: tuple of a list of :class:`Scheduler` and the elapsed seconds
     """
     with rich.progress.Progress(console=console, transient=True,
                                 disable=not console.is_terminal) as progress:
@@ -157,9 +157,9 @@ def place(fleet, consumers, clients):
 
 
 def show_refusals(fleet):
-    """What does not fit, and how the service says so."""
+    """Make claims that do not fit, and print the errors."""
     node = next(iter(fleet.names))
-    console.print("\n[bold]What does not fit is refused, and says why[/bold]")
+    console.print("\n[bold]Claims that do not fit are refused with a reason[/bold]")
     for allocations in ({node: {"VCPU": 100_000}}, {fleet.pool: {"DISK_GB": 10_010}},
                         {fleet.pool: {"DISK_GB": 55}}, {node: {"CUSTOM_UNICORN": 1}}):
         try:
@@ -173,7 +173,7 @@ def show_refusals(fleet):
 
 
 def cast(fleet, schedulers):
-    """One that must not be lost and is not waited for; :returns: str, the request's id"""
+    """Send a claim as a durable cast, without waiting for its result; return its request id."""
     consumer, allocations = str(uuid.uuid4()), {fleet.pool: {"DISK_GB": 100}}
     schedulers[0].held[consumer] = allocations
     return fleet.api.claim_allocations(None, Claim(
@@ -181,8 +181,8 @@ def cast(fleet, schedulers):
         allocations=allocations), cast=True)
 
 
-def give_back(schedulers, fleet):
-    """Some consumers end, and some go to another (a resize, a migration)."""
+def release_some(schedulers, fleet):
+    """Release some consumers, and move some to another consumer (a resize, a migration)."""
     released = moved = 0
     for each in schedulers:
         for consumer in list(each.held)[:len(each.held) // 10]:
@@ -200,7 +200,7 @@ def give_back(schedulers, fleet):
 def summarise(fleet):
     """Print usages against capacity.
 
-    :returns: dict of provider and class to what is used according to the service
+    :returns: dict of tuple of provider and class to the used amount according to the service
     """
     totals, shares, actual = {}, [], {}
     for provider in fleet.names:
@@ -229,8 +229,8 @@ def summarise(fleet):
     return actual
 
 
-def _handed_out(schedulers):
-    """:returns: dict of provider and class to the amount that consumers were granted"""
+def _allocated(schedulers):
+    """Return the allocated amounts, a dict of tuple of provider and class to int."""
     total = collections.Counter()
     for each in schedulers:
         for allocations in each.held.values():
@@ -241,10 +241,10 @@ def _handed_out(schedulers):
 
 @contextlib.contextmanager
 def running_service(options, directory):
-    """A service to work with.
+    """Give a running service; a context manager.
 
-    :returns: tuple of a client; the URL of its store, None for a service elsewhere; and a
-        callable of a request's id that returns the events up to that request's
+    :returns: tuple of a client; the URL of its database, None for a service elsewhere; and a
+        callable of a request id that returns all events up to that of the request
     """
     if options.transport_url:
         with _on_rabbit(options.transport_url, None) as found:
@@ -261,7 +261,7 @@ def running_service(options, directory):
         conductor = Conductor(conf, binary="demo")
         conductor.start()
         try:
-            # There is no stream inside a process: the outbox is read.
+            # There is no stream inside a process, so the events are read from the outbox.
             with PlacementAPI("local", conf, manager=conductor.manager) as api:
                 yield api, conf.database.connection, lambda mark: demo_events.up_to(
                     mark, lambda position: local.stored_events(conductor.database, position))
@@ -279,7 +279,7 @@ def _on_rabbit(url, database):
 
 @contextlib.contextmanager
 def _own_process(directory):
-    """``placement-rpc standalone`` on a private RabbitMQ; gives what it says of itself."""
+    """Run ``placement-rpc standalone`` on a private RabbitMQ; give its addresses, a dict."""
     with console.status("Starting the service and a private RabbitMQ"):
         process = subprocess.Popen(
             [sys.executable, "-m", "placement_rpc.cmd.main", "--state-dir", directory,
@@ -287,7 +287,7 @@ def _own_process(directory):
         try:
             while (running := state_file.read(directory)) is None:
                 if process.poll() is not None:
-                    raise RuntimeError("the service did not start; its words are above")
+                    raise RuntimeError("the service did not start; see its output above")
                 time.sleep(0.1)
         except BaseException:
             process.terminate()
@@ -305,7 +305,7 @@ def demonstrate(options, api, operator, events):
     where = ("inside this process" if api.conf.transport_url == standalone.IN_PROCESS
              else "called over RabbitMQ")
     console.print(f"[bold]placement_rpc[/bold]: the service is {where}, "
-                  f"{options.clients} clients work at once")
+                  f"{options.clients} concurrent clients")
     fleet = Fleet(api)
     if operator is None:
         demo_nodes.sync(console, api)
@@ -319,10 +319,10 @@ def demonstrate(options, api, operator, events):
     console.print(
         f"Placed {placed:,} consumers in {seconds:.1f} s; "
         f"{sum(each.homeless for each in schedulers):,} found no room, "
-        f"{sum(each.refused for each in schedulers):,} claims were refused and went to the "
-        "next candidate")
-    released, moved = give_back(schedulers, fleet)
-    console.print(f"Gave back {released:,} and moved {moved:,} to other consumers")
+        f"{sum(each.refused for each in schedulers):,} claims were refused and tried the next "
+        "candidate")
+    released, moved = release_some(schedulers, fleet)
+    console.print(f"Released {released:,} consumers and moved {moved:,} to other consumers")
     show_refusals(fleet)
     last = list(events(cast(fleet, schedulers)))
     console.print()
@@ -332,14 +332,14 @@ def demonstrate(options, api, operator, events):
         console.print(f"{name}: {len(took):,} calls, {len(took) / seconds:,.0f} a second, "
                       f"p50 {1000 * took[len(took) // 2]:.1f} ms, "
                       f"p99 {1000 * took[int(len(took) * 0.99)]:.1f} ms")
-    told = demo_events.show(console, last, since, fleet.names)
+    from_events = demo_events.show(console, last, since, fleet.names)
     code = 0
-    for words, other in (("what was handed out", _handed_out(schedulers)),
-                         ("what the events alone say", told)):
+    for source, other in (("the allocations of the clients", _allocated(schedulers)),
+                          ("the usage report from events", from_events)):
         if used == other:
-            console.print(f"[green]The books are exactly {words}.[/green]")
+            console.print(f"[green]The usages are equal to {source}.[/green]")
         else:
-            console.print(f"[red]The books differ from {words}.[/red]")
+            console.print(f"[red]The usages differ from {source}.[/red]")
             code = 1
     return code
 
@@ -347,7 +347,7 @@ def demonstrate(options, api, operator, events):
 def main():
     parser = argparse.ArgumentParser(description="The main job on real compute nodes.")
     parser.add_argument("--bus", choices=("inprocess", "rabbit"), default="inprocess")
-    parser.add_argument("--transport-url", help="the bus of a service that runs already")
+    parser.add_argument("--transport-url", help="the bus of a running service")
     parser.add_argument("--consumers", type=int, default=3000)
     parser.add_argument("--clients", type=int, default=8)
     options = parser.parse_args()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last part of the demo: what the events alone say."""
+"""The last part of the demo: a usage report from events alone."""
 
 import collections
 import datetime
@@ -13,13 +13,13 @@ from placement_rpc.notifications.usage import UsageAccount
 
 
 def show(console, events, since, providers):
-    """Print the last events, and a usage report made of nothing but events.
+    """Print the last events, and a usage report from all events.
 
     :param console: :class:`rich.console.Console`
     :param events: list of :class:`placement_rpc.notifications.event.Event`, from the first on
-    :param since: datetime, when the demo began
-    :param providers: the uuids of the demo's providers; others are somebody else's
-    :returns: dict of provider and class to what is used according to the events
+    :param since: datetime of the beginning of the demo
+    :param providers: the uuids of the demo's providers; others are ignored
+    :returns: dict of tuple of provider and class to the used amount according to the events
     """
     account = UsageAccount(since, datetime.datetime.now(datetime.UTC))
     for event in events:
@@ -46,10 +46,11 @@ def show(console, events, since, providers):
 
 
 def up_to(mark, read):
-    """Events from the first on until the one that a request made.
+    """Yield all events up to that of a request.
 
-    :param mark: str, the request's id
-    :param read: callable of a position that gives the events after it that there are
+    :param mark: str, the request id
+    :param read: callable of a position that returns the events after it
+    :raises RuntimeError: if the event does not come within a minute
     """
     position, ends = 0, time.monotonic() + 60
     while time.monotonic() < ends:
@@ -59,4 +60,4 @@ def up_to(mark, read):
             if event.payload.get("request_id") == mark:
                 return
         time.sleep(0.1)
-    raise RuntimeError("the last event did not come")
+    raise RuntimeError(f"the event of request {mark} did not come within a minute")

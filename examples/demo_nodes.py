@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first part of the demo: 120 real compute nodes move from nova's columns into inventories."""
+"""The first part of the demo: 120 compute nodes migrate from nova's columns to inventories."""
 
 import json
 import pathlib
@@ -16,16 +16,16 @@ from placement_rpc.objects.nova.compute_node import ComputeNode
 
 NODES = pathlib.Path(__file__).with_name("nova_compute_nodes.jsonl")
 
-# What a conductor of the release before leaves in the store: its heartbeat.
+# The heartbeat of a conductor of the previous release.
 _OLD = {"binary": "placement-rpc-conductor", "host": "conductor-old", "worker": 0}
 _OLD_VERSIONS = {"version": "0.1.0", "rpc_version": "1.2"}
 
 
 class Operator:
-    """Somebody with access to the store, who uses the programs for it.
+    """An operator with access to the database, who runs the programs.
 
     :param console: :class:`rich.console.Console`
-    :param database: str, the store's address
+    :param database: str, the address of the database
     :param directory: :class:`pathlib.Path`, for a configuration file
     """
 
@@ -36,22 +36,22 @@ class Operator:
         self._database = database
 
     def migrate(self):
-        """Bring the nodes in as nova has them, and see them become providers.
+        """Import the nodes as nova stores them, and migrate them to providers.
 
-        :raises RuntimeError: when a program did not do what it should
+        :raises RuntimeError: if a program exits with an unexpected code
         """
         self._console.print("\n[bold]From nova's compute_nodes to inventories[/bold]")
         self._old_conductor(services.beat, _OLD_VERSIONS, True)
         self._run("manage", 0, "compute-nodes", "import", str(NODES), "--format", "table")
-        self._console.print("A conductor of the release before is still at work:")
+        self._console.print("A conductor of the previous release is still running:")
         self._run("status", None, "upgrade", "check")
         self._run("manage", 2, "db", "online_data_migrations")
-        self._console.print("It is stopped, and the gate opens:")
+        self._console.print("It is stopped, and so the gate opens:")
         self._old_conductor(services.remove)
         began = time.monotonic()
         self._run("manage", 0, "db", "online_data_migrations")
         self._console.print(f"That took {time.monotonic() - began:.1f} s. "
-                            "Nothing needs the old columns any more:")
+                            "No service needs the old columns any more:")
         self._run("manage", 0, "db", "contract")
 
     def _old_conductor(self, change, *arguments):
@@ -76,7 +76,7 @@ class Operator:
 
 
 def sync(console, api):
-    """What a service elsewhere is told by the nodes' resource trackers."""
+    """Report the nodes to a service as their resource trackers do."""
     with NODES.open() as file:
         lines = file.readlines()
     for line in rich.progress.track(lines, "Synchronising compute nodes", console=console,
@@ -86,6 +86,6 @@ def sync(console, api):
 
 
 def names():
-    """:returns: list of str, the nodes' hypervisor_hostname"""
+    """Return the nodes' hypervisor_hostname, a list of str."""
     with NODES.open() as file:
         return [json.loads(line)["nova_object.data"]["hypervisor_hostname"] for line in file]

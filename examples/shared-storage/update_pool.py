@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Keep the DISK_GB inventory of a shared storage pool what its mount really has.
+"""Keep the DISK_GB inventory of a shared storage pool equal to the real size of its mount.
 
-The service hears of what servers allocate from the pool, but neither that the share was enlarged
-nor that something else fills it. Run regularly, this tells it: ``total`` is the size of the mount,
-and ``reserved`` what is used on it beyond what is allocated. Nothing is written when nothing has
-changed. It needs no more than Python; keystoneauth1 only to sign in with a password.
+The service knows what servers allocate from the pool, but neither that the share was enlarged nor
+that other programs fill it. This script, run regularly, reports both: ``total`` is the size of the
+mount, and ``reserved`` the space in use beyond the allocations. It writes nothing if nothing has
+changed. It needs Python only, and keystoneauth1 to sign in with a password.
 """
 
 import argparse
@@ -32,11 +32,11 @@ SETTINGS = ("min_unit", "max_unit", "step_size", "allocation_ratio")
 
 
 class Failed(Exception):
-    """The pool could not be brought up to date; the words are for the operator."""
+    """The pool could not be updated; the text is for the operator."""
 
 
 class Refused(Failed):
-    """The service answered with an error of that HTTP status."""
+    """The service answered with an error."""
 
     def __init__(self, status, message):
         super().__init__(message)
@@ -44,12 +44,12 @@ class Refused(Failed):
 
 
 class Placement:
-    """The service's HTTP API.
+    """A client of the service's HTTP API.
 
-    :param endpoint: str, where it is, with a path if it has one
+    :param endpoint: str, its URL
     :param token: str
-    :param dry_run: bool, do not write
-    :param certificates: str, file of the authorities to trust, None for the system's
+    :param dry_run: bool, whether to skip all writes
+    :param certificates: str, file of the trusted authorities; None for the system's
     """
 
     def __init__(self, endpoint, token, dry_run=False, certificates=None):
@@ -57,7 +57,7 @@ class Placement:
         self.certificates = certificates
 
     def read(self, path):
-        """:returns: the answer, None where there is no such thing"""
+        """Return the document at a path; None if it does not exist."""
         try:
             return self._call("GET", path)
         except Refused as refused:
@@ -66,7 +66,7 @@ class Placement:
             raise
 
     def write(self, method, path, body, state=None):
-        """Change something, unless it is a dry run; ``state`` is the ETag that it was read at."""
+        """Send a change, unless it is a dry run; ``state`` is the ETag that was read."""
         if not self.dry_run:
             self._call(method, path, body, state)
 
@@ -86,14 +86,15 @@ class Placement:
         except (OSError, http.client.HTTPException) as error:
             raise Failed(f"no answer from {self.endpoint}: {error}") from error
         except ValueError:
-            # Not what it says: it would show the token.
+            # Without the text of the error, which would show the token.
             raise Failed(f"{self.endpoint} or the token is malformed") from None
         if status >= http.client.MULTIPLE_CHOICES:
             raise Refused(status, f"{method} {path} was answered {status}: {_detail(content)}")
         try:
             return json.loads(content) if content else None
         except ValueError:
-            raise Failed(f"what answers at {self.endpoint} is not the service") from None
+            raise Failed(f"the answer of {self.endpoint} is not JSON: check that it is the "
+                         "address of the placement service") from None
 
     def _connection(self):
         address = urllib.parse.urlsplit(self.endpoint)
@@ -105,59 +106,59 @@ class Placement:
 
 
 def _detail(content):
-    """What an error says; proxies and middleware do not say it in the service's way."""
+    """Return the detail of an error; proxies and middleware answer in other formats."""
     try:
-        said = json.loads(content)["errors"][0]["detail"]
+        text = json.loads(content)["errors"][0]["detail"]
     except (ValueError, LookupError, TypeError):
-        said = content.decode(errors="replace")[:200]
-    return " ".join(said.split())
+        text = content.decode(errors="replace")[:200]
+    return " ".join(text.split())
 
 
 def measure(path, allow_any_path=False):
-    """Ask the file system.
+    """Return the size of a mounted file system and its used space.
 
-    :param path: str, where the share is mounted
-    :param allow_any_path: bool, take a directory that is no mount point too
-    :returns: two int, GiB: what the mount holds, rounded down, and what is taken of it, rounded
-        up, so that a pool never promises room that is not there
+    :param path: str, the mount point
+    :param allow_any_path: bool, whether to accept a directory that is not a mount point
+    :returns: tuple of two int in GiB: the size, rounded down, and the used space, rounded up, so
+        that the pool never has more room than the share
     """
     try:
         if not allow_any_path and not os.path.ismount(path):
-            # While a share is not mounted its path shows the disk of this machine.
+            # While a share is not mounted, its path shows the disk of this machine.
             raise Failed(f"{path} is not a mount point")
         size = os.statvfs(path)
     except OSError as error:
-        raise Failed(f"{path} can not be measured: {error.strerror}") from error
+        raise Failed(f"{path} cannot be measured: {error.strerror}") from error
     total = size.f_blocks * size.f_frsize // GIB
     if not total:
-        raise Failed(f"{path} holds less than 1 GiB, which no inventory can say")
+        raise Failed(f"{path} has less than 1 GiB, the smallest inventory")
     # Blocks that only root may use are of no use to servers either.
     taken = max(0, size.f_blocks - size.f_bavail) * size.f_frsize
     return total, -(-taken // GIB)
 
 
 def reserved_for(total, taken, used, minimum=0):
-    """What must not be given away, because others have it; all in GiB.
+    """Return the space to reserve because it is not used by allocations; all values in GiB.
 
-    :param total: int, what the mount holds
-    :param taken: int, what is taken of it
-    :param used: int, what is allocated from the pool
-    :param minimum: int, what to reserve in any case
+    :param total: int, the size of the mount
+    :param taken: int, its used space
+    :param used: int, the amount allocated from the pool
+    :param minimum: int, the least amount to reserve
     """
-    # The service refuses an inventory of which nothing is left (before version 1.26).
+    # Before microversion 1.26 the service refuses an inventory that is reserved as a whole.
     return min(total - 1, max(0, min(taken, total) - used, minimum))
 
 
 def same(old, new):
-    """Whether a value needs no writing; databases keep a ratio with seven digits."""
+    """Return whether two values are equal; databases store a ratio with seven digits."""
     return math.isclose(old, new, rel_tol=1e-6) if isinstance(old, float) else old == new
 
 
 class Pool:
-    """A resource provider that stands for shared storage, and what was changed of it.
+    """The resource provider of shared storage, and the changes that were made to it.
 
     :param placement: :class:`Placement`
-    :param options: what the command line said
+    :param options: the parsed arguments
     """
 
     def __init__(self, placement, options):
@@ -168,18 +169,18 @@ class Pool:
 
     @property
     def capacity(self):
-        """GiB that can be allocated altogether."""
+        """int, the amount that can be allocated in all, in GiB"""
         return math.floor((self.inventory["total"] - self.inventory["reserved"])
                           * self.inventory.get("allocation_ratio", 1.0))
 
     @property
-    def _imagined(self):
-        """Whether there is no provider to ask about, as it was created in a dry run."""
+    def _is_missing(self):
+        """bool, whether the provider does not exist because a dry run did not create it"""
         return self.created and self.placement.dry_run
 
     def update(self):
-        """Bring everything up to date."""
-        # First, so that no pool is created for a share that is not there.
+        """Update provider, aggregates and inventory."""
+        # First, so that no pool is created for a share that is not mounted.
         measure(self.options.path, self.options.allow_any_path)
         self._find_or_create()
         self._associate()
@@ -189,7 +190,8 @@ class Pool:
         found = self._find()
         if found is None:
             if not self.options.create:
-                raise Failed(f"there is no provider {self.name or self.uuid}; --create makes one")
+                raise Failed(f"there is no provider {self.name or self.uuid}; use --create to "
+                             "create it")
             found = self._create()
         if self.name not in (None, found["name"]):
             raise Failed(f"the provider {self.uuid} is called {found['name']}, not {self.name}")
@@ -200,7 +202,7 @@ class Pool:
         try:
             self.placement.write("POST", "/resource_providers", new)
         except Refused as refused:
-            # Another machine that has the share may have been faster.
+            # Another machine with the share may have created it first.
             found = self._find() if refused.status == http.client.CONFLICT else None
             if found is None:
                 raise
@@ -216,12 +218,12 @@ class Pool:
         return next(iter(found.get("resource_providers", ())), None)
 
     def _associate(self):
-        """Aggregates that others associated stay."""
+        """Add the aggregates; those that the provider already has stay."""
         if not self.options.aggregate_uuid:
             return
         path = f"/resource_providers/{self.uuid}/aggregates"
         for attempt in range(ATTEMPTS):
-            found = None if self._imagined else self.placement.read(path)
+            found = None if self._is_missing else self.placement.read(path)
             present = found["aggregates"] if found else []
             self.aggregates = sorted(set(self.options.aggregate_uuid) - set(present))
             try:
@@ -241,7 +243,7 @@ class Pool:
         for attempt in range(ATTEMPTS):
             previous, (generation, present) = generation, self._state()
             if refused and previous == generation:
-                # Nobody else wrote: it is the inventory itself that is not accepted.
+                # There was no concurrent change, so the inventory itself is refused.
                 raise Failed("; ".join(filter(None, (str(refused), self.lack())))) from refused
             self._compare(present)
             if not self.changes:
@@ -257,17 +259,17 @@ class Pool:
         raise Failed(f"others changed the provider {ATTEMPTS} times: {refused}") from refused
 
     def _state(self):
-        """The generation, and the inventory if there is one; also reads what is used.
+        """Return the generation and the inventory, None if there is none; read the usage too.
 
-        The generation is that of the first answer: a change between the two makes the service
-        refuse what is derived from them.
+        The generation is that of the first answer, so that the service refuses the write if there
+        is a change between the two answers.
         """
-        if self._imagined:
+        if self._is_missing:
             return 0, None
         listed, usages = (self.placement.read(f"/resource_providers/{self.uuid}/{each}")
                           for each in ("inventories", "usages"))
         if listed is None or usages is None:
-            raise Failed(f"the provider {self.uuid} is gone")
+            raise Failed(f"the provider {self.uuid} has been deleted")
         self.used = usages["usages"].get(RESOURCE_CLASS, 0)
         return listed["resource_provider_generation"], listed["inventories"].get(RESOURCE_CLASS)
 
@@ -293,14 +295,14 @@ class Pool:
             self.placement.write("PUT", f"{path}/{RESOURCE_CLASS}", body)
 
     def lack(self):
-        """:returns: str, what is to be said if more is allocated than there is, else empty"""
+        """Return a warning if more is allocated than the capacity; otherwise an empty text."""
         if self.capacity >= self.used:
             return ""
         return (f"{self.used} GiB are allocated of a capacity of {self.capacity} GiB: "
                 "enlarge the share, or move servers away")
 
     def show(self, style, stream):
-        """Print what was changed, one line.
+        """Print the changes in one line.
 
         :param style: str, ``text``, ``json`` or ``auto``: text for a terminal, JSON for a program
         :param stream: file to print to
@@ -312,19 +314,19 @@ class Pool:
                 "inventory": self.inventory, "used": self.used,
                 "dry_run": self.placement.dry_run}), file=stream)
             return
-        said = ["created"] * self.created + [f"aggregate {each}" for each in self.aggregates]
-        said += [f"{name} {new}" if old is None else f"{name} {old} -> {new}"
-                 for name, (old, new) in self.changes.items()]
-        dry = "not done, dry run: " if said and self.placement.dry_run else ""
-        print(f"{self.name} ({self.uuid or 'new'}): {dry}{', '.join(said) or 'up to date'}",
+        changes = ["created"] * self.created + [f"aggregate {each}" for each in self.aggregates]
+        changes += [f"{name} {new}" if old is None else f"{name} {old} -> {new}"
+                    for name, (old, new) in self.changes.items()]
+        dry = "not done, dry run: " if changes and self.placement.dry_run else ""
+        print(f"{self.name} ({self.uuid or 'new'}): {dry}{', '.join(changes) or 'up to date'}",
               file=stream)
 
 
 def sign_in(options):
-    """Find out where the service is and by which token it knows us.
+    """Return the endpoint of the service and a token, both str.
 
-    :param options: what the command line said
-    :returns: two str, endpoint and token
+    :param options: the parsed arguments
+    :raises Failed: if signing in to keystone fails
     """
     if not os.environ.get("OS_AUTH_URL") or (options.endpoint and options.os_token):
         return options.endpoint, options.os_token
@@ -343,7 +345,7 @@ def sign_in(options):
             region_name=os.environ.get("OS_REGION_NAME"))
         return endpoint, keystone.get_token()
     except Exception as error:
-        # The library raises bare ones too, when a variable is missing.
+        # keystoneauth1 raises exceptions of any class if a variable is missing.
         raise Failed(f"signing in failed: {error}") from error
 
 
@@ -362,47 +364,48 @@ def _uuid(text):
 
 def _parser():
     parser = argparse.ArgumentParser(
-        description="Keep the DISK_GB inventory of a shared storage pool what its mount has.",
+        description="Keep the DISK_GB inventory of a shared storage pool equal to its mount.",
         epilog="Exit codes: 0 the inventory is up to date, 1 failed, 2 wrong arguments. Instead "
                "of --endpoint and --os-token the OS_* variables of a cloud may be set.")
-    parser.add_argument("path", help="where the share is mounted")
+    parser.add_argument("path", help="mount point of the share")
     parser.add_argument("--name", help="the provider's name")
     parser.add_argument("--uuid", type=_uuid, help="the provider's uuid")
-    parser.add_argument("--create", action="store_true", help="make the provider if there is none")
+    parser.add_argument("--create", action="store_true",
+                        help="create the provider if it is missing")
     parser.add_argument("--aggregate-uuid", type=_uuid, action="append", metavar="UUID",
-                        help="an aggregate of the hosts that have the share; may be repeated")
+                        help="an aggregate of the hosts that use the share; can be repeated")
     for setting in SETTINGS:
         parser.add_argument(f"--{setting.replace('_', '-')}", metavar="NUMBER",
                             type=float if setting == "allocation_ratio" else _positive,
-                            help=f"{setting} of the inventory; it stays as it is by default")
+                            help=f"{setting} of the inventory (default: unchanged)")
     parser.add_argument("--minimum-reserved", type=_positive, default=0, metavar="GIB",
-                        help="reserve so much even if less is used by others")
+                        help="reserve at least this amount, even if other programs use less")
     parser.add_argument("--allow-any-path", action="store_true",
                         help="measure a directory that is not a mount point")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be changed")
+    parser.add_argument("--dry-run", action="store_true", help="only print the changes")
     parser.add_argument("--format", choices=("auto", "text", "json"), default="auto",
-                        help="by default text on a terminal, JSON otherwise")
+                        help="auto is text on a terminal and JSON elsewhere")
     parser.add_argument("--endpoint", default=os.environ.get("OS_ENDPOINT"), metavar="URL",
-                        help="address of the service; OS_ENDPOINT by default")
+                        help="address of the service (default: OS_ENDPOINT)")
     parser.add_argument("--os-token", default=os.environ.get("OS_TOKEN"), metavar="TOKEN",
-                        help="OS_TOKEN by default, which other users of the machine do not see")
+                        help="default: OS_TOKEN, which other users of the machine cannot see")
     return parser
 
 
 def main(arguments=None):
-    """:returns: int, the exit code"""
+    """Update the pool; return the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if not (options.name or options.uuid):
-        parser.error("--name or --uuid says which provider it is")
+        parser.error("give the provider with --name or --uuid")
     if options.create and not options.name:
         parser.error("--create needs --name")
     try:
         endpoint, token = sign_in(options)
         if not (endpoint and token):
-            parser.error("--endpoint and --os-token are missing, and so is OS_AUTH_URL")
+            parser.error("give --endpoint and --os-token, or set OS_AUTH_URL")
         if not re.match("https?://[^/]", endpoint):
-            parser.error(f"{endpoint} is not an address of HTTP")
+            parser.error(f"{endpoint} is not an http:// or https:// address")
         pool = Pool(Placement(endpoint, token, options.dry_run, os.environ.get("OS_CACERT")),
                     options)
         pool.update()

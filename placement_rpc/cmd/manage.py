@@ -30,7 +30,7 @@ def _db_sync(database, _options, _conf):
     before = migration.current(database)
     after = migration.sync(database, class_names.STANDARD_IDS)
     print(f"The schema is at {after}" + (
-        "; it was up to date" if before == after else f"; it was at {before or 'nothing'}"))
+        "; it already was" if before == after else f"; it was at {before or 'nothing'}"))
     return 0
 
 

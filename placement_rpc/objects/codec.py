@@ -14,7 +14,7 @@ from oslo_versionedobjects import base, fields
 
 
 @functools.cache
-def _shape(cls):
+def _shape(cls: typing.Any) -> tuple[list, list]:
     """Return the fields of a class.
 
     :returns: tuple of a list of (name, attribute, coercion) of the fields with JSON values, and a
@@ -33,7 +33,7 @@ def _shape(cls):
 
 
 @functools.cache
-def _keys(cls):
+def _keys(cls: typing.Any) -> list[str]:
     return [cls._obj_primitive_key(key) for key in (
         "name", "namespace", "version", "data", "changes")]
 
@@ -43,7 +43,8 @@ def to_primitive(instance: typing.Any) -> dict:
 
     The values in the dict are those of the object, not copies.
     """
-    cls, values = type(instance), vars(instance)
+    cls: typing.Any = type(instance)
+    values = vars(instance)
     plain, others = _shape(cls)
     data = {name: values[attribute] for name, attribute, _ in plain if attribute in values}
     changed = instance._changed_fields
@@ -90,7 +91,8 @@ def from_primitive(cls: typing.Any, context: typing.Any, primitive: dict) -> typ
         value = field.from_primitive(instance, name, data[name])
         if isinstance(field, fields.ListOfObjectsField) and _are_all(cls, field, value):
             values[attribute] = fields.CoercedList(value)
-            values[attribute].enable_coercing(field._type._element_type, instance, name)
+            kind: typing.Any = field._type
+            values[attribute].enable_coercing(kind._element_type, instance, name)
         else:
             setattr(instance, name, value)
     instance._changed_fields = {name for name in primitive.get(changes, ()) if name in cls.fields}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of the ``openstack`` client: a plugin that talks to the HTTP facade."""
+"""A plugin of the ``openstack`` client, whose commands call the HTTP facade."""

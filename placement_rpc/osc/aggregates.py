@@ -7,7 +7,7 @@ from placement_rpc.osc import arguments, membership, providers, resource_types
 
 
 class AddAggregate(command.ShowOne):
-    """Associate a resource provider with aggregates, beside those that it has"""
+    """Associate a resource provider with more aggregates"""
 
     kind = resource_types.PROVIDER
 
@@ -25,13 +25,13 @@ class AddAggregate(command.ShowOne):
 
 
 class AddPoolAggregate(AddAggregate):
-    """Associate a resource pool with aggregates, beside those that it has"""
+    """Associate a resource pool with more aggregates"""
 
     kind = resource_types.POOL
 
 
 class DeleteAggregate(command.Command):
-    """Take a resource provider out of an aggregate"""
+    """Remove a resource provider from an aggregate"""
 
     kind = resource_types.PROVIDER
 
@@ -47,6 +47,6 @@ class DeleteAggregate(command.Command):
 
 
 class DeletePoolAggregate(DeleteAggregate):
-    """Take a resource pool out of an aggregate"""
+    """Remove a resource pool from an aggregate"""
 
     kind = resource_types.POOL

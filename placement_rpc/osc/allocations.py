@@ -9,7 +9,7 @@ from placement_rpc.osc.client import path_of
 
 
 class Amounts(columns.FormattableColumn):
-    """Amounts by class: as they are typed for a person, a mapping for a program."""
+    """Amounts by class: CLASS=AMOUNT pairs for a person, a mapping for a program."""
 
     def human_readable(self):
         return ",".join(f"{name}={amount}" for name, amount in sorted(self._value.items()))
@@ -22,8 +22,8 @@ def _path(consumer):
     return path_of("allocations", consumer)
 
 
-def _held(client, consumer):
-    """What a consumer holds, a row for each provider; none where it holds nothing."""
+def _allocations(client, consumer):
+    """Return the allocations of a consumer, a row for each provider."""
     document, _ = client.read(_path(consumer))
     return ("resource_provider", "generation", "resources"), [
         (uuid, each["generation"], Amounts(each["resources"]))
@@ -31,7 +31,7 @@ def _held(client, consumer):
 
 
 class ShowAllocation(command.Lister):
-    """Show what a consumer holds of which resource provider"""
+    """Show the allocations of a consumer by resource provider"""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -39,13 +39,13 @@ class ShowAllocation(command.Lister):
         return parser
 
     def take_action(self, options):
-        return _held(self.app.client_manager.placement_rpc, options.consumer)
+        return _allocations(self.app.client_manager.placement_rpc, options.consumer)
 
 
 class SetAllocation(command.Lister):
-    """Claim resources for a consumer, in place of all that it held before.
+    """Replace the allocations of a consumer.
 
-    Either everything is claimed, or nothing is changed.
+    Either all the resources are claimed, or nothing is changed.
     """
 
     def get_parser(self, prog_name):
@@ -53,8 +53,8 @@ class SetAllocation(command.Lister):
         parser.add_argument("consumer", metavar="CONSUMER", help="uuid of the consumer")
         parser.add_argument("--allocation", type=arguments.allocation, action="append",
                             required=True, metavar="rp=UUID,CLASS=AMOUNT[,CLASS=AMOUNT]",
-                            help="what to claim from a resource provider; may be repeated, for "
-                                 "others")
+                            help="resources to claim from a resource provider; repeat it for "
+                                 "further providers")
         return parser
 
     def take_action(self, options):
@@ -63,11 +63,11 @@ class SetAllocation(command.Lister):
         client.send("PUT", _path(options.consumer), {"allocations": [
             {"resource_provider": {"uuid": uuid}, "resources": resources}
             for uuid, resources in wanted.items()]})
-        return _held(client, options.consumer)
+        return _allocations(client, options.consumer)
 
 
 class DeleteAllocations(command.Command):
-    """Give back all that consumers hold"""
+    """Delete all allocations of consumers"""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that several commands have, and what their texts mean."""
+"""Arguments of several commands, and the parsing of their values."""
 
 import argparse
 import uuid as uuids
@@ -8,11 +8,11 @@ from osc_lib import exceptions
 
 
 def uuid(text):
-    """A uuid, for argparse: what can be none is said before anything is written.
+    """Parse a uuid, for argparse, so that a malformed one is refused before any request.
 
     :param text: str
-    :returns: str, in its one spelling
-    :raises argparse.ArgumentTypeError: when it is none
+    :returns: str, in canonical spelling
+    :raises argparse.ArgumentTypeError: if it is not a uuid
     """
     try:
         return str(uuids.UUID(text))
@@ -21,11 +21,11 @@ def uuid(text):
 
 
 def positive(text):
-    """A whole number above zero, for argparse.
+    """Parse a whole number above zero, for argparse.
 
     :param text: str
     :returns: int
-    :raises argparse.ArgumentTypeError: when it is something else
+    :raises argparse.ArgumentTypeError: if it is something else
     """
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
@@ -33,11 +33,11 @@ def positive(text):
 
 
 def amount(text):
-    """``CLASS=AMOUNT``, for argparse.
+    """Parse ``CLASS=AMOUNT``, for argparse.
 
     :param text: str
-    :returns: (str, int)
-    :raises argparse.ArgumentTypeError: when it is something else
+    :returns: tuple of str and int
+    :raises argparse.ArgumentTypeError: if it is something else
     """
     name, separator, number = text.partition("=")
     if not (name and separator and number.isascii() and number.isdigit()):
@@ -46,21 +46,21 @@ def amount(text):
 
 
 def aggregates(text):
-    """``AGG[,AGG]``, for argparse.
+    """Parse ``AGG[,AGG]``, for argparse.
 
     :param text: str
     :returns: list of str
-    :raises argparse.ArgumentTypeError: when one is no uuid
+    :raises argparse.ArgumentTypeError: if one is not a uuid
     """
     return [uuid(each) for each in text.split(",")]
 
 
 def allocation(text):
-    """``rp=UUID,CLASS=AMOUNT[,CLASS=AMOUNT]``, for argparse.
+    """Parse ``rp=UUID,CLASS=AMOUNT[,CLASS=AMOUNT]``, for argparse.
 
     :param text: str
-    :returns: (str, dict): the provider and the amounts by class
-    :raises argparse.ArgumentTypeError: when it is something else
+    :returns: tuple of the provider's uuid and a dict of class name to amount
+    :raises argparse.ArgumentTypeError: if it is something else
     """
     first, *rest = text.split(",")
     key, _, provider = first.partition("=")
@@ -75,28 +75,27 @@ def allocation(text):
 
 
 def without_repeats(pairs, what):
-    """A dict of pairs that were given one by one.
+    """Return a dict of pairs that were given as separate options.
 
-    :param pairs: list of (str, value)
-    :param what: str, what the first of each pair is
-    :returns: dict
-    :raises osc_lib.exceptions.CommandError: when one was given twice, since only one of the
-        values can be meant
+    :param pairs: list of tuples of str and value
+    :param what: str, the name of the keys in the error
+    :raises osc_lib.exceptions.CommandError: if a key is given twice, since only one of the values
+        can be meant
     """
     found = {}
     for name, value in pairs:
         if name in found:
-            raise exceptions.CommandError(f"{what} {name} is given twice")
+            raise exceptions.CommandError(f"{what} {name} is given twice; give it once")
         found[name] = value
     return found
 
 
 def add_resource(parser, **how):
-    """Add ``--resource CLASS=AMOUNT``, which may be repeated."""
+    """Add ``--resource CLASS=AMOUNT``, which can be repeated."""
     parser.add_argument("--resource", type=amount, action="append", metavar="CLASS=AMOUNT",
                         **how)
 
 
 def resources_of(options):
-    """What the ``--resource`` options ask for; an empty dict where there is none."""
+    """Return the amounts of the ``--resource`` options, an empty dict if there are none."""
     return without_repeats(options.resource or [], "resource class")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to the HTTP facade, and what its refusals say."""
+"""Requests to the HTTP facade, and its error answers."""
 
 import urllib.parse
 
@@ -7,10 +7,11 @@ from osc_lib import exceptions
 
 
 class Refused(exceptions.CommandError):
-    """The server did not do what was asked; the text is its reason, in one line.
+    """The server answered with an error; the text is its reason in one line.
 
-    ``status`` is the HTTP status as an int, ``error`` the server's error object, or an empty
-    dict where it sent none (guidelines of the API working group on errors).
+    :ivar status: int, the HTTP status
+    :ivar error: dict, the server's error object (guidelines of the API working group on errors);
+        empty if it sent none
     """
 
     def __init__(self, response):
@@ -22,7 +23,7 @@ class Refused(exceptions.CommandError):
 
 
 def _error_of(response):
-    """The first error object of an answer; a proxy in between sends none."""
+    """Return the first error object of an answer; a proxy's answer has none."""
     try:
         body = response.json()
     except ValueError:
@@ -33,23 +34,19 @@ def _error_of(response):
 
 
 def _one_line(text):
-    # The validator of JSON puts the whole schema behind its reason.
+    # The JSON validator appends the whole schema to its reason.
     return " ".join(str(text).partition("Failed validating")[0].split())
 
 
 def path_of(*parts):
-    """An address from its parts, each of them quoted.
-
-    :param parts: str
-    :returns: str, with a leading slash
-    """
+    """Return an address made of parts, which are quoted, with a leading slash."""
     return "/" + "/".join(urllib.parse.quote(part, safe="") for part in parts)
 
 
 class Client:
-    """A placement service over HTTP.
+    """A client of the HTTP API.
 
-    :param adapter: :class:`keystoneauth1.adapter.Adapter` that raises nothing on a status
+    :param adapter: :class:`keystoneauth1.adapter.Adapter` that does not raise for error statuses
     """
 
     def __init__(self, adapter):
@@ -57,33 +54,33 @@ class Client:
 
     @property
     def microversion(self):
-        """tuple of two ints, what every request asks for"""
+        """tuple of two ints, the microversion of all requests"""
         major, _, minor = self._adapter.default_microversion.partition(".")
         return int(major), int(minor)
 
     def need(self, minor, what):
-        """Refuse what the chosen microversion has not.
+        """Check that the chosen microversion has a feature.
 
         :param minor: int, the first minor version that has it
-        :param what: str, what needs it, in the plural
-        :raises osc_lib.exceptions.CommandError: when an older one was chosen
+        :param what: str, the feature, in the plural
+        :raises osc_lib.exceptions.CommandError: if an older microversion was chosen
         """
         if self.microversion < (1, minor):
             raise exceptions.CommandError(
-                f"{what} need --os-placement-rpc-api-version 1.{minor} or later, and "
+                f"{what} need --os-placement-rpc-api-version 1.{minor} or later, but "
                 f"{self._adapter.default_microversion} was chosen")
 
     def send(self, method, path, body=None, etag=None, query=None):
-        """One request.
+        """Make a request.
 
-        :param method: str, of HTTP
-        :param path: str, below the endpoint
+        :param method: str, the HTTP method
+        :param path: str, the path below the endpoint
         :param body: JSON value; None for a request without a body
-        :param etag: str that what is changed must still have; None for any
+        :param etag: str, the value of If-Match; None for an unconditional request
         :param query: dict of query parameters; those that are None are left out
-        :returns: :class:`requests.Response` of a status below 400
-        :raises Refused: on any other
-        :raises keystoneauth1.exceptions.ClientException: when no answer was had
+        :returns: :class:`requests.Response` with a status below 400
+        :raises Refused: for any other status
+        :raises keystoneauth1.exceptions.ClientException: if there is no answer
         """
         given = {"headers": {"Accept": "application/json"}}
         if etag is not None:
@@ -99,24 +96,24 @@ class Client:
         return response
 
     def read(self, path, query=None):
-        """What is at an address.
+        """Read a document.
 
         :param path: str
-        :param query: dict of query parameters, as of :meth:`send`
-        :returns: (dict, str): the document and its ETag, which is None where it has none
-        :raises Refused: as :meth:`send`
+        :param query: dict of query parameters, as for :meth:`send`
+        :returns: tuple of the document, a dict, and its ETag, None if it has none
+        :raises Refused: as for :meth:`send`
         """
         response = self.send("GET", path, query=query)
         return document_of(response), response.headers.get("ETag")
 
 
 def document_of(response):
-    """The JSON object of an answer.
+    """Return the JSON object of an answer.
 
     :param response: :class:`requests.Response`
     :returns: dict
-    :raises osc_lib.exceptions.CommandError: when it is something else, as where the endpoint
-        is the address of another program
+    :raises osc_lib.exceptions.CommandError: if it is something else, for example because the
+        endpoint is the address of another program
     """
     try:
         document = response.json()
@@ -124,6 +121,6 @@ def document_of(response):
         document = None
     if not isinstance(document, dict):
         raise exceptions.CommandError(
-            f"{response.url} did not answer with a JSON object: is the endpoint that of the "
-            "placement service?")
+            f"{response.url} did not answer with a JSON object; check that the endpoint is that "
+            "of the placement service")
     return document

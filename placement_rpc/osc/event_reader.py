@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events from the HTTP facade, a page at a time."""
+"""Reading of events from the HTTP facade, page by page."""
 
 import fnmatch
 import json
@@ -14,10 +14,10 @@ _PRUNED = 410
 
 
 class Reader:
-    """Reads on from a position, one page with every call.
+    """A reader that continues from a position, by one page with every call.
 
-    ``position`` is what the next page follows: an int as str, ``now``, or None for before the
-    oldest event that is kept.
+    ``position`` is the position after which the next page begins: an int as str, ``now``, or None
+    to begin with the oldest event that is kept.
 
     :param client: :class:`placement_rpc.osc.client.Client`
     :param position: str or None
@@ -28,15 +28,16 @@ class Reader:
         self.position = position
 
     def page(self, limit=None, wait=None):
-        """The next events.
+        """Read the next events.
 
-        :param limit: int, no more than these; None for as many as the server gives at once
-        :param wait: int, how many seconds the server may wait for the first one
+        :param limit: int, the maximum number; None for the server's
+        :param wait: int, seconds that the server may wait for the first event
         :returns: list of dicts, each with ``position``, ``event_type``, ``event_id``,
-            ``occurred_at`` and ``payload``; an empty one when there are no more by now
-        :raises placement_rpc.osc.client.Refused: when the server will not
-        :raises osc_lib.exceptions.CommandError: when the position is no longer kept
-        :raises keystoneauth1.exceptions.ClientException: when no answer was had
+            ``occurred_at`` and ``payload``; empty if there are no more events yet
+        :raises placement_rpc.osc.client.Refused: if the server answers with an error
+        :raises osc_lib.exceptions.CommandError: if the events after the position are not kept any
+            more
+        :raises keystoneauth1.exceptions.ClientException: if there is no answer
         """
         query = {"after": self.position, "limit": limit, "wait": wait}
         try:
@@ -48,27 +49,27 @@ class Reader:
                 f"{refused}; the oldest event that is kept has position "
                 f"{refused.error.get('oldest_position')}") from refused
         self.position = response.headers["placement-position"]
-        # Not splitlines: a text may have other separators in it than the line feed.
+        # Not splitlines, which also splits at separators that a text may contain.
         return [json.loads(line) for line in response.content.split(b"\n") if line.strip()]
 
 
 def add_filters(parser):
-    """Add what chooses events to an argparse parser."""
+    """Add the options that select events to an argparse parser."""
     parser.add_argument("--event-type", metavar="GLOB",
-                        help="only these, such as 'allocation.*'")
+                        help="show only these types, for example 'allocation.*'")
     parser.add_argument("--provider", type=arguments.uuid, metavar="UUID",
-                        help="only what is about this resource provider")
+                        help="show only events of this resource provider")
 
 
 def wanted(event, options):
-    """Whether an event is among those that the options choose."""
+    """Return whether the options select an event."""
     if options.event_type and not fnmatch.fnmatchcase(event["event_type"], options.event_type):
         return False
     return not options.provider or options.provider.lower() in _providers(event["payload"])
 
 
 def _providers(payload):
-    """The uuids of the providers that a payload is about."""
+    """Return the uuids of the providers in a payload, as a set."""
     found = {each.get("provider_uuid") for each in payload.get("providers") or ()}
     found.update(payload.get("allocations") or ())
     found.add(payload.get("provider_uuid"))

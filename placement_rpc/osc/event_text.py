@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events in words and colours."""
+"""Events as coloured lines of text."""
 
 import datetime
 
@@ -12,28 +12,28 @@ from placement_rpc.osc import formatting
 _COLOURS = {"create": "green", "associate": "green", "update": "yellow", "delete": "red",
             "disassociate": "red", "refused": "magenta", "capacity_exceeded": "magenta"}
 _OTHER = "cyan"
-# What is used of an inventory is of allocations, that come with events of their own.
-_NO_CHANGE = "used"
+# A field of inventories that is not shown, since allocations have events of their own.
+_USED = "used"
 _UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 
 
 def summary(event_type, payload):
-    """What an event says, in a few words.
+    """Return a summary of an event in one line.
 
-    A payload of a later release may be of another form; of that the provider is told.
+    A payload of a later release may have another form; its summary is the provider.
 
     :param event_type: str
     :param payload: dict
     :returns: str of printable characters
     """
-    for of_type, tell in _TOLD.items():
+    for of_type, describe in _SUMMARIES.items():
         if event_type.startswith(of_type):
-            text = tell(payload)
+            text = describe(payload)
             break
     else:
         text = None
     text = text or payload.get("name") or payload.get("provider_uuid") or ""
-    # Names are others' input, and a terminal obeys control characters.
+    # Names come from other users, and control characters would act on the terminal.
     return "".join(each if each.isprintable() else _UNPRINTABLE for each in str(text))
 
 
@@ -69,7 +69,7 @@ def _inventory_change(each):
     if not (before and after):
         return " -> ".join(str(side.get("total")) if side else "none" for side in (before, after))
     return " ".join(f"{name} {before.get(name)} -> {value}" for name, value in after.items()
-                    if name != _NO_CHANGE and value != before.get(name))
+                    if name != _USED and value != before.get(name))
 
 
 def _aggregates(payload):
@@ -81,15 +81,15 @@ def _name(payload):
     return f"{before} -> {name}" if before and before != name else name
 
 
-# The first that an event's type begins with.
-_TOLD = {"allocation.claim.refused": _refusal, "allocation.": _allocation,
+# The first key that is a prefix of the event's type applies.
+_SUMMARIES = {"allocation.claim.refused": _refusal, "allocation.": _allocation,
          "inventory.capacity_exceeded": _over_full, "inventory.": _inventory,
          "resource_provider.aggregate.": _aggregates, "resource_provider.": _name,
          "resource_class.": _name}
 
 
 class Payload(columns.FormattableColumn):
-    """A payload in a row of cliff's: words for a person, all of it for a program.
+    """A payload in a column of cliff: a summary for a person, the whole for a program.
 
     :param event: dict
     """
@@ -106,7 +106,7 @@ class Payload(columns.FormattableColumn):
 
 
 class Lines:
-    """Prints a coloured line for each event.
+    """Print a coloured line for each event.
 
     :param stream: the terminal
     """

@@ -10,30 +10,30 @@ from osc_lib.command import command
 
 from placement_rpc.osc import arguments, client, event_reader, event_text
 
-_MOST_LISTED = 1000
+_MAX_LISTED = 1000
 _WAIT = 30
 _LONGEST_PAUSE = 10
-_AWAY = (502, 503, 504)
+_UNAVAILABLE = (502, 503, 504)
 
 
 def _position(text):
-    """A position or ``now``, for argparse."""
+    """Parse a position or ``now``, for argparse."""
     if text != "now" and not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} is neither a position nor 'now'")
     return text
 
 
 class ListEvents(command.Lister):
-    """List events that have happened, the oldest first"""
+    """List past events, the oldest first"""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument("--after", type=_position, metavar="POSITION",
-                            help="only those behind this position (default: from the oldest "
+                            help="begin after this position (default: with the oldest event "
                                  "that is kept)")
-        parser.add_argument("--limit", type=arguments.positive, default=_MOST_LISTED,
+        parser.add_argument("--limit", type=arguments.positive, default=_MAX_LISTED,
                             metavar="N",
-                            help=f"at most N events (default: {_MOST_LISTED})")
+                            help=f"show at most N events (default: {_MAX_LISTED})")
         event_reader.add_filters(parser)
         return parser
 
@@ -41,7 +41,8 @@ class ListEvents(command.Lister):
         found = []
         for event in self._events(options):
             if len(found) == options.limit:
-                self.log.warning("There are more: go on with --after %s", found[-1]["position"])
+                self.log.warning(
+                    "There are more events; continue with --after %s", found[-1]["position"])
                 break
             found.append(event)
         return ("position", "occurred_at", "event_type", "payload"), [
@@ -57,16 +58,17 @@ class ListEvents(command.Lister):
 class WatchEvents(command.Command):
     """Follow events as they happen, until Ctrl-C.
 
-    A terminal gets a coloured line for each, a pipe one JSON object a line. Where the service
-    is away for a while, watching goes on from the same position when it is back.
+    The output is a coloured line for each event on a terminal, and a JSON object in each line
+    elsewhere. If the service is unavailable for a while, the command retries, and continues from
+    the same position.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument("--after", type=_position, default="now", metavar="POSITION",
-                            help="begin behind this position (default: now)")
+                            help="begin after this position (default: now)")
         parser.add_argument("--count", type=arguments.positive, metavar="N",
-                            help="end after N events")
+                            help="exit after N events")
         event_reader.add_filters(parser)
         return parser
 
@@ -80,13 +82,13 @@ class WatchEvents(command.Command):
                 if left == 0:
                     return
         except KeyboardInterrupt:
-            # The way to end it.
+            # The usual way to end this command, and so not an error.
             return
 
     def _events(self, options):
         reader = event_reader.Reader(self.app.client_manager.placement_rpc, options.after)
-        # Without waiting: a service that can not be reached at all is told at once, and what
-        # happens from here on is seen.
+        # Without waiting, so that an unreachable service is reported at once, and all events from
+        # now on are seen.
         page = reader.page(wait=0)
         while True:
             for event in page:
@@ -102,7 +104,7 @@ class WatchEvents(command.Command):
             except connection_errors.ConnectionError as error:
                 reason = error
             except client.Refused as refused:
-                if refused.status not in _AWAY:
+                if refused.status not in _UNAVAILABLE:
                     raise
                 reason = refused
             self.log.warning("%s; trying again in %s s", reason, pause)
@@ -111,7 +113,7 @@ class WatchEvents(command.Command):
 
 
 def _shower(stream):
-    """What shows an event on a stream."""
+    """Return a callable that prints an event to a stream."""
     if stream.isatty():
         return event_text.Lines(stream)
 

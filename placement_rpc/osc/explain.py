@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``resource-provider explain``: who has room for a request, and why the others have none."""
+"""``resource-provider explain``: the providers with room for a request, and why others lack it."""
 
 from osc_lib.command import command
 
@@ -11,24 +11,24 @@ _OF_LONG = ("generation", "detail")
 
 
 class ExplainRequest(command.Lister):
-    """Tell which resource providers have room for a request, and why others have not.
+    """Show which resource providers have room for a request, and why others do not.
 
-    There is one line for each provider that fits, and one for each rule that another breaks,
-    with what was requested, what the rule allows, and by how much the request misses it.
+    The output has a line for each provider that fits, and for other providers a line for each
+    rule that the request breaks, with the requested and the allowed amount and their difference.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         arguments.add_resource(parser, required=True,
-                               help="so much of a resource class; may be repeated")
+                               help="requested amount of a resource class; can be repeated")
         parser.add_argument("--member-of", type=arguments.aggregates, action="append",
                             metavar="AGG[,AGG]",
-                            help="of a provider that is associated with one of these aggregates; "
-                                 "may be repeated, and then with one of each")
+                            help="require that the provider is in one of these aggregates; can "
+                                 "be repeated, and the provider must be in one of each")
         parser.add_argument("--limit", type=arguments.positive, metavar="N",
-                            help="only the first N providers (default: all)")
+                            help="show only the first N providers (default: all)")
         parser.add_argument("--long", action="store_true",
-                            help="with generations, and every reason in words")
+                            help="show generations, and a sentence for every reason")
         return parser
 
     def take_action(self, options):
@@ -44,7 +44,7 @@ class ExplainRequest(command.Lister):
 
 
 def _providers(service, request, limit):
-    """The providers with their reasons, a page at a time."""
+    """Yield the providers with their reasons, reading page by page."""
     left = limit
     marker = None
     while left is None or left > 0:
@@ -61,5 +61,5 @@ def _providers(service, request, limit):
 
 
 def _lines(provider):
-    """What is told of a provider, by column: once, or once for each broken rule."""
+    """Return the lines of a provider, dicts by column: one, or one for each broken rule."""
     return [{**provider, **reason} for reason in provider["reasons"] or [{}]]

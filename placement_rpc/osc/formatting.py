@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cells of what cliff prints."""
+"""Values in the output of cliff."""
 
 import json
 
@@ -7,18 +7,18 @@ _FOR_PEOPLE = ("table", "value")
 
 
 class Mapping(dict):
-    """A mapping for a program: where its text is printed, as in CSV, that is JSON too."""
+    """A mapping for a program; its text, which CSV has, is JSON too."""
 
     def __str__(self):
         return json.dumps(self, sort_keys=True)
 
 
 def without_none(options, rows):
-    """Rows with empty cells where there is no value, for a person.
+    """Return rows with empty text instead of None, if the output is for a person.
 
-    A program gets them as they are: null in JSON, and nothing in CSV.
+    A program gets None: null in JSON, and nothing in CSV.
 
-    :param options: the parsed arguments of a command of cliff's
+    :param options: the parsed arguments of a command
     :param rows: list of rows
     :returns: list of rows
     """

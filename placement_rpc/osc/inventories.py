@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``list inventory``, ``set inventory`` and ``delete inventory``; what is used of them."""
+"""``list inventory``, ``set inventory``, ``delete inventory``, and ``usage``."""
 
 import decimal
 
@@ -40,7 +40,7 @@ class ListPoolInventories(ListInventories):
 class SetInventory(command.ShowOne):
     """Create or change the inventory that a resource provider has of a resource class.
 
-    What is not given stays as it is, and is the service's default in a new inventory.
+    Values that are not given stay as they are, or are the service's defaults in a new inventory.
     """
 
     kind = resource_types.PROVIDER
@@ -49,15 +49,16 @@ class SetInventory(command.ShowOne):
         parser = super().get_parser(prog_name)
         parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
         parser.add_argument("--resource-class", required=True, metavar="CLASS")
-        parser.add_argument("--total", type=int, help="how much there is")
+        parser.add_argument("--total", type=int, help="total amount")
         parser.add_argument("--reserved", type=int,
-                            help="how much of it is not for consumers of this service")
-        parser.add_argument("--min-unit", type=int, help="the least that one may allocate")
-        parser.add_argument("--max-unit", type=int, help="the most that one may allocate")
-        parser.add_argument("--step-size", type=int, help="what an amount is a multiple of")
+                            help="amount that cannot be allocated")
+        parser.add_argument("--min-unit", type=int, help="minimum amount of an allocation")
+        parser.add_argument("--max-unit", type=int, help="maximum amount of an allocation")
+        parser.add_argument("--step-size", type=int,
+                            help="amounts of allocations are multiples of this")
         parser.add_argument("--allocation-ratio", type=float,
-                            help="how often it may be allocated: the capacity is (total - "
-                                 "reserved) * allocation ratio")
+                            help="overcommitment: the capacity is (total - reserved) * allocation "
+                                 "ratio")
         return parser
 
     def take_action(self, options):
@@ -78,20 +79,20 @@ class SetInventory(command.ShowOne):
             return
         if "total" not in given:
             raise exceptions.CommandError(
-                f"{self.kind.name} {options.uuid} has no inventory of {options.resource_class} "
-                "that could be changed, and a new one needs --total")
+                f"{self.kind.name} {options.uuid} has no inventory of {options.resource_class}; "
+                "give --total to create it")
         client.send("POST", self.kind.path(options.uuid, "inventories"),
                     {"resource_class": options.resource_class, **given})
 
 
 def _present(client, path):
-    """(dict, str): an inventory, with the generation where it has one, and its ETag."""
+    """Return an inventory, with its generation if it has one, and its ETag; None if missing."""
     try:
         document, etag = client.read(path)
     except placement_client.Refused as refused:
         if refused.status != _NOT_FOUND:
             raise
-        # Where the provider is what is missing, the request that follows says so.
+        # If the provider is missing, the following request fails with that reason.
         return None, None
     document.pop("resource_class", None)
     return document, etag
@@ -100,14 +101,14 @@ def _present(client, path):
 class SetPoolInventory(SetInventory):
     """Create or change the inventory that a resource pool has of a resource class.
 
-    What is not given stays as it is, and is the service's default in a new inventory.
+    Values that are not given stay as they are, or are the service's defaults in a new inventory.
     """
 
     kind = resource_types.POOL
 
 
 class DeleteInventory(command.Command):
-    """Delete the inventory of a resource class; none that has allocations"""
+    """Delete the inventory of a resource class, unless it has allocations"""
 
     kind = resource_types.PROVIDER
 
@@ -123,7 +124,7 @@ class DeleteInventory(command.Command):
 
 
 class DeletePoolInventory(DeleteInventory):
-    """Delete the inventory of a resource class; none that has allocations"""
+    """Delete the inventory of a resource class, unless it has allocations"""
 
     kind = resource_types.POOL
 
@@ -150,9 +151,9 @@ class ListUsages(command.Lister):
 
 
 def _capacity(inventory):
-    # The two requests are not of one moment: an inventory can go in between.
+    # The inventory may have been deleted between the two requests.
     if inventory is None:
         return None
-    # In decimals, as the service does: 100 at a ratio of 0.29 are 29.
+    # In decimal arithmetic, as in the service: 100 at a ratio of 0.29 are 29.
     ratio = decimal.Decimal(repr(inventory["allocation_ratio"]))
     return int((inventory["total"] - inventory["reserved"]) * ratio)

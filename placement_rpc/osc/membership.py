@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which aggregates a provider is associated with, changed one by one.
+"""Changes to the aggregates of a provider.
 
-The address takes the whole list (specification generic-resource-pools, ``PUT
-/resource_providers/{uuid}/aggregates``), so each change is made of the list that is there.
+The API replaces the whole list (specification generic-resource-pools, ``PUT
+/resource_providers/{uuid}/aggregates``), so each change reads the current list first.
 """
 
 from osc_lib import exceptions
@@ -17,7 +17,7 @@ def associate(client, kind, uuid, aggregates):
     :param kind: :class:`placement_rpc.osc.resource_types.Kind`
     :param uuid: str, the provider
     :param aggregates: list of str, uuids
-    :raises placement_rpc.osc.client.Refused: when the server will not
+    :raises placement_rpc.osc.client.Refused: if the server answers with an error
     """
     def more(present):
         known = {each.lower() for each in present}
@@ -28,11 +28,11 @@ def associate(client, kind, uuid, aggregates):
 
 
 def disassociate(client, kind, uuid, aggregate):
-    """Take one aggregate from those of a provider.
+    """Remove an aggregate from those of a provider.
 
-    :param aggregate: str, a uuid; the others are as of :func:`associate`
-    :raises osc_lib.exceptions.CommandError: when it is not one of them
-    :raises placement_rpc.osc.client.Refused: when the server will not
+    :param aggregate: str, a uuid; the other parameters are those of :func:`associate`
+    :raises osc_lib.exceptions.CommandError: if the provider is not in it
+    :raises placement_rpc.osc.client.Refused: if the server answers with an error
     """
     def less(present):
         left = [each for each in present if each.lower() != aggregate.lower()]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``openstack`` looks for in a plugin: its names, its option and its client.
+"""The interface of a plugin of ``openstack``: its names, its option and its client.
 
-Nothing of the service is imported here or below: a machine that has only the client has
-neither the bus library nor a database.
+No module of this package imports a part of the service, since the host of the command line client
+may have neither oslo.messaging nor a database.
 """
 
 from keystoneauth1 import adapter, noauth
@@ -17,7 +17,7 @@ API_VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
 DEFAULT_API_VERSION = "1.4"
 SERVICE_TYPE = "placement"
 
-# What a server without keystone goes by; one behind keystone drops it.
+# Read by a server without keystone; a server behind keystone ignores it.
 _ROLES_WITHOUT_KEYSTONE = {"X-Roles": "admin"}
 
 
@@ -31,12 +31,12 @@ def build_option_parser(parser):
         "--os-placement-rpc-api-version", metavar="X.Y",
         default=utils.env("OS_PLACEMENT_RPC_API_VERSION", default=DEFAULT_API_VERSION),
         help="microversion that the commands for resource providers, resource pools and events "
-             f"ask for, default={DEFAULT_API_VERSION} (Env: OS_PLACEMENT_RPC_API_VERSION)")
+             f"use, default={DEFAULT_API_VERSION} (Env: OS_PLACEMENT_RPC_API_VERSION)")
     return parser
 
 
 def make_client(manager):
-    """The client that commands find as ``client_manager.placement_rpc``.
+    """Return the client that commands find as ``client_manager.placement_rpc``.
 
     :param manager: :class:`osc_lib.clientmanager.ClientManager`, authenticated
     :returns: :class:`placement_rpc.osc.client.Client`

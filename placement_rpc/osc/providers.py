@@ -9,13 +9,13 @@ from placement_rpc.osc import arguments, membership, resource_types, retry
 
 
 def shown(client, kind, uuid):
-    """A provider as the commands show one.
+    """Return a provider as the commands show it.
 
     :param client: :class:`placement_rpc.osc.client.Client`
     :param kind: :class:`placement_rpc.osc.resource_types.Kind`
     :param uuid: str
-    :returns: (names, values) for cliff, with its aggregates where the microversion has them
-    :raises placement_rpc.osc.client.Refused: when there is none
+    :returns: tuple of names and values for cliff, with aggregates if the microversion has them
+    :raises placement_rpc.osc.client.Refused: if the provider does not exist
     """
     provider, _ = client.read(kind.path(uuid))
     names = list(kind.fields)
@@ -28,25 +28,25 @@ def shown(client, kind, uuid):
 
 
 class ListProviders(command.Lister):
-    """List resource providers, all of them or those that have what is asked for"""
+    """List resource providers, all of them or those that match the options"""
 
     kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument("--name", help="only the one of this name")
-        parser.add_argument("--uuid", type=arguments.uuid, help="only the one of this uuid")
+        parser.add_argument("--name", help="list only the one with this name")
+        parser.add_argument("--uuid", type=arguments.uuid, help="list only the one with this uuid")
         parser.add_argument("--member-of", type=arguments.aggregates, metavar="AGG[,AGG]",
-                            help="only those that are associated with one of these aggregates")
+                            help="list only those in one of these aggregates")
         arguments.add_resource(
-            parser, help="only those that have room for so much of a resource class; may be "
-                         "repeated, and then for all of it")
+            parser, help="list only those that have room for this amount of a resource class; can "
+                         "be repeated, and all amounts must fit")
         return parser
 
     def take_action(self, options):
         client = self.app.client_manager.placement_rpc
         query = _filters(client, options)
-        # The draft has no filters: a pool is looked for as the provider that it is.
+        # Lists of pools have no filters, so pools are searched as providers.
         kind = resource_types.PROVIDER if query else self.kind
         document, _ = client.read(kind.path(), query)
         return self.kind.fields, [
@@ -54,13 +54,13 @@ class ListProviders(command.Lister):
 
 
 class ListPools(ListProviders):
-    """List resource pools, all of them or those that have what is asked for"""
+    """List resource pools, all of them or those that match the options"""
 
     kind = resource_types.POOL
 
 
 def _filters(client, options):
-    """The query of a list, without what was not asked for."""
+    """Return the query parameters of a list, a dict of those that the options set."""
     query = {}
     if options.name is not None:
         query["name"] = options.name
@@ -105,13 +105,13 @@ class CreateProvider(command.ShowOne):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument("name", metavar="NAME", help="its name, which no other has")
+        parser.add_argument("name", metavar="NAME", help="its unique name")
         parser.add_argument("--uuid", type=arguments.uuid,
-                            help="its uuid, where another system knows it by one "
-                                           "(default: a new one)")
+                            help="its uuid, if another system has given it one (default: a new "
+                                 "one)")
         parser.add_argument("--aggregate-uuid", type=arguments.uuid, action="append",
                             default=[], metavar="AGG",
-                            help="associate it with this aggregate; may be repeated")
+                            help="associate it with this aggregate; can be repeated")
         return parser
 
     def take_action(self, options):
@@ -132,7 +132,8 @@ class CreateProvider(command.ShowOne):
             membership.associate(client, self.kind, uuid, aggregates)
         except exceptions.CommandError as error:
             raise exceptions.CommandError(
-                f"{self.kind.name} {uuid} was created, but not associated: {error}") from error
+                f"{self.kind.name} {uuid} was created, but not associated with its aggregates: "
+                f"{error}") from error
 
 
 class CreatePool(CreateProvider):
@@ -142,7 +143,7 @@ class CreatePool(CreateProvider):
 
 
 class UpdateProvider(command.ShowOne):
-    """Give a resource provider another name"""
+    """Rename a resource provider"""
 
     kind = resource_types.PROVIDER
 
@@ -162,13 +163,13 @@ class UpdateProvider(command.ShowOne):
 
 
 class UpdatePool(UpdateProvider):
-    """Give a resource pool another name"""
+    """Rename a resource pool"""
 
     kind = resource_types.POOL
 
 
 class DeleteProviders(command.Command):
-    """Delete resource providers with their inventories; none that has allocations"""
+    """Delete resource providers and their inventories, unless they have allocations"""
 
     kind = resource_types.PROVIDER
 
@@ -184,6 +185,6 @@ class DeleteProviders(command.Command):
 
 
 class DeletePools(DeleteProviders):
-    """Delete resource pools with their inventories; none that has allocations"""
+    """Delete resource pools and their inventories, unless they have allocations"""
 
     kind = resource_types.POOL

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``resource-class``: the standard classes, and those of the cloud
-(specification custom-resource-classes).
-"""
+"""``resource-class``: standard and custom classes (specification custom-resource-classes)."""
 
 from osc_lib.command import command
 
@@ -21,7 +19,7 @@ def _values(name):
 
 
 class _OfClasses:
-    """What the commands have in common."""
+    """Base of the commands: a client whose microversion has resource classes."""
 
     @property
     def client(self):
@@ -39,7 +37,7 @@ class ListClasses(_OfClasses, command.Lister):
 
 
 class ShowClass(_OfClasses, command.ShowOne):
-    """Show whether there is a resource class, and whether it is a custom one"""
+    """Show whether a resource class exists, and whether it is a custom one"""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -56,7 +54,8 @@ class CreateClass(_OfClasses, command.ShowOne):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument("name", metavar="NAME", help=f"a name that begins with {_PREFIX}")
+        parser.add_argument("name", metavar="NAME",
+                            help=f"its name, which must begin with {_PREFIX}")
         return parser
 
     def take_action(self, options):
@@ -65,13 +64,13 @@ class CreateClass(_OfClasses, command.ShowOne):
 
 
 class RenameClass(_OfClasses, command.ShowOne):
-    """Give a custom resource class another name; inventories and allocations stay with it"""
+    """Rename a custom resource class, which keeps its inventories and allocations"""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument("name", metavar="NAME", help="the present name")
+        parser.add_argument("name", metavar="NAME", help="the current name")
         parser.add_argument("new_name", metavar="NEW",
-                            help=f"the new name, which begins with {_PREFIX} too")
+                            help=f"the new name, which must begin with {_PREFIX} too")
         return parser
 
     def take_action(self, options):
@@ -80,7 +79,7 @@ class RenameClass(_OfClasses, command.ShowOne):
 
 
 class DeleteClasses(_OfClasses, command.Command):
-    """Delete custom resource classes; none that an inventory is of"""
+    """Delete custom resource classes, unless inventories use them"""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

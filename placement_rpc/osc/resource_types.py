@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two spellings of a provider: the specification's and its draft's.
+"""The two spellings of a provider: resource provider, and the draft's resource pool.
 
-A resource pool is a resource provider under another address, where the ETag is what tells
-one state from another instead of the generation.
+A resource pool is a resource provider under another address, at which the ETag takes the place of
+the generation.
 """
 
 import dataclasses
@@ -12,9 +12,9 @@ from placement_rpc.osc.client import path_of
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What a command works on.
+    """The type of resource of a command.
 
-    ``collection`` is the address and the key of a list, ``fields`` what is shown of one.
+    ``collection`` is the address and the key of a list; ``fields`` are the fields that are shown.
     """
 
     name: str
@@ -22,9 +22,9 @@ class Kind:
     fields: tuple
 
     def path(self, *parts):
-        """The address of one of them, or of what is below it.
+        """Return the address of the collection, of a resource, or of an address below it.
 
-        :param parts: str, beginning with the uuid
+        :param parts: str each, beginning with the uuid; none for the collection
         """
         return path_of(self.collection, *parts)
 

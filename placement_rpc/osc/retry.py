@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of what was read before, which others may change at the same time."""
+"""Read-modify-write with retries, and the deletion of several resources."""
 
 import random
 import time
@@ -10,28 +10,28 @@ from placement_rpc.osc import client
 
 _ATTEMPTS = 8
 _FIRST_PAUSE = 0.02
-_OVERTAKEN = (409, 412)
+_CONFLICTS = (409, 412)
 
 
 def change(read, write):
-    """Read, write what follows from it, and begin again when somebody was faster.
+    """Read, write a change based on the result, and retry both after a concurrent change.
 
-    A conflict that is none of time, such as a name in use, is told at once: what was read is
-    then still the same.
+    If the state is the same after a conflict, its reason is not a concurrent change but, for
+    example, a name in use; it is raised at once.
 
-    :param read: callable without arguments, giving anything that compares
-    :param write: callable taking what was read
+    :param read: callable without arguments, whose results can be compared
+    :param write: callable that takes the result of ``read``
     :returns: what ``write`` returns
-    :raises placement_rpc.osc.client.Refused: the last refusal
+    :raises placement_rpc.osc.client.Refused: the last error of ``write``
     """
     found = read()
     for attempt in range(_ATTEMPTS):
         try:
             return write(found)
         except client.Refused as refused:
-            if refused.status not in _OVERTAKEN or attempt + 1 == _ATTEMPTS:
+            if refused.status not in _CONFLICTS or attempt + 1 == _ATTEMPTS:
                 raise
-            # Those who collided do not come back at the same moment.
+            # A random pause, so that conflicting clients do not retry at the same moment.
             time.sleep(random.SystemRandom().uniform(0, _FIRST_PAUSE * 2 ** attempt))
             before, found = found, read()
             if found == before:
@@ -40,12 +40,12 @@ def change(read, write):
 
 
 def delete_each(names, delete):
-    """Delete several things, and go on when one can not be.
+    """Delete several resources; one that cannot be deleted does not stop the others.
 
     :param names: list of str
-    :param delete: callable taking one of them
-    :raises placement_rpc.osc.client.Refused: of the one, where one was to be deleted
-    :raises osc_lib.exceptions.CommandError: telling every refusal, where there were several
+    :param delete: callable that takes one of them
+    :raises placement_rpc.osc.client.Refused: the error, if there is only one name
+    :raises osc_lib.exceptions.CommandError: with all errors, if there are several names
     """
     if len(names) == 1:
         delete(names[0])

@@ -237,8 +237,8 @@ class MistakeTest(SharedStorageTest):
     def test_a_provider_that_is_not_there(self):
         provider = self.create(500, 20)
         for arguments, expected in (
-                (["--name", "another"], "--create makes one"),
-                (["--uuid", base.new_uuid()], "--create makes one"),
+                (["--name", "another"], "use --create"),
+                (["--uuid", base.new_uuid()], "use --create"),
                 (["--uuid", base.new_uuid(), "--name", NAME, "--create"], "409"),
                 (["--uuid", provider, "--name", "another"], f"is called {NAME}")):
             self.assertIn(expected, self.run_script(*arguments, code=1)[1])

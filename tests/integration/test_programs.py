@@ -59,6 +59,7 @@ class StandaloneOnRabbitTest(base.TestCase):
         for bus in ("inprocess", "rabbit"):
             demo = self.demo("--bus", bus)
             self.assertEqual((0, ""), (demo.returncode, demo.stderr))
-            for words in ("There are 120 compute nodes", "the gate", "contracted to c001",
-                          "constraints_violated", "The books are exactly what was handed out"):
+            for words in ("There are 120 compute nodes", "keeps the gate closed",
+                          "contracted to c001", "constraints_violated",
+                          "The usages are equal to the allocations of the clients"):
                 self.assertIn(words, demo.stdout)

@@ -64,7 +64,8 @@ class NovaObject(base.Travelling):
             for field in cls.fields.values():
                 name = getattr(field, "objname", None)
                 if name:
-                    cls.registry.obj_classes()[name][0].versions(found)
+                    nested: typing.Any = cls.registry.obj_classes()[name][0]
+                    nested.versions(found)
         return found
 
 

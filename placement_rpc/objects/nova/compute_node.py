@@ -138,21 +138,30 @@ class ComputeNode(base.NovaObject):
     @classmethod
     @base.remotable
     def get_by_id(cls, context, compute_id):
-        """:raises ComputeNodeNotFound: if there is none"""
+        """Return the node with an id.
+
+        :raises ComputeNodeNotFound: if there is none
+        """
         own_fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, "compute_id", compute_id)
         return context.nodes.one(context, f"number {compute_id}", ids=[compute_id])
 
     @classmethod
     @base.remotable
     def get_by_uuid(cls, context, compute_uuid):
-        """:raises ComputeNodeNotFound: if there is none"""
+        """Return the node with a uuid.
+
+        :raises ComputeNodeNotFound: if there is none
+        """
         compute_uuid = own_fields.Uuid().coerce(None, "compute_uuid", compute_uuid)
         return context.nodes.one(context, compute_uuid, uuids=[compute_uuid])
 
     @classmethod
     @base.remotable
     def get_by_host_and_nodename(cls, context, host, nodename):
-        """:raises ComputeNodeNotFound: if there is none"""
+        """Return the node with a host and a hypervisor_hostname.
+
+        :raises ComputeNodeNotFound: if there is none
+        """
         for name, value in (("host", host), ("nodename", nodename)):
             own_fields.Text().coerce(None, name, value)
         return context.nodes.one(context, nodename, host=host, nodename=nodename)
@@ -160,7 +169,10 @@ class ComputeNode(base.NovaObject):
     @classmethod
     @base.remotable
     def get_by_nodename(cls, context, hypervisor_hostname):
-        """:raises ComputeNodeNotFound: if there is none"""
+        """Return the first node with a hypervisor_hostname.
+
+        :raises ComputeNodeNotFound: if there is none
+        """
         own_fields.Text().coerce(None, "hypervisor_hostname", hypervisor_hostname)
         return context.nodes.one(context, hypervisor_hostname, limit=1,
                                  hypervisor_hostname=hypervisor_hostname)
@@ -168,7 +180,10 @@ class ComputeNode(base.NovaObject):
     @classmethod
     @base.remotable
     def get_first_node_by_host_for_old_compat(cls, context, host, use_slave=False):
-        """:raises ComputeNodeNotFound: if there is none"""
+        """Return the first node of a host.
+
+        :raises ComputeNodeNotFound: if there is none
+        """
         own_fields.Text().coerce(None, "host", host)
         return context.nodes.one(context, host, limit=1, host=host)
 
