@@ -46,16 +46,10 @@ _USED_AT = "placement_used_at"
 # The same of its plans: when the session began to make them.
 _PLANNED_AT = "placement_planned_at"
 
-<<<<<<< HEAD
-# What two writers can do to each other; the loser starts again.
-_COLLISIONS = (db_exc.DBDeadlock, db_exc.DBDuplicateEntry, db_exc.DBReferenceError)
-# Seconds of the pauses after a collision: the first at the most, and any.
-=======
 _DATABASE_ERRORS = (db_exc.DBError, sa.exc.DBAPIError)
 
 # Seconds: the longest pause after the first collision, which doubles with each attempt up to the
 # limit. The pause is random below that.
->>>>>>> 1607e80508f08f2fd5c4d5388d4884ec79d63f31
 _FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 0.5
 # From this attempt on, counted from 0, a foreign key error is not taken for a collision.
@@ -224,12 +218,8 @@ class Database:
             except (*_DATABASE_ERRORS, Stale) as error:
                 if not _is_collision(error, attempt):
                     raise
-<<<<<<< HEAD
-                time.sleep(backoff.next())
-=======
                 LOG.debug("Attempt %d of %s collided: %s", attempt + 1, method, error)
-                time.sleep(random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** attempt)))  # noqa: S311
->>>>>>> 1607e80508f08f2fd5c4d5388d4884ec79d63f31
+                time.sleep(backoff.next())
         raise exception.StoreBusy(method=method, attempts=self.max_attempts)
 
     def close(self):
