@@ -2,7 +2,7 @@
 """Search for candidates: find them, offer them to claims, and show why providers do not fit."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 from oslo_config import cfg
@@ -118,7 +118,7 @@ def get_search(conf: cfg.ConfigOpts, database: Database) -> CandidateSearch:
     return CandidateSearch(database)
 
 
-def _class_ids(index: CandidateIndex, names: Iterable[str]) -> dict[str, int]:
+def _class_ids(index: CandidateIndex, names: Collection[str]) -> dict[str, int]:
     """Return the ids of classes as the index has them.
 
     :raises ResourceClassNotFound: for the first name that does not exist

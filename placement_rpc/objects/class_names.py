@@ -7,10 +7,13 @@ wherever a name is given, and answered with the current name.
 """
 
 import re
+from collections.abc import Callable, Collection
 
 import os_resource_classes
 
 from placement_rpc import exception
+
+CustomIds = Callable[[list[str]], dict[str, int]]
 
 PATTERN = re.compile(r"[A-Z0-9_]{1,255}")
 CUSTOM_PATTERN = re.compile(r"CUSTOM_[A-Z0-9_]+")
@@ -54,7 +57,7 @@ def is_custom(name: str) -> bool:
             and name not in STANDARD_IDS)
 
 
-def ids_of(names, custom_ids):
+def ids_of(names: Collection[str], custom_ids: CustomIds) -> dict[str, int]:
     """Return the ids of the classes that exist.
 
     :param names: collection of canonical names
@@ -67,7 +70,7 @@ def ids_of(names, custom_ids):
     return ids | custom_ids(others) if others else ids
 
 
-def resolve(names, custom_ids):
+def resolve(names: Collection[str], custom_ids: CustomIds) -> dict[str, int]:
     """Return the ids of classes, as :func:`ids_of` does.
 
     :raises ResourceClassNotFound: for the first name that does not exist
