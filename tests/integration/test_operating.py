@@ -164,7 +164,7 @@ class BrokerCheckTest(OperatingTest):
         self.assertIn("rabbitmq-plugins enable rabbitmq_management", said)
         self.assertNotIn("secret", said)
         self.conf.write_text("[DEFAULT]\ntransport_url = inprocess://x/\n")
-        self.assertIn("no RabbitMQ", self.run_program(
+        self.assertIn("the address of a RabbitMQ", self.run_program(
             "manage", "broker", "check", code=1).stderr)
 
 

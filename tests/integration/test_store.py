@@ -276,4 +276,4 @@ class ManageTest(testscenarios.WithScenarios, base.TestCase):
         after = self.manage("--database", url, "db", "version")
         self.assertEqual((0, f"{migration.newest()}\n"), (after.returncode, after.stdout))
         again = self.manage("--database", url, "db", "sync")
-        self.assertIn("up to date", again.stdout)
+        self.assertIn("already", again.stdout)
