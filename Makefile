@@ -1,4 +1,4 @@
-# Everything a fresh machine needs is done by these targets; see README.rst.
+# The targets install everything that a fresh machine needs; see README.rst.
 PYTHON ?= python3
 VENV ?= .venv
 BUS ?= inprocess
@@ -15,15 +15,15 @@ INSTALLED := $(VENV)/.installed
   release-environments system-rabbit system-test
 
 help:
-	@echo "make run                  the service in the foreground, in one process on SQLite"
-	@echo "make run BUS=rabbit       the same on a private RabbitMQ that other processes can call"
+	@echo "make run                  the service in the foreground, over HTTP and on SQLite"
+	@echo "make run BUS=rabbit       the same, which other processes can call over a private RabbitMQ"
 	@echo "make run TRANSPORT_URL=rabbit://user:password@host/ [DATABASE=URL]"
 	@echo "make demo [BUS=rabbit]    the main job on 120 real compute nodes"
-	@echo "make test                 everything that is tested, with what it needs of the system"
-	@echo "make soak [MINUTES=5]     everything goes away under load, and what is left is compared"
+	@echo "make test                 all tests; installs the system packages that they need"
+	@echo "make soak [MINUTES=5]     kill conductors, broker and database under load; check the result"
 	@echo "make bench [QUICK=1] [ONLY=claims|nodes|scale|http]"
-	@echo "                          measure, beside a bare echo server and OpenStack Placement"
-	@echo "make upgrade-constraints  renew constraints.txt, the versions that all of these install"
+	@echo "                          benchmark, with a bare echo server and OpenStack Placement"
+	@echo "make upgrade-constraints  renew constraints.txt, the versions that these targets install"
 	@echo "make lint | docs | sample | clean"
 
 $(INSTALLED): setup.cfg pyproject.toml constraints.txt tools/make-venv
