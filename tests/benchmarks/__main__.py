@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``make bench``: the service beside a bare echo server and beside OpenStack Placement.
+"""``make bench``: the service compared with a bare echo server and with OpenStack Placement.
 
-Numbers out, never a limit: machines are shared and noisy. What counts is the ratio of two
-things that were measured in turns in the same run.
+It prints figures and enforces no limits, because machines are shared and noisy. The ratio of two
+figures that were measured in turns in the same run is the result to compare.
 """
 
 import argparse
@@ -22,7 +22,7 @@ _PARTS = ("claims", "nodes", "scale", "http")
 
 
 def bench_bus(quick, parts, kept):
-    """What is measured over the message bus; :param parts: which parts of it"""
+    """Measure over the message bus; :param parts: list of the parts to measure"""
     with contextlib.ExitStack() as stack:
         bench = Bench(stack, quick, kept)
         providers = fleet.grow(bench.store.database, 1000)
@@ -44,7 +44,7 @@ def bench_bus(quick, parts, kept):
 
 def report(kept, directory):
     """Print the table, write the JSON and draw the plots."""
-    table = rich.table.Table("what", "figure", "unit", "spread or note")
+    table = rich.table.Table("measurement", "figure", "unit", "spread or note")
     for row in kept.results:
         table.add_row(row["name"], f"{row['value']:.2f}" if row["value"] < 100 else (
             f"{row['value']:.0f}"), row["unit"], row["note"])
@@ -61,16 +61,17 @@ def report(kept, directory):
 
 def main():
     parser = argparse.ArgumentParser(
-        description="Measure the service beside a bare echo and beside OpenStack Placement.")
-    parser.add_argument("--quick", action="store_true", help="about a minute: claims and scale")
-    parser.add_argument("--only", choices=_PARTS, help="a part of it")
+        description="Measure the service, a bare echo server and OpenStack Placement.")
+    parser.add_argument("--quick", action="store_true",
+                        help="measure claims and scale only, in about a minute")
+    parser.add_argument("--only", choices=_PARTS, help="measure this part only")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("bench-results"))
     options = parser.parse_args()
     kept = Report()
     parts = [options.only] if options.only else ["claims", "scale"] if options.quick else [*_PARTS]
     if parts != ["http"]:
         bench_bus(options.quick, parts, kept)
-    # After the others: their servers would get in its way.
+    # After the others, so that their servers do not compete with it.
     if "http" in parts:
         http_bench.bench_http(kept, options.quick)
     report(kept, options.output)

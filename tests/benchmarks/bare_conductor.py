@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A conductor that writes no events, on a topic of its own: what the outbox costs is the
-difference. It measures; it is not an option of the service."""
+"""A conductor that writes no events, on a separate topic, to measure the cost of the outbox.
+
+It exists for the benchmark only and is not an option of the service.
+"""
 
 import signal
 import sys

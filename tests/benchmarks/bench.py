@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the parts of the benchmark have in common: servers, clients, and what was measured."""
+"""Servers, clients and results that the parts of the benchmark share."""
 
 import contextlib
 import json
@@ -29,18 +29,18 @@ _ROOT = pathlib.Path(__file__).parents[2]
 
 
 class Report:
-    """What was measured."""
+    """Results of the measurements."""
 
     def __init__(self):
         self.console = rich.console.Console()
         self.results = []
 
     def say(self, text):
-        """Tell whoever waits what is going on."""
+        """Print the progress."""
         self.console.print(text, style="dim")
 
     def keep(self, name, value, unit, note=""):
-        """Remember a figure."""
+        """Store a figure for the report."""
         self.results.append({"name": name, "value": value, "unit": unit, "note": note})
 
 
@@ -78,7 +78,7 @@ class Bench:
 
     @contextlib.contextmanager
     def without_outbox(self, providers):
-        """Conductors that write no events, for a block; they lead every index astray."""
+        """Run conductors that write no events, for a block; every index misses their changes."""
         self.bare = [self._spawn(
             "bare_conductor", self.broker.url, self.store.conf.database.connection, f"{number}")
             for number in range(2)]
@@ -91,7 +91,7 @@ class Bench:
         self.follow()
 
     def metric(self, name):
-        """:returns: float, the sum of a metric over the conductor's workers"""
+        """Return the sum of a metric over the conductor's workers, a float."""
         total = 0.0
         for number in range(_WORKERS):
             with urllib.request.urlopen(
@@ -101,7 +101,7 @@ class Bench:
         return total
 
     def follow(self):
-        """Have the conductors' indexes made anew: the store was filled behind their backs."""
+        """Wait until the conductors have rebuilt their indexes: the store was filled directly."""
         with api.PlacementAPI(conf=self.store.conf) as client:
             for each in client.get_versions(None, timeout=60).objects:
                 server = f"{each.host}.{each.binary}.{each.worker}"
@@ -121,7 +121,7 @@ class Bench:
         return True
 
     def connect(self, providers):
-        """Start client processes that work on these providers, in place of earlier ones."""
+        """Replace the client processes by new ones that work on these providers."""
         for client in self.clients:
             client.stdin.close()
             client.wait()
@@ -132,7 +132,7 @@ class Bench:
         self.measure("ping", 1)
         self.measure("echo", 1)
         while self.bare and not self.measure("claim_without_outbox", 1)["done"]:
-            self.say("The conductors without an outbox are not there yet ...")
+            self.say("Waiting for the conductors without an outbox ...")
 
     @staticmethod
     def _tell(client, order):
@@ -141,7 +141,7 @@ class Bench:
 
     def measure(self, work, seconds=None, clients=_CLIENTS, threads=_THREADS,
                 until_empty=False):
-        """Let clients do one kind of work; returns done per second and the calls' times."""
+        """Have clients do one kind of work; return the rate and the duration of each call."""
         before = self._processor_times()
         for client in self.clients[:clients]:
             self._tell(client, {"work": work, "seconds": seconds or self.seconds,
@@ -154,7 +154,7 @@ class Bench:
                 "ms": {name: 1000 * value / max(1, done) for name, value in spent.items()}}
 
     def in_turns(self, *works, **how):
-        """Measure several kinds of work in turns; returns a list of rounds for each."""
+        """Measure several kinds of work in turns; return a list of rounds for each."""
         rounds = {work: [] for work in works}
         for _ in range(self.rounds):
             for work in works:
@@ -172,7 +172,7 @@ class Bench:
         return {name: sum(_spent(each) for each in group) for name, group in parts.items()}
 
     def settle(self):
-        """Wait until casts are settled and events published; returns the seconds it took."""
+        """Wait until casts are settled and events published; return the seconds it took."""
         began = time.monotonic()
         seen = None
         while True:
@@ -185,7 +185,7 @@ class Bench:
 
 
 def _free_ports(number):
-    """:returns: int, the first of so many ports in a row that are free now"""
+    """Return the first of a number of consecutive free ports."""
     while True:
         with contextlib.ExitStack() as stack:
             first = stack.enter_context(socket.socket())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims, casts, events and compute nodes over the bus, beside a bare echo."""
+"""Claims, casts, events and compute nodes over the bus, compared with a bare echo."""
 
 import datetime
 import statistics
@@ -17,8 +17,8 @@ from tests.benchmarks.bench import median, percentile, spread
 
 
 def bench_claims(bench):
-    """Claims per second, beside the echo of the same payload, 16 clients at once."""
-    bench.say("Claims beside a bare echo, in turns ...")
+    """Measure claims per second and echoes of the same payload, with 16 concurrent clients."""
+    bench.say("Claims and a bare echo, in turns ...")
     rounds = bench.in_turns("echo", "claim", "claim_batch")
     echo, single, batch = rounds.values()
     bench.keep("bare echo, 16 clients", median(echo), "calls/s", spread(echo))
@@ -38,17 +38,17 @@ def bench_claims(bench):
 
 
 def bench_lone_claims(bench):
-    """How long a claim takes where nobody else asks for anything, beside the echo."""
-    bench.say("A lone claim beside a lone echo, in turns ...")
+    """Measure the latency of a claim, and of the echo, with a single client."""
+    bench.say("A single claim and a single echo, in turns ...")
     rounds = bench.in_turns("echo", "claim", clients=1, threads=1)
     for name in ("echo", "claim"):
         took = sorted(took for each in rounds[name] for took in each["took"])
         for share in (0.5, 0.99):
-            bench.keep(f"a lone {name}, p{share * 100:.0f}", percentile(took, share), "ms")
+            bench.keep(f"a single {name}, p{share * 100:.0f}", percentile(took, share), "ms")
 
 
 def bench_outbox(bench, providers):
-    """What the events of claims cost: the same without any."""
+    """Measure the cost of the events of claims, by comparison with claims without events."""
     bench.say("Claims without the outbox, in turns ...")
     with bench.without_outbox(providers):
         single, bare = bench.in_turns("claim", "claim_without_outbox").values()
@@ -59,16 +59,16 @@ def bench_outbox(bench, providers):
 
 
 def bench_casts(bench):
-    """Casts that the broker confirmed, and how fast they are settled."""
+    """Measure the rate of confirmed casts, and the time until they are settled."""
     bench.say("Casts ...")
     cast = bench.measure("cast")
     later = bench.settle()
     bench.keep("claims cast and confirmed, 16 clients", cast["rate"], "casts/s",
-               f"settled and published {later:.1f} s after the last")
+               f"all settled and published {later:.1f} s after the last cast")
 
 
 def bench_events(bench):
-    """From commit to delivery by the stream, under the load of 16 clients that claim."""
+    """Measure from commit to delivery by the stream, under the load of 16 claiming clients."""
     bench.say("Events under the load of claims ...")
     bench.settle()
     took = []
@@ -96,9 +96,9 @@ def bench_events(bench):
 
 
 def bench_relay(bench):
-    """Events that wait in the outbox, through the relay to a confirmed publish."""
+    """Measure the relay: events from the outbox to a confirmed publish."""
     number = int(5000 * bench.seconds)
-    bench.say(f"Relaying {number} events that wait ...")
+    bench.say(f"Relaying {number} events from the outbox ...")
     with bench.store.database.reader() as tx:
         row = events.after(tx, events.status(tx)["published_position"] - 1, 1)[0]
     bench.store.database.write(lambda tx: events.insert(tx, [
@@ -112,11 +112,11 @@ def bench_relay(bench):
             break
         time.sleep(0.05)
     bench.keep("events from the outbox to a confirmed publish", number / (
-        time.monotonic() - began), "events/s", f"{number} that waited")
+        time.monotonic() - began), "events/s", f"{number} events")
 
 
 def bench_nodes(bench):
-    """Compute nodes: migrated in batches, and synchronised by their trackers."""
+    """Measure the migration of compute nodes and the cycles of their trackers."""
     size = int(2000 * bench.seconds)
     bench.say(f"Migrating {size} compute nodes ...")
     with placement_fixtures.Store(bench.postgresql.create_database()) as store:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client process of the benchmark: ``python -m tests.benchmarks.client`` with JSON lines.
 
-The first line says where; each further one is a piece of work, answered with one line.
+The first line has the bus and the providers; each further one is a piece of work, and is answered
+with one line.
 """
 
 import json
@@ -24,7 +25,7 @@ from tests.benchmarks import bare_conductor, fleet
 
 
 class Client:
-    """The work that can be asked for.
+    """The kinds of work.
 
     :param where: dict of transport_url, providers (list of uuids), threads
     """
@@ -46,7 +47,7 @@ class Client:
             "VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 5}})
 
     def echo(self):
-        """The payload of a claim, there and back, with the library alone."""
+        """Send the payload of a claim and receive it back, with oslo.messaging alone."""
         payload = self.serializer.serialize_entity(None, self._claim())
         self.bare.call(RequestContext().to_dict(), "echo", claim=payload,
                        request_id=api.new_request_id())
@@ -69,7 +70,7 @@ class Client:
         return sum(not isinstance(each, Exception) for each in results)
 
     def sync(self):
-        """A cycle of a resource tracker in which nothing changed; each thread has a node."""
+        """Do a cycle of a resource tracker without a change; each thread has its own node."""
         number = threading.get_ident()
         node = self.nodes.get(number)
         if node is None:
@@ -84,18 +85,18 @@ class Client:
         return 1
 
     def echo_found(self):
-        """As many bytes as a hundred candidates have, with the library alone."""
+        """Receive as many bytes as a hundred candidates have, with oslo.messaging alone."""
         self.bare.call(RequestContext().to_dict(), "echo_found", count=100,
                        wanted=self.serializer.serialize_entity(None, _wanted()))
         return 1
 
     def find(self):
         if len(self.api.get_by_request(None, _wanted()).objects) != 100:
-            raise RuntimeError("a hundred were asked for")
+            raise RuntimeError("fewer than 100 candidates were found")
         return 1
 
     def place(self):
-        """Find and claim one of the few that are free; 0 when there is none left."""
+        """Find and claim a free device; return 0 if no device is left."""
         claim = base.claim(None)
         del claim.allocations
         try:
@@ -112,8 +113,10 @@ class Client:
         return 1
 
     def work(self, name, seconds, threads, until_empty=False):
-        """Do one kind of work for a time, or until none is left; returns how much, and how long
-        each call took."""
+        """Do one kind of work for a time, or until none is left.
+
+        :returns: dict of the number done, the seconds, and the duration of each call
+        """
         call, done, took = getattr(self, name), [0] * threads, [[] for _ in range(threads)]
         ends = time.monotonic() + seconds
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service is measured against: an RPC server of the library that does nothing."""
+"""The baseline of the benchmark: a server of oslo.messaging that only echoes."""
 
 import signal
 import sys
@@ -14,7 +14,7 @@ from placement_rpc.rpc import routing, serializer
 
 
 class Echo:
-    """Answers with what it was sent."""
+    """Answers with the payload that it receives."""
 
     target = oslo_messaging.Target(version="1.0")
 
@@ -25,7 +25,7 @@ class Echo:
         return claim
 
     def echo_found(self, context, wanted, count):
-        """As many bytes as an answer of so many candidates has."""
+        """Return as many bytes as an answer with ``count`` candidates has."""
         if count not in self._found:
             self._found[count] = serializer.Serializer().serialize_entity(
                 RequestContext(), ResourceProviderList(objects=[ResourceProvider(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fills a store with providers, straight into its tables, and with compute nodes."""
+"""Fills the tables of a store with providers and compute nodes."""
 
 import sqlalchemy as sa
 
@@ -16,9 +16,9 @@ AMOUNTS = {"VCPU": 100_000, "MEMORY_MB": 100_000_000, "DISK_GB": 1_000_000}
 
 
 def grow(database, size, analyse=True):
-    """Add providers until there are so many.
+    """Add providers until there are ``size``.
 
-    :param analyse: bool, whether PostgreSQL counts what its tables hold from then on
+    :param analyse: bool, whether to update PostgreSQL's statistics of the tables afterwards
     :returns: list of all uuids
     """
     at = bulk.now()
@@ -42,14 +42,14 @@ def grow(database, size, analyse=True):
 
 
 def node_columns(number):
-    """One of nova's real nodes as a row; :param number: int, which"""
+    """Return one of nova's real nodes as a row; :param number: int, its index"""
     sent = nodes()
     found = columns.columns_of(ComputeNode.read(sent[number % len(sent)]))
     return {name: value for name, value in found.items() if name != "uuid"}
 
 
 def bring_in(database, size):
-    """So many compute nodes in their columns, each one of nova's under another name."""
+    """Import ``size`` compute nodes, each a copy of one of nova's under another name."""
     patterns = [node_columns(number) for number in range(120)]
     for start in range(0, size, 500):
         importer.bring_in(database, [(f"{number}", {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP facade beside openstack-placement, served alike and measured in turns."""
+"""The HTTP facade and openstack-placement, served in the same way and measured in turns."""
 
 import contextlib
 import importlib.util
@@ -15,14 +15,14 @@ _SERVING = {"SQLite": {"workers": 1, "threads": 8}, "PostgreSQL": {"workers": 2,
 
 
 def bench_http(bench, quick):
-    """Each kind of request with one client and with many, on both databases.
+    """Measure each kind of request with one client and with many, on both databases.
 
     :param bench: has ``say`` and ``keep``
     """
     seconds, rounds, providers = (0.7, 2, 96) if quick else (3, 3, 160)
     for database, serving in _SERVING.items():
-        bench.say(f"HTTP on {database}: {serving['workers']} processes of {serving['threads']} "
-                  "threads each, both alike, in turns ...")
+        bench.say(f"HTTP on {database}: both with {serving['workers']} processes of "
+                  f"{serving['threads']} threads each, in turns ...")
         with contextlib.ExitStack() as stack:
             services = _start(stack, database, serving, providers)
             for service in services:
@@ -45,15 +45,15 @@ def _start(stack, database, serving, providers):
         for each in how:
             each.update(database_url=postgresql.create_database(), database=postgresql._process)
         if importlib.util.find_spec("psycopg2"):
-            # openstack-placement asks a cursor for what psycopg 3 has not, and answers 500 to
-            # every PUT of allocations; the older driver has it.
+            # openstack-placement uses an attribute of cursors that psycopg 3 lacks, and answers
+            # 500 to every PUT of allocations; the older driver has it.
             how[-1]["database_url"] = how[-1]["database_url"].replace("+psycopg:", "+psycopg2:")
     return [stack.enter_context(http_services.Loaded(name, **each))
             for name, each in zip(http_services.SERVICES, how, strict=True)]
 
 
 def _keep(bench, what, found):
-    """Put rates, their ratio, times of calls and of processors into the report."""
+    """Store rates, their ratio, durations of calls and processor times in the report."""
     for name, rounds in found.items():
         rates = [each["rate"] for each in rounds]
         failed = {}
@@ -76,5 +76,5 @@ def _keep(bench, what, found):
     ratios = [ours["rate"] / theirs["rate"] for ours, theirs in zip(*found.values(), strict=True)
               if theirs["rate"]]
     if ratios:
-        bench.keep(f"{what}: the one to the other", statistics.median(ratios), "ratio",
-                   f"{min(ratios):.2f} to {max(ratios):.2f}")
+        bench.keep(f"{what}: placement_rpc to openstack-placement",
+                   statistics.median(ratios), "ratio", f"{min(ratios):.2f} to {max(ratios):.2f}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client process of the HTTP benchmark: ``python -m tests.benchmarks.http_client``.
 
-It talks JSON lines. The first says where; each further one is a piece of work, answered with one
-line. Requests are put together by hand, so that the client's own time does not count.
+It reads JSON lines. The first has the URL and the providers; each further one is a piece of work,
+and is answered with one line. Requests are built by hand, to keep the client's own time small.
 """
 
 import collections
@@ -32,7 +32,7 @@ class Connection:
                          "Accept: application/json\r\n")
 
     def ask(self, method, path, body=None, version=None):
-        """:returns: pair of the status (int) and the body (bytes)"""
+        """Send a request; return the status (int) and the body (bytes) of the answer."""
         request = f"{method} {path}{self._headers}"
         if version is not None:
             request += f"OpenStack-API-Version: placement {version}\r\n"
@@ -56,11 +56,11 @@ class Connection:
 
 
 class Client:
-    """One thread's worth of client, with providers that no other changes.
+    """The client of one thread, with providers that no other client changes.
 
     :param url: str
     :param own: list of uuids of the providers whose inventories it changes
-    :param shared: list of uuids of those that everybody takes from
+    :param shared: list of uuids of the providers from which all clients claim
     """
 
     def __init__(self, url, own, shared):
@@ -103,7 +103,7 @@ class Client:
 
 
 def inventories(generation, total):
-    """The body that sets a provider's inventories."""
+    """Return the body that sets a provider's inventories."""
     return json.dumps({"resource_provider_generation": generation, "inventories": {
         name: {"total": total, "max_unit": total} for name in ("VCPU", "MEMORY_MB", "DISK_GB")}})
 

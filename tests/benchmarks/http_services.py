@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two services of the HTTP benchmark, served alike, and their clients."""
+"""The two services of the HTTP benchmark, served in the same way, and their clients."""
 
 import json
 import pathlib
@@ -52,7 +52,8 @@ class Loaded(fixtures.Fixture):
     """A service with providers in it, and client processes that are connected to it.
 
     :param name: str, of SERVICES
-    :param providers: int, how many of which the inventories change, and as many for the rest
+    :param providers: int, number of providers whose inventories change; the same number is made
+        for the other requests
     :param database: process of the database server; None for SQLite
     """
 
@@ -75,7 +76,7 @@ class Loaded(fixtures.Fixture):
             self.addCleanup(process.terminate)
             self._clients.append(process)
             numbers = range(number, CLIENTS, _PROCESSES)
-            # Each begins elsewhere among those that all take from.
+            # Each client begins at another one of the shared providers.
             self._tell(process, {"url": self.service.url, "own": [
                 own[each::CLIENTS] for each in numbers], "shared": [
                 shared[each * 7 % len(shared):] + shared[:each * 7 % len(shared)]
@@ -99,7 +100,7 @@ class Loaded(fixtures.Fixture):
         client.stdin.flush()
 
     def measure(self, work, clients, seconds):
-        """Do one kind of work; returns dict of rate, took, failed and processor time."""
+        """Do one kind of work; return a dict of rate, took, failed and processor time."""
         before = self._processor_times()
         each = -(-clients // _PROCESSES)
         at_work = self._clients[:clients]
@@ -127,12 +128,12 @@ class Loaded(fixtures.Fixture):
 
 
 def _spent(pid):
-    """Processor time of a process and its children, of those that have ended too."""
+    """Return the processor time of a process and its children, including ended ones."""
     process = psutil.Process(pid)
     total = 0
     for each in (process, *process.children(recursive=True)):
         try:
             total += sum(each.cpu_times()[:4])
         except psutil.NoSuchProcess:
-            continue  # Its parent has its time now.
+            continue  # Its time is now included in its parent's.
     return total

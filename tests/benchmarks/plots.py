@@ -9,11 +9,11 @@ _TITLES = {", p50": ("latency", "p50 of a call [ms]"),
 
 
 def draw(results, directory):
-    """Draw what was measured at several sizes.
+    """Draw the figures that were measured at several sizes.
 
     :param results: list of dicts of name, value, unit, note
     :param directory: :class:`pathlib.Path`
-    :returns: list of the files that were written; none where nothing was measured so
+    :returns: list of the files that were written; empty if nothing was measured at several sizes
     """
     import matplotlib
     matplotlib.use("Agg")

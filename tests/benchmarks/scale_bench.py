@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What finding and claiming cost as the fleet grows, beside an echo and OpenStack Placement."""
+"""The cost of finding and claiming as the fleet grows, with an echo and OpenStack Placement."""
 
 import statistics
 import time
@@ -14,14 +14,14 @@ from tests.benchmarks import fleet, http_services, upstream_store
 from tests.benchmarks.bench import median, percentile, spread
 
 _UPSTREAM_WORKERS = {"workers": 2, "threads": 8}
-# A call of upstream's takes tens of seconds beyond.
+# In larger fleets a call of openstack-placement takes tens of seconds.
 _MOST_FOR_UPSTREAM = 10_000
 _SECONDS_FOR_UPSTREAM = 3
 _FREE, _FULL = 500, 10_000
 
 
 def bench_scale(bench, quick):
-    """Grow the fleet, and do the same work at each size."""
+    """Measure the same work at each size of a growing fleet."""
     upstream = _upstream(bench)
     sizes = (10_000,) if quick else (1000, 10_000, 100_000)
     first = None
@@ -49,7 +49,7 @@ def bench_scale(bench, quick):
 def _upstream(bench):
     url = bench.postgresql.create_database().replace("+psycopg:", "+psycopg2:")
     bench.say("Starting openstack-placement ...")
-    # One provider made over HTTP: by then its classes are in its database.
+    # Loaded creates providers over HTTP, after which the resource classes are in the database.
     return bench.stack.enter_context(http_services.Loaded(
         "openstack-placement", 32, bench.postgresql._process, database_url=url,
         **_UPSTREAM_WORKERS)), url
@@ -62,7 +62,7 @@ _THEIRS = (("candidates", 1, "GET allocation_candidates?limit=100"),
 
 
 def _in_turns(bench, upstream, quick):
-    """Each kind of work for a while, ours and theirs in turns, several times over.
+    """Measure each kind of work, ours and theirs in turns, in several rounds.
 
     :returns: dict of work to a list of rounds
     """
@@ -79,17 +79,17 @@ def _in_turns(bench, upstream, quick):
 
 
 def _index(bench, size):
-    """Memory of the index, and how long it takes to make one."""
+    """Measure the memory and the build time of the index."""
     began = time.perf_counter()
     index = FollowedIndex(bench.store.database.reader).index
     took = time.perf_counter() - began
-    bench.keep(f"index of {size} providers: made in", took, "s")
+    bench.keep(f"index of {size} providers: build time", took, "s")
     bench.keep(f"index of {size} providers: for each provider and class",
                index.nbytes / index.size, "bytes")
 
 
 def _keep_ours(bench, size, rounds):
-    """:returns: dict of work to what it took: p50 in ms of a find, and processor ms"""
+    """Store our figures; return a dict of p50 of a find and processor time of each work, in ms."""
     p50 = {}
     for work, name in (("echo_found", "echo of the same bytes"),
                        ("find", "get_by_request, limit 100")):
@@ -119,14 +119,14 @@ def _keep_ratios(bench, name, ratios):
 
 
 def _spent(rounds):
-    """Processor ms of the service and its database for each call."""
+    """Return the processor time of the service and its database for each call, in ms."""
     return statistics.median(sum(
         each["ms"][part] for part in ("servers", "server", "database") if part in each["ms"])
         for each in rounds)
 
 
 def _keep_theirs(bench, size, rounds):
-    """:returns: dict of work to its processor ms"""
+    """Store the figures of openstack-placement; return a dict of work to processor time in ms."""
     found = {}
     for work, _, name in _THEIRS:
         done = [each for each in rounds[work] if each["took"]]
@@ -161,7 +161,7 @@ def _compare(bench, size, rounds, ours, theirs):
 
 
 def _nearly_full(bench):
-    """Sixteen schedulers and the last free devices of a fleet that is full."""
+    """Measure 16 schedulers that claim the last free devices of a fleet."""
     bench.say(f"The last {_FREE} of {_FREE + _FULL} devices, 16 schedulers ...")
     providers, inventories = models.resource_providers, models.inventories
     at = bulk.now()

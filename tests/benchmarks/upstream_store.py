@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fills OpenStack Placement's own tables with the providers that the service has."""
+"""Fills OpenStack Placement's tables with the same number of providers as the service has."""
 
 import datetime
 
@@ -12,7 +12,7 @@ _NOW = datetime.datetime(2026, 1, 1)
 
 
 def grow(url, size, amounts):
-    """Add providers until there are so many.
+    """Add providers until there are ``size``.
 
     :param url: str, SQLAlchemy URL of the database
     :param amounts: dict of class name to total
