@@ -115,7 +115,7 @@ class Manager(Endpoint):
         return self._group_commits[queue].settle(pending)
 
     @staticmethod
-    def answer(outcome) -> Any:
+    def answer(outcome: Any) -> Any:
         result = Endpoint.answer(outcome)
         return ClaimResult.of_settled(outcome) if isinstance(result, ClaimResult) else result
 

@@ -73,21 +73,21 @@ class BatchServer:
         self._beats = threading.Thread(target=self._beat, name="heartbeats", daemon=True)
 
     @property
-    def busy(self):
-        """int, how many calls are being worked on"""
+    def busy(self) -> int:
+        """How many calls are being worked on."""
         return self._busy
 
-    def begin(self):
+    def begin(self) -> None:
         """Start, and wait until it consumes; no longer than one attempt to connect may take."""
         self._thread.start()
         self._beats.start()
         self._listens.wait(CONNECT_TIMEOUT)
 
-    def stop(self):
+    def stop(self) -> None:
         """Take no further calls; RabbitMQ requeues those that were not begun."""
         self._ended.set()
 
-    def wait(self):
+    def wait(self) -> None:
         """Wait until the calls that were begun are answered, ``drain_timeout`` at the most."""
         if self._thread.is_alive():
             self._thread.join(self._drain_timeout)

@@ -99,7 +99,7 @@ class Endpoint:
         return self.answer(outcome)
 
     @staticmethod
-    def answer(outcome) -> Any:
+    def answer(outcome: Any) -> Any:
         """Return the result of a settled call, or raise the error it was refused with."""
         if outcome.error is not None:
             raise outcome.error

@@ -16,10 +16,10 @@ def state(database, index, servers):
     :param index: :class:`placement_rpc.candidates.live_index.LiveIndex`
     :param servers: dict of queue name, the label ``intake``, to its server
     """
-    yield ("intake_calls", "Calls being processed, by request queue", {
-        (("intake", name),): server.busy for name, server in servers.items()})
-    yield ("intake_places", "Maximum number of calls processed at a time, by request queue", {
-        (("intake", name),): server.places for name, server in servers.items()})
+    yield ("queue_calls", "Calls being processed, by request queue", {
+        (("queue", name),): server.busy for name, server in servers.items()})
+    yield ("queue_slots", "Maximum number of calls processed at a time, by request queue", {
+        (("queue", name),): server.places for name, server in servers.items()})
     pool = database.engine.pool
     yield ("database_connections", "Database connections in use", {
         (): pool.checkedout()})
