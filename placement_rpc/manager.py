@@ -103,7 +103,7 @@ class Manager(Endpoint):
         self.seen_clients = SeenClients()
 
     @functools.cached_property
-    def policy(self):
+    def policy(self) -> Any:
         """:class:`placement_rpc.policy.Enforcer`, for calls that come through the HTTP facade."""
         from placement_rpc import policy
         return policy.Enforcer(self.conf)

@@ -14,7 +14,7 @@ def state(database, index, servers):
 
     :param database: :class:`placement_rpc.db.api.Database`
     :param index: :class:`placement_rpc.candidates.live_index.LiveIndex`
-    :param servers: dict of queue name, the label ``intake``, to its server
+    :param servers: dict of queue name, the label ``queue``, to its server
     """
     yield ("queue_calls", "Calls being processed, by request queue", {
         (("queue", name),): server.busy for name, server in servers.items()})

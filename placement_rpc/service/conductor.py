@@ -1,37 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """The conductor's processes: start, heartbeat, drain, reload."""
 
-import datetime
-import functools
 import logging
 import os
 import socket
-import threading
-import time
 import uuid
 
 import cotyledon
 
-from placement_rpc import exception, manager
-from placement_rpc.accounting import snapshot
+from placement_rpc import manager
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.candidates.live_index import IndexMaintenance
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
-from placement_rpc.db.queries import bulk, events, requests
-from placement_rpc.db.queries import commands as command_attempts
 from placement_rpc.notifications.publishers import get_publisher
 from placement_rpc.notifications.relay import Relay
 from placement_rpc.objects import class_names
 from placement_rpc.rpc import batch_server, routing
 from placement_rpc.service import collectors, command_consumer
 from placement_rpc.service.heartbeat import Heartbeat
+from placement_rpc.service.housekeeping import Housekeeping
 from placement_rpc.upgrade import startup_check
 from placement_rpc.versions import contract
 
 LOG = logging.getLogger(__name__)
 BINARY = "placement-rpc-conductor"
-_PRUNE_EVERY = 60
 
 
 class Conductor:
@@ -50,15 +42,12 @@ class Conductor:
         self._topic = topic
         # The name under which this process holds leases, different in each process.
         self._holder = f"{self.host}.{uuid.uuid4().hex[:16]}"
-        self._ended = threading.Event()
-        self._housekeeping = threading.Thread(
-            target=self._keep_house, name="housekeeping", daemon=True)
         self._broker = Broker.of(conf)
         self.database = self.manager = None
         #: of :mod:`placement_rpc.notifications.publishers`; an embedded service's events are read
         #: from its :class:`~placement_rpc.notifications.publishers.MemoryPublisher`
         self.publisher = get_publisher(conf, routing.EXCHANGE)
-        self.relay = self._commands = self._heartbeat = None
+        self.relay = self._commands = self._heartbeat = self._housekeeping = None
         #: dict of ``calls`` or a request queue to its server; empty without RabbitMQ
         self.servers = {}
         self._end_metrics = lambda: None
@@ -75,7 +64,7 @@ class Conductor:
         startup_check.check(self.conf, self.database)
         self.manager = manager.Manager(self.conf, self.database)
         self.manager.candidates.index.prepare()
-        self.servers = self._intakes() if self._broker else {}
+        self.servers = self._request_servers() if self._broker else {}
         self._show_metrics()
         self.relay = Relay(
             self.conf, self.database, self.publisher, self._holder)
@@ -90,6 +79,8 @@ class Conductor:
             self._commands = command_consumer.CommandConsumer(
                 self.conf, self._broker, self.manager, self._topic)
             self._commands.start()
+        self._housekeeping = Housekeeping(
+            self.conf, self.manager, self._heartbeat, self._holder)
         self._housekeeping.start()
         LOG.info("Worker %s of %s answers calls", self._worker, self.host)
 
@@ -106,17 +97,17 @@ class Conductor:
                 LOG.error("Cannot serve metrics on port %d: %s",
                           options.port + self._worker, error)
 
-    def _intakes(self):
+    def _request_servers(self):
         """Return the servers on RabbitMQ: dict of request queue to server."""
         threads = {None: self.conf.conductor.threads, contract.CLAIMS: 0,
                    contract.FLEET: self.conf.conductor.fleet_threads}
         name = f"{self.host}.{self._binary}.{self._worker}"
-        queues = {intake: [routing.name(self._topic, intake)] for intake in threads}
+        names = {queue: [routing.name(self._topic, queue)] for queue in threads}
         # A queue of its own, for calls to this worker only.
-        queues[None].append(f"{self._topic}.{name}")
-        return {intake or "calls": batch_server.BatchServer(
-            self.conf, self._broker, self.manager, queues[intake], number, intake)
-            for intake, number in threads.items()}
+        names[None].append(f"{self._topic}.{name}")
+        return {queue or "calls": batch_server.BatchServer(
+            self.conf, self._broker, self.manager, names[queue], number, queue)
+            for queue, number in threads.items()}
 
     def stop(self):
         """Accept no more calls, finish the accepted ones, and close."""
@@ -130,61 +121,13 @@ class Conductor:
             consumer.wait()
         if self.relay is not None:
             self.relay.stop()
-        self._ended.set()
         self._end_metrics()
-        if self._housekeeping.is_alive():
-            self._housekeeping.join()
+        if self._housekeeping is not None:
+            self._housekeeping.stop()
         if self.database is not None:
             if self._heartbeat is not None:
                 self._heartbeat.goodbye()
             self.database.close()
-
-    def _keep_house(self):
-        """Write heartbeats, verify the index, prune and take snapshots, until stopped."""
-        since_pruned = 0
-        maintenance = IndexMaintenance(
-            self.manager.candidates.index, self.conf.candidates.verify_sample)
-        interval = self.conf.conductor.report_interval
-        while not self._ended.wait(interval):
-            since_pruned += interval
-            try:
-                self._heartbeat.beat()
-                maintenance.step()
-                if since_pruned >= _PRUNE_EVERY:
-                    since_pruned = 0
-                    self._prune()
-                self._take_snapshot(interval / 2)
-            except exception.PlacementException as error:
-                LOG.warning("Skipping the rest of housekeeping: %s", error)
-            except Exception:
-                LOG.exception("Housekeeping failed unexpectedly; retrying at the next interval")
-
-    def _prune(self):
-        for prune, retention in (
-                (requests.prune, self.conf.claims.request_retention),
-                (command_attempts.prune, self.conf.claims.request_retention),
-                (events.prune, self.conf.notifications.retention)):
-            before = bulk.now() - datetime.timedelta(seconds=retention)
-            while not self._ended.is_set() and self.database.write(
-                    functools.partial(prune, before=before), "prune"):
-                LOG.debug("Pruned rows older than %s", before)
-
-    def _take_snapshot(self, seconds):
-        """Work on a snapshot that is due, for some seconds.
-
-        It pauses for as long as each step took, which leaves the database time for calls. One
-        process does so at a time, under a lease, and continues a snapshot that another began.
-        """
-        period = self.conf.notifications.snapshot_period or None
-        if not snapshot.is_wanted(self.database, period) or not self.database.write(
-                lambda tx: events.acquire(tx, "snapshot", self._holder, 3 * seconds), "snapshot"):
-            return
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends:
-            began = time.monotonic()
-            if snapshot.go_on(self.database, period) is None or self._ended.wait(
-                    time.monotonic() - began):
-                return
 
 
 class ConductorWorker(cotyledon.Service):

@@ -292,9 +292,9 @@ class MetricsTest(base.TestCase):
         self.useFixture(placement_fixtures.RunningService(
             transport_url=servers.rabbitmq().url, metrics__port=port))
         found = test_metrics.scrape(f"http://127.0.0.1:{port}")
-        for name in ("places", "calls"):
+        for name in ("slots", "calls"):
             self.assertEqual({"calls", "claims", "fleet"}, {
-                each[1] for each in found if each[0] == f"placement_rpc_intake_{name}"})
+                each[1] for each in found if each[0] == f"placement_rpc_queue_{name}"})
 
 
 class StormTest(base.TestCase):

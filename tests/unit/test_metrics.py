@@ -53,12 +53,12 @@ class MetricsTest(base.TestCase):
     def test_what_is_read_when_it_is_asked_for(self):
         metrics, depth = Metrics(), [3]
         metrics.watch(lambda: [
-            ("intake_calls", "Calls", {(("intake", "claims"),): depth[0]}),
+            ("queue_calls", "Calls", {(("queue", "claims"),): depth[0]}),
             ("outbox_unsent", "Events", {(): 7})])
-        self.assertEqual(3, self.shown(metrics)['placement_rpc_intake_calls{intake="claims"}'])
+        self.assertEqual(3, self.shown(metrics)['placement_rpc_queue_calls{queue="claims"}'])
         depth[0] = 5
         shown = self.shown(metrics)
-        self.assertEqual((5, 7), (shown['placement_rpc_intake_calls{intake="claims"}'],
+        self.assertEqual((5, 7), (shown['placement_rpc_queue_calls{queue="claims"}'],
                                   shown["placement_rpc_outbox_unsent"]))
 
     def test_services_of_one_process_count_for_themselves(self):
