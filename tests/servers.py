@@ -187,12 +187,13 @@ def shared():
 class VirtualHost(fixtures.Fixture):
     """A virtual host of the shared broker: queues and exchanges apart from those of other tests.
 
-    ``url`` is where it is; ``management_url`` is the broker's.
+    ``url`` is its address, ``port`` the broker's; ``management_url`` is the broker's.
     """
 
     def _setUp(self):
         servers = shared()
         self.url, self.management_url = servers.new_virtual_host(), servers.management_url()
+        self.port = urllib.parse.urlsplit(self.url).port
         self.addCleanup(servers.delete_virtual_host, self.url)
 
     def rabbitmqctl(self, command, *arguments):
