@@ -18,7 +18,7 @@ import time
 import uuid
 
 from placement_rpc import api, exception
-from placement_rpc.conf import service as configuration
+from placement_rpc import conf as configuration
 
 
 class Claimer:
@@ -112,21 +112,22 @@ class Claimer:
 
 
 def _client(order):
-    conf = configuration.new_config(
-        config_files=[], database__connection=order.get("database"),
-        placement_client__deadline=order.get("deadline", 60),
-        placement_client__attempt_timeout=order.get("attempt_timeout", 5))
+    options = {"config_files": [], "placement_client__deadline": order.get("deadline", 60),
+               "placement_client__attempt_timeout": order.get("attempt_timeout", 5)}
     if "transport_url" in order:
         return api.PlacementAPI(
-            conf=conf, transport_url=order["transport_url"], pin=order.get("pin"))
-    return _local(conf)
+            conf=configuration.new_config(**options), transport_url=order["transport_url"],
+            pin=order.get("pin"))
+    return _local(order["database"], options)
 
 
-def _local(conf):
-    # Not at the top: other releases have these elsewhere.
+def _local(database, options):
+    # Imported here, since other releases, whose interpreter may run this file, have no such names.
     from placement_rpc import manager
+    from placement_rpc.conf import service
     from placement_rpc.db import api as db
 
+    conf = service.new_config(database__connection=database, **options)
     return api.PlacementAPI("local", conf, manager=manager.Manager(conf, db.Database(conf)))
 
 

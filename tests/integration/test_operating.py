@@ -243,7 +243,7 @@ class UsageReportTest(OperatingTest):
     def test_what_was_cut_off_and_published_again(self):
         self.lose_stream()
         begin = datetime.datetime.now(datetime.UTC).isoformat()
-        self.assertIn("not enough", self.report("--from", begin, code=1).stderr)
+        self.assertIn("do not cover", self.report("--from", begin, code=1).stderr)
         self.run_program("manage", "outbox", "replay", "--position", "1")
         self.wait_published()
         line, = json.loads(self.report("--from", begin).stdout)["lines"]
@@ -283,7 +283,7 @@ class UsageReportTest(OperatingTest):
         allowed = self.report("--from", begin.isoformat(), "--allow-incomplete")
         self.assertFalse(json.loads(allowed.stdout)["complete"])
         self.assertIn("incomplete", allowed.stderr)
-        self.assertIn("what 4 consumers hold", self.run_program(
+        self.assertIn("of 4 consumers", self.run_program(
             "manage", "outbox", "snapshot").stdout)
         self.wait_published()
         begin = datetime.datetime.now(datetime.UTC)
@@ -313,7 +313,7 @@ class UsageReportTest(OperatingTest):
         self.provider()
         self.wait_published()
         for arguments, words in (
-                (("--from", "2999-01-01"), "to come"),
+                (("--from", "2999-01-01"), "in the future"),
                 (("--from", "2026-01-02", "--to", "2026-01-01"), "before it begins")):
             self.assertIn(words, self.report(*arguments, code=1).stderr)
         self.assertIn("invalid", self.report("--from", "yesterday", code=2).stderr)

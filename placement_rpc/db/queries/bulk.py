@@ -49,19 +49,20 @@ def _among_values(column, name):
     return column.in_(sa.bindparam(name, expanding=True))
 
 
-def insert_from(table, source, values):
+def insert_from(table, source, values, order_by=None):
     """Return an INSERT of rows that a SELECT gives.
 
     :param table: :class:`sqlalchemy.Table`; ``created_at`` and ``updated_at`` are set to the
         parameter ``now`` where the table has them
     :param source: FROM clause of the SELECT
     :param values: dict of column name to expression
+    :param order_by: expression in the order of which the rows get their ids; None for any order
     """
     times = {name: sa.bindparam("now", type_=table.c[name].type)
              for name in _TIMES if name in table.c}
     # Row by row, even in a pipeline, costs the server several times as much.
     return sa.insert(table).from_select([*values.keys(), *times], sa.select(
-        *values.values(), *times.values()).select_from(source))
+        *values.values(), *times.values()).select_from(source).order_by(order_by))
 
 
 class Insert:

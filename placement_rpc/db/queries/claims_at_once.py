@@ -31,7 +31,7 @@ _RECORDS = {
     "consumers": _records(_consumers, "uuid", "project_id", "user_id", "generation"),
     "allocations": Records("allocations", {
         "consumer_id": _allocations.c.consumer_id, "consumer_uuid": _consumers.c.uuid,
-        **{name: _allocations.c[name] for name in _HELD}}),
+        **{name: _allocations.c[name] for name in _HELD}}, ordered=True),
     "used": bulk.number_records("used", _inventories.c.used),
     "generations": bulk.number_records("generations", _providers.c.generation, checked=True),
     "events": _records(_events, *events.NewEvent._fields),
@@ -50,7 +50,7 @@ def _insert_allocations(made):
     return bulk.insert_from(
         _allocations, given.outerjoin(made, made.c.uuid == given.c.consumer_uuid), {
             "consumer_id": sa.func.coalesce(given.c.consumer_id, made.c.id),
-            **{name: given.c[name] for name in _HELD}})
+            **{name: given.c[name] for name in _HELD}}, order_by=given.c.place)
 
 
 def _set_numbers(name, column):

@@ -15,6 +15,7 @@ from sqlalchemy.dialects import postgresql
 _encode = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, separators=(",", ":"),
     default=datetime.datetime.isoformat).encode
+_PLACE = "place"
 
 
 class Records:
@@ -22,14 +23,20 @@ class Records:
 
     :param parameter: str, the name of the statement's parameter that holds the rows
     :param fields: dict of field name to :class:`sqlalchemy.Column` that has the field's type
+    :param ordered: bool, whether the rows have a further field ``place``, their number: a join
+        does not keep the order of its rows
     """
 
-    def __init__(self, parameter, fields):
-        self._names = tuple(fields)
+    def __init__(self, parameter, fields, ordered=False):
+        self._names = (*fields, *([_PLACE] if ordered else []))
+        self._ordered = ordered
+        types = {name: column.type for name, column in fields.items()}
+        if ordered:
+            types[_PLACE] = sa.Integer()
         given = sa.cast(sa.bindparam(parameter, type_=sa.Text), postgresql.JSON)
         #: the rows as a FROM clause: ``json_to_recordset(:parameter) AS given(field type, ...)``
         self.given = sa.func.json_to_recordset(given).table_valued(
-            *(sa.column(name, column.type) for name, column in fields.items()),
+            *(sa.column(name, type_) for name, type_ in types.items()),
         ).render_derived(f"given_{parameter}", with_types=True)
 
     def encode(self, rows):
@@ -39,4 +46,6 @@ class Records:
         :returns: str
         """
         names = self._names
+        if self._ordered:
+            rows = [(*row, place) for place, row in enumerate(rows)]
         return _encode([dict(zip(names, row, strict=True)) for row in rows])
