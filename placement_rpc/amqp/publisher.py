@@ -161,6 +161,8 @@ class Publisher:
 
     def _attempt(self, messages, ends, still):
         channel = self._open()
+        # Connecting may have taken long: the caller may no longer be the one to publish.
+        still()
         for message in messages:
             channel.send(message)
         channel.settle(max(0.1, ends - time.monotonic()), still)

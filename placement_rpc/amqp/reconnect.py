@@ -64,7 +64,8 @@ class Reconnect:
             self._pause = 0.0
             try:
                 connection = self._broker.connect(**self._options)
-            except FAILURES as error:
+            except self._survived as error:
+                # Also what the library raises about a handshake that it cannot parse.
                 self._failed(error)
             else:
                 yield self._session(connection)

@@ -92,9 +92,10 @@ class LiveIndex:
     def _start_build(self) -> futures.Future:
         """Return the build under way, or a new one; the caller holds the lock."""
         if self._build is None or self._build.done():
-            self._build = futures.Future()
-            threading.Thread(target=self._run_build, args=(self._build,),
+            build: futures.Future = futures.Future()
+            threading.Thread(target=self._run_build, args=(build,),
                              name="candidate index", daemon=True).start()
+            self._build = build
         return self._build
 
     def _run_build(self, build):

@@ -33,6 +33,8 @@ _SQLSTATES = {
     "25P04": Kind.UNAVAILABLE,  # transaction_timeout
     "40001": Kind.COLLISION,    # serialization_failure
     "40P01": Kind.COLLISION,    # deadlock_detected
+    "40003": Kind.UNAVAILABLE,  # statement_completion_unknown
+    "55006": Kind.BUSY,         # object_in_use
     "55P03": Kind.BUSY,         # lock_not_available
     "57014": Kind.BUSY,         # query_canceled
     "57P01": Kind.UNAVAILABLE,  # admin_shutdown
@@ -48,17 +50,30 @@ _SQLSTATES = {
 
 _ERRNOS = {
     1020: Kind.COLLISION,    # ER_CHECKREAD: the row has changed since the snapshot
+    1021: Kind.UNAVAILABLE,  # ER_DISK_FULL
     1022: Kind.COLLISION,    # ER_DUP_KEY
+    1030: Kind.UNAVAILABLE,  # ER_GET_ERRNO: of the storage engine
     1040: Kind.UNAVAILABLE,  # ER_CON_COUNT_ERROR
+    1041: Kind.UNAVAILABLE,  # ER_OUT_OF_RESOURCES
     1047: Kind.UNAVAILABLE,  # ER_UNKNOWN_COM_ERROR: a Galera node that is not part of the cluster
     1053: Kind.UNAVAILABLE,  # ER_SERVER_SHUTDOWN
     1062: Kind.COLLISION,    # ER_DUP_ENTRY
+    1114: Kind.UNAVAILABLE,  # ER_RECORD_FILE_FULL
+    1158: Kind.UNAVAILABLE,  # ER_NET_READ_ERROR
+    1159: Kind.UNAVAILABLE,  # ER_NET_READ_INTERRUPTED
+    1160: Kind.UNAVAILABLE,  # ER_NET_ERROR_ON_WRITE
+    1161: Kind.UNAVAILABLE,  # ER_NET_WRITE_INTERRUPTED
+    1180: Kind.COLLISION,    # ER_ERROR_DURING_COMMIT
+    1203: Kind.UNAVAILABLE,  # ER_TOO_MANY_USER_CONNECTIONS
     1205: Kind.COLLISION,    # ER_LOCK_WAIT_TIMEOUT
+    1206: Kind.BUSY,         # ER_LOCK_TABLE_FULL
     1213: Kind.COLLISION,    # ER_LOCK_DEADLOCK; Galera: the write set was refused
+    1226: Kind.UNAVAILABLE,  # ER_USER_LIMIT_REACHED
     1290: Kind.UNAVAILABLE,  # ER_OPTION_PREVENTS_STATEMENT: --read-only, after a failover
     1317: Kind.BUSY,         # ER_QUERY_INTERRUPTED
     1451: Kind.REFERENCE,    # ER_ROW_IS_REFERENCED_2
     1452: Kind.REFERENCE,    # ER_NO_REFERENCED_ROW_2
+    1412: Kind.COLLISION,    # ER_TABLE_DEF_CHANGED
     1792: Kind.UNAVAILABLE,  # ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
     1836: Kind.UNAVAILABLE,  # ER_READ_ONLY_MODE
     1927: Kind.UNAVAILABLE,  # ER_CONNECTION_KILLED

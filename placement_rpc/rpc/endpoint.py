@@ -62,7 +62,7 @@ class Endpoint:
         :raises Forbidden: if the caller's policy rule does not admit the call
         :raises PlacementException: whatever else the method refuses the call for
         """
-        if "request_id" not in arguments:
+        if arguments.get("request_id") is None:
             # A change looks for its stored outcome before its deadline: see
             # placement_rpc.accounting.idempotency.
             context.check_deadline()

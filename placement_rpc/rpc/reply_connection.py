@@ -143,7 +143,7 @@ class ReplyConnection:
             while self._consumer is None:
                 if self._ended.is_set():
                     raise exception.InvalidInput(what="PlacementAPI", reason="it was closed")
-                if self._thread is None:
+                if self._thread is None or not self._thread.is_alive():
                     self._thread = threading.Thread(
                         target=self._run, name="placement calls", daemon=True)
                     self._thread.start()
@@ -164,6 +164,8 @@ class ReplyConnection:
             raise exception.ServiceUnavailable(reason=_SHORT)
         try:
             consumer.send(message, self._exchange, routing_key, ends - time.monotonic())
+        except TimeoutError:
+            raise
         except FAILURES as error:
             raise exception.ServiceUnavailable(
                 reason="the connection to the broker was lost") from error

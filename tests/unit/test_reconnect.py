@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reconnect loop, with a broker that is made of what happens to each attempt."""
 
+import struct
 import threading
 import time
 
@@ -32,10 +33,14 @@ class _Broker:
         self.attempts = []
         self.connections = []
         self.options = None
+        # What the library raises about handshakes that it cannot parse.
+        self.broken_handshakes = []
 
     def connect(self, **options):
         self.options = options
         self.attempts.append(time.monotonic())
+        if self.broken_handshakes:
+            raise self.broken_handshakes.pop()
         if self.refusals is None or len(self.attempts) <= self.refusals:
             raise ConnectionRefusedError(111, "refused")
         self.connections.append(_Connection())
@@ -54,6 +59,13 @@ class ReconnectTest(base.TestCase):
                 "Test", broker, self.stopped, survives, patience=7).sessions(until):
             with session as connection:
                 work(connection)
+
+    def test_a_handshake_that_cannot_be_parsed_does_not_end_it(self):
+        broker = _Broker()
+        broker.broken_handshakes = [
+            struct.error("unpack requires 4 bytes"), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "")]
+        self.run_loop(broker, lambda connection: self.stopped.set(), survives=(Exception,))
+        self.assertEqual((3, 1), (len(broker.attempts), len(broker.connections)))
 
     def test_it_ends_after_the_session_in_which_it_is_stopped(self):
         broker = _Broker()
