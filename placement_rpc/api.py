@@ -58,9 +58,9 @@ class PlacementAPI(Client):
     None. Every method takes ``timeout``: seconds for the whole call; None for the configured
     deadline. Every change takes ``request_id``; None for a new one.
 
-    Besides the errors that it names, a method may raise InvalidInput and its subclasses for bad
-    input, DeadlineExceeded if the time is over and the outcome unknown, and UnsupportedCall if the
-    service is too old for the call.
+    In addition to the errors that it names, a method may raise InvalidInput and its subclasses
+    for bad input, DeadlineExceeded if the time is over and the outcome unknown, and
+    UnsupportedCall if the service is too old for the call.
     """
 
     # -- providers ----------------------------------------------------------------------
@@ -442,7 +442,7 @@ class PlacementAPI(Client):
         :param allocations: dict of consumer uuid to dict of ``project_id``, ``user_id`` and
             ``resources``, a dict of class to amount. DISK_GB of a node that shares a disk counts
             for the provider that has the disk
-        :param snapshot_at: seconds since the epoch at which the tracker looked
+        :param snapshot_at: time of the tracker's snapshot, in seconds since the epoch
         :param shares_disk: whether the node's disk is another provider's; None if not known
         :param devices_in_use: dict of class of PCI devices to how many are claimed or allocated,
             which the node's pools leave out; None if not known
@@ -450,7 +450,7 @@ class PlacementAPI(Client):
         :raises ComputeNodeExists: if the uuid belongs to another node
         :raises NameInUse: if another provider has the name
         :raises CapacityConflict: if a capacity would fall below what is used
-        :raises InventoryInUse: if an inventory that has allocations would go
+        :raises InventoryInUse: if an inventory that has allocations would be removed
         :raises ServiceTooOld: if a service is older than the call
         """
         return self._change(

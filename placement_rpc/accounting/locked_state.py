@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one state that a change of allocations or inventories locks, reads, changes and writes.
 
-:func:`lock` locks and reads what a set of requests is about, and :func:`write` writes what became
-of it. In between, views change the state: :class:`placement_rpc.accounting.ledger.Ledger` applies
+:func:`lock` locks and reads what a set of requests is about, and :func:`write` writes the
+result. In between, views change the state: :class:`placement_rpc.accounting.ledger.Ledger` applies
 allocations to it, and :class:`placement_rpc.accounting.inventories.LockedInventories` changes the
 inventories of one provider. One transaction can do both, in any order.
 
@@ -89,7 +89,7 @@ class ConsumerEntry:
 
 @dataclasses.dataclass(slots=True)
 class Scope:
-    """What a set of requests is about.
+    """The consumers, providers and classes that a set of requests concerns.
 
     Consumers and providers are uuids, classes are names. The providers of everything that the
     consumers hold belong to the scope without being named. If ``inventories_change`` is set, the

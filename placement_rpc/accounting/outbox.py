@@ -66,7 +66,7 @@ class Outbox:
 
         :param event_type: a key of :data:`placement_rpc.objects.catalog.EVENTS`
         """
-        # Which fields of the object were changed means nothing to a listener.
+        # A listener has no use for the names of the object's changed fields.
         payload.forget_changes()
         self._add(event_type, payload.obj_to_primitive())
 
@@ -112,7 +112,7 @@ class Outbox:
 
 
 def _with_used(rows, used):
-    """Have the last event of allocations say what is used now, and the others nothing."""
+    """Write what is used now into the last event of allocations, and nothing into the others."""
     text = json.dumps({"used": used}, separators=(",", ":")) if used else ""
     done = []
     for row in reversed(rows):

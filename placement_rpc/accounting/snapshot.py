@@ -62,7 +62,7 @@ def go_on(database: Database, period: int | None = None) -> int | None:
     """Take the next step of the snapshot that is being taken, or due.
 
     :param period: seconds from the begin of one snapshot to the begin of the next; None to begin
-        none
+        no snapshot
     :returns: how many consumers it has so far; None if there is nothing to do
     """
     if not is_wanted(database, period):

@@ -137,7 +137,7 @@ def update_consumers(tx, rows):
 
 
 def clear(tx, consumer_ids, gone):
-    """Delete the allocations of consumers, and consumers that have none any more.
+    """Delete the allocations of consumers, and consumers that have none left.
 
     :param consumer_ids: list of row ids of the consumers whose allocations are deleted
     :param gone: list of row ids of those among them that are deleted too

@@ -45,7 +45,7 @@ def _insert(table):
 
 
 def _insert_allocations(made):
-    # A consumer that the same statement makes has no id to give yet.
+    # The id of a consumer that the same statement inserts is not known before.
     given = _RECORDS["allocations"].given
     return bulk.insert_from(
         _allocations, given.outerjoin(made, made.c.uuid == given.c.consumer_uuid), {
