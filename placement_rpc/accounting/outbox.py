@@ -100,7 +100,7 @@ class Outbox:
              ) -> list[EventRow]:
         """Return the rows of the events, and of those of other outboxes.
 
-        :param used: what the transaction leaves used of which providers, as above. The last event
+        :param used: the used amounts after the transaction, by provider, as above. The last event
             of allocations says it for all of them; None if there are no events of allocations.
         """
         rows = [row for outbox in (self, *others) for row in outbox._rows]
@@ -123,7 +123,7 @@ def _with_used(rows, used):
 
 
 def _touched(event_type, data):
-    """Return what an event tells the indexes; None if the transaction has to say it."""
+    """Return ``touched`` of an event; None if the transaction has to determine it."""
     if event_type.startswith(("resource_provider.", "inventory.")):
         return json.dumps({"read": data["provider_uuid"]})
     if event_type.startswith("resource_class."):

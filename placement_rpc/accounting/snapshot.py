@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots: events of what every consumer holds, repeated from time to time.
+"""Snapshots: events with the allocations of every consumer, repeated from time to time.
 
 A listener that has not received the first event starts from a snapshot: an ``allocation.exists``
 event for each consumer, between ``allocation.snapshot.begin`` and ``allocation.snapshot.end``.

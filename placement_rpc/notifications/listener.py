@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The listener kit: what a billing program imports.
+"""The listener kit, for programs such as billing that consume events.
 
 From a durable queue of its own, which keeps events while the program does not run::
 

@@ -22,7 +22,7 @@ def exposed(method: _Method) -> _Method:
 
 
 class Endpoint:
-    """Base of what answers calls: its exposed methods, behind one gate.
+    """Base of classes that answer calls with exposed methods, behind one gate.
 
     A call comes alone or in a batch, from a request queue, from the command queue or from this
     process: all of them pass :meth:`enter`, so that a guard that is added there holds on every

@@ -41,7 +41,7 @@ class RabbitSender:
         :raises ServiceUnavailable: if the outcome is unknown; the call may be repeated
         :raises InvalidInput: for arguments that JSON cannot represent
         :raises UnsupportedCall: if the server, or this client, does not know a part of the call
-        :raises PlacementException: for what the server refused
+        :raises PlacementException: the error with which the server refused the call
         """
         try:
             answer = self._ask(context, method, arguments, timeout, server)
@@ -99,7 +99,7 @@ class LocalSender:
         ``timeout`` has no effect, since the manager keeps to the deadline in the context, and
         ``server`` has none, since there is only one.
 
-        :raises PlacementException: for what the manager refused
+        :raises PlacementException: the error with which the manager refused the call
         """
         sent = {name: self._serializer.serialize_entity(context, value)
                 for name, value in arguments.items()}

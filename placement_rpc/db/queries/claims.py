@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statements that settle a batch of requests: what they lock and read, and what they write.
+"""The statements that settle a batch of requests: their locks, reads and writes.
 
 Consumers are locked before providers, and both by uuid in ascending order, in every transaction:
 two transactions can then wait for each other in one direction only. Rows are looked up by uuid,
