@@ -34,11 +34,11 @@ class Case:
 
     @property
     def changes(self):
-        """Whether it may change something."""
+        """Whether the request may change something."""
         return self.request.split()[0] in ("POST", "PUT", "DELETE")
 
     def send(self, address, world):
-        """:returns: :class:`tests.conformance.wire.Answer`"""
+        """Send the request; return a :class:`tests.conformance.wire.Answer`."""
         method, path = world.fill(self.request).split(" ", 1)
         path = path.replace(" ", "%20")
         body = self.raw

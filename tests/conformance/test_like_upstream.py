@@ -67,7 +67,7 @@ class LikeUpstream(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual({}, found, self.words)
 
     def _differences(self, case, world):
-        """:returns: dict of what differs to its values here and there"""
+        """Return a dict of the name of each difference to its values here and there."""
         answers = [case.send(address(), world) for address in web.SERVERS.values()]
         if case is self.case:
             self.statuses = tuple(answer.status for answer in answers)

@@ -21,7 +21,7 @@ class World:
 
     There are a provider that is ``full`` of all sorts, a ``consumer`` of it, an ``empty`` one, a
     ``grouped`` one in an ``aggregate``, and two custom classes, one ``used`` and one ``free``.
-    ``missing`` is nobody's uuid and ``name`` nobody's name.
+    ``missing`` is an unused uuid, and ``name`` an unused name.
     """
 
     def __init__(self):
@@ -44,7 +44,10 @@ class World:
         return value
 
     def make(self, address):
-        """Bring it into being on a server; :raises AssertionError: when that goes wrong"""
+        """Create the resources on a server.
+
+        :raises AssertionError: if a request fails
+        """
         provider = f"/resource_providers/{self.full}"
         for version, method, path, body in (
                 ("1.2", "POST", "/resource_classes", {"name": self.used}),
@@ -76,7 +79,7 @@ class World:
 
 
 class Answer:
-    """What came back; ``status``, ``headers`` with names in lower case, ``body`` as bytes."""
+    """An answer: ``status``, ``headers`` with names in lower case, ``body`` as bytes."""
 
     def __init__(self, address, response):
         self._address = address

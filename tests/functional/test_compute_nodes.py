@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute nodes: in their columns, on their way into inventories, and there."""
+"""Compute nodes: before, during and after the migration of their columns to inventories."""
 
 import contextlib
 import datetime
@@ -315,7 +315,7 @@ class CrashTest(NodeTest):
                     if table.name not in ("services", "leases", "relay_state")}
 
     def crash_after(self, number):
-        """Migrate, and crash with the n-th statement that writes; whether it came so far."""
+        """Migrate, and crash at the n-th statement that writes; return whether it was reached."""
         options = self.service.conf.compute_nodes
 
         def change(tx):

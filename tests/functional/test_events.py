@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events in the outbox: one for each change, with it, and none for what changes nothing."""
+"""Events in the outbox: one in the transaction of each change, and none without a change."""
 
 import json
 

@@ -101,7 +101,7 @@ class Story(fixtures.Fixture):
         self.api.move_allocations(None, _SERVER, _OTHER, request_id="req-move")
 
     def _over_full(self):
-        """An inventory that somebody else left smaller than what is used of it."""
+        """Change an inventory whose capacity was already below its used amount."""
         with self.database.writer() as tx:
             tx.exec_driver_sql("UPDATE inventories SET total = 1024, reserved = 0, "
                                "capacity = 1024 WHERE total = 262144")
@@ -152,7 +152,7 @@ class NotificationSampleTest(base.TestCase):
 
 
 def write():
-    """Write the samples anew."""
+    """Write the samples again."""
     _SAMPLES.mkdir(exist_ok=True)
     with Story() as story:
         for event_type, sample in story.samples().items():

@@ -19,7 +19,7 @@ COPY = pathlib.Path(__file__).parents[2] / "docs" / "openapi.json"
 
 
 def written():
-    """:returns: str, the document as it is committed"""
+    """Return the text of the committed document."""
     return json.dumps(openapi.document(routes.ROUTES), indent=1) + "\n"
 
 

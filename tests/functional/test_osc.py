@@ -32,7 +32,7 @@ class FacadeTest(base.TestCase):
         return json.loads(out)
 
     def done(self, *arguments):
-        """A command that does something and says nothing."""
+        """Run a command that makes a change and prints nothing."""
         self.assertEqual((0, "", ""), self.openstack(*arguments))
 
     def refused(self, *arguments):

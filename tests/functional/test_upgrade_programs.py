@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs by which an operator takes a deployment from release to release."""
+"""The programs with which an operator upgrades a deployment."""
 
 import contextlib
 import io
@@ -113,7 +113,7 @@ class WayTest(ProgramTest):
         self.after_the_contraction()
 
     def after_the_contraction(self):
-        """Everything goes on: nodes are read, saved, created, imported and destroyed."""
+        """Check that nodes can be read, saved, created, imported and destroyed."""
         context = RequestContext(database=self.store.database)
         context.nodes = ComputeNodeStore(
             manager.Manager(self.store.conf, self.store.database).gate.settings)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Casts: as safe as calls, whatever dies before they are settled."""
+"""Casts: none is lost when a process or server fails before it is settled."""
 
 import json
 import socket
@@ -286,7 +286,7 @@ class CastTest(CommandTest):
 
 
 class FailureTest(CommandTest):
-    """What goes away while casts wait."""
+    """Failures of servers while casts wait."""
 
     def make_broker(self):
         return self.useFixture(private.RabbitMQ())

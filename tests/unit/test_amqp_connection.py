@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a connection and a consumer do with frames that are made up."""
+"""A connection and a consumer that read prepared frames."""
 
 import types
 

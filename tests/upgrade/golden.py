@@ -97,11 +97,11 @@ class _Recorder:
         return self._serializer.deserialize_entity(context, answer["result"])
 
     def close(self):
-        """Nothing to give back."""
+        """Do nothing: there are no resources to release."""
 
 
 class Story:
-    """What a client of a release can say, each once.
+    """Every call that a client of a release can make, each once.
 
     :param client: :class:`PlacementAPI`, pinned to the release
     :param release: :class:`placement_rpc.versions.releases.Release`
@@ -228,7 +228,7 @@ class Story:
 
 
 def in_order():
-    """A fixture: which of the providers that fit comes first is not left to chance."""
+    """Return a fixture that makes the order of the providers that fit deterministic."""
     return fixtures.MonkeyPatch(
         "placement_rpc.candidates.ordering.choose",
         lambda count, order, limit, left, random: np.arange(count)[:limit])
@@ -253,7 +253,7 @@ def play(release):
 
 
 def read(release, name):
-    """:returns: what was recorded"""
+    """Return the recorded messages."""
     return json.loads((DIRECTORY / release.name / f"{name}.json").read_text())
 
 

@@ -148,7 +148,7 @@ class ReleasesTest(testscenarios.WithScenarios, base.TestCase):
             Relayed(0, 0, waiting))
 
     def all_published(self):
-        """Whether every event of the store is published."""
+        """Return whether every event of the store is published."""
         found = self.relayed()
         return found.last and found.last == found.published and not found.waiting
 
@@ -281,7 +281,7 @@ class OutboxTest(ReleasesTest):
             self.claim(facade, uuid)
         found = self.relayed()
         self.assertEqual((5, 5), (found.last - found.published, found.waiting))
-        # As if the broker had confirmed one more than the store has been told.
+        # As if the broker had confirmed one event more than the store has recorded.
         with self.store.database.writer() as tx:
             tx.execute(sa.update(models.relay_state).values(
                 published_position=found.published - 1))
