@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request of which the answers are compared.
+"""A request whose answers are compared.
 
 Names in angle brackets are those of :class:`tests.conformance.wire.World`.
 """
@@ -20,7 +20,7 @@ class Case:
     :ivar version: str, of the header; None for no header, with a blank for a whole header
     :ivar body: what is sent as JSON
     :ivar raw: bytes that are sent instead
-    :ivar headers: dict of further headers, None takes one away
+    :ivar headers: dict of further headers, None removes one
     :ivar whole: bool, whether the values in the answer count; otherwise their types do
     """
 

@@ -18,7 +18,7 @@ class CommandFailed(Exception):
 
 
 class _Logging(fixtures.Fixture):
-    """Takes away what the command adds to the process's logging."""
+    """Removes the handlers that the command adds to the process's logging."""
 
     def _setUp(self):
         root = logging.getLogger()

@@ -68,7 +68,7 @@ class Gunicorn(fixtures.Fixture):
             time.sleep(0.02)
 
     def said(self):
-        """What its processes have logged so far."""
+        """Return what its processes have logged so far."""
         return self._log.read_text(errors="replace")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests as they go over the wire, and what is to be compared of their answers."""
+"""Requests on the wire, and the parts of their answers that are compared."""
 
 import http.client
 import json
@@ -88,7 +88,7 @@ class Answer:
         self.body = response.read()
 
     def comparable(self, whole):
-        """What has to be the same on both servers.
+        """Return the parts that have to be the same on both servers.
 
         :param whole: bool, whether the values of the body count; otherwise their types do
         """
@@ -112,7 +112,7 @@ class Answer:
         return path if whole else path.rsplit("/", 1)[0]
 
     def summary(self):
-        """In a few words."""
+        """Return a short description."""
         decoded = self._decoded()
         if isinstance(decoded, dict) and "errors" in decoded:
             # Upstream's begin with a paragraph on what the status means.
@@ -139,7 +139,7 @@ def _comparable(value, whole):
 
 
 def send(address, method, path, headers, body=None):
-    """Send a request with exactly these headers, besides Host and the body's length.
+    """Send a request with exactly these headers, in addition to Host and the body's length.
 
     :param address: str, as in ``http://127.0.0.1:8000``
     :param body: bytes

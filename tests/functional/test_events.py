@@ -15,7 +15,7 @@ from tests import base
 class EventTest(base.ContractTest):
 
     def events(self):
-        """The events written since the last look, as (type, payload data)."""
+        """Return the events written since the last call, as (type, payload data)."""
         with self.service.database.reader() as tx:
             rows = tx.execute(sa.select(models.events).where(
                 models.events.c.id > getattr(self, "seen", 0)).order_by(

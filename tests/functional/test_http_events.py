@@ -191,7 +191,7 @@ class EventsTest(base.TestCase):
         return event
 
     def test_lists_can_be_followed_without_a_gap(self):
-        """Whoever lists, and follows from the list's position, knows every provider there is."""
+        """A client that lists, and follows from the list's position, sees every provider."""
         ended = threading.Event()
 
         def create():

@@ -21,7 +21,7 @@ class SocketTest(base.TestCase):
     def talk(self, *parts):
         """Send bytes, and return everything received until the server ends the connection."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
-            # It may have heard enough before the end, and be gone.
+            # The server may have closed the connection before it read everything.
             with contextlib.suppress(OSError):
                 for part in parts:
                     connection.sendall(part)

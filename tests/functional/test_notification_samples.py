@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``docs/notification_samples/`` holds what is really sent, one file for each type of event.
 
-After a change of payloads write them anew, and look at what the difference says::
+After a change of payloads write them again, and check the difference::
 
     python -m tests.functional.test_notification_samples
 """
@@ -42,7 +42,7 @@ _SAME = {
 
 
 class Story(fixtures.Fixture):
-    """Everything that can happen, once; ``messages`` are the notifications of it."""
+    """Every type of event, once; ``messages`` are their notifications."""
 
     def _setUp(self):
         running = self.useFixture(placement_fixtures.RunningService())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenAPI document: what is committed is what is served, and what is served holds.
+"""The OpenAPI document: the committed and the served copy are equal, and the answers match it.
 
-``python -m tests.functional.test_openapi`` writes the committed copy anew.
+``python -m tests.functional.test_openapi`` writes the committed copy again.
 """
 
 import json
@@ -27,7 +27,7 @@ class DocumentTest(http.HTTPTest):
     time_limit = 300
 
     def test_the_committed_copy_is_what_is_served(self):
-        """Run ``make sample`` where it is not."""
+        """If this fails, run ``make sample``."""
         self.assertEqual(COPY.read_text(), written())
         self.assertEqual(json.loads(COPY.read_text()), self.get("/openapi.json", token=None))
 

@@ -228,7 +228,7 @@ class EventTest(FacadeTest):
 
 
 class ProgramTest(FacadeTest):
-    """As a person starts it."""
+    """The program as an operator starts it."""
 
     def start(self, *arguments):
         environment = {name: value for name, value in os.environ.items()

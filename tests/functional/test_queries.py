@@ -88,7 +88,7 @@ class EventPagesTest(base.ContractTest):
         return self._give()
 
     def _give(self):
-        # As the relay does, which is not there.
+        # As the relay does, which does not run here.
         def give(tx):
             last = events.state(tx, lock=True).last_position
             rows = events.give_positions(tx, last, 1000)
@@ -105,7 +105,7 @@ class EventPagesTest(base.ContractTest):
         for name in ("a", "b", "c"):
             self.provider(name)
         if self.service.conductor is None:
-            # What has no position yet is not there yet.
+            # Events without a position are not listed yet.
             self.assertEqual([], self.api.list_events(None).events)
         self.assertEqual(3, self.place())
         self.assertEqual((1, 3), self.bounds())

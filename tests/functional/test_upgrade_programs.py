@@ -44,7 +44,7 @@ class ProgramTest(base.TestCase):
             f"[database]\nconnection = {self.store.conf.database.connection}\n{text}")
 
     def run_program(self, program, *arguments):
-        """Run it; returns the exit code, what it printed and what it complained of."""
+        """Run the program; return its exit code, standard output and standard error."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = program.main(["--config-file", str(self.file), *arguments])

@@ -232,7 +232,7 @@ class CastTest(CommandTest):
         letter, = self.wait_for_dead_letters()
         self.assertEqual(bad, letter.id)
         self.assertIn("a defect", letter.reason)
-        # Once what was wrong is mended, an operator sends it again.
+        # After the cause is repaired, an operator replays it.
         commit._settle_batch = settle
         letters = self.dead_letters()
         done, left = letters.replay(lambda each: True)

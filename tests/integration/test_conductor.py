@@ -107,7 +107,7 @@ class ConductorTest(base.TestCase):
         conductor.write()
         conductor.signal(signal.SIGHUP)
         self.wait_for(lambda: self.services() == [(0, True), (1, True), (2, True)])
-        # Those with the old configuration end when they have answered what they had.
+        # Workers with the old configuration end after they have answered their calls.
         self.wait_for(lambda: not before & {process.pid for process in psutil.Process(
             conductor.process.pid).children(recursive=True)})
 
@@ -155,7 +155,7 @@ def _serve_slowly(url):
 
 
 class IntakeTest(base.TestCase):
-    """What a process takes in, and what becomes of it."""
+    """The calls that a process accepts, and their outcomes."""
 
     def setUp(self):
         super().setUp()
@@ -209,7 +209,7 @@ class IntakeTest(base.TestCase):
             time.sleep(0.1)
 
     def test_a_killed_process_loses_no_call(self):
-        """Neither what it had no place for, nor what it was working on."""
+        """Neither the calls beyond its limit, nor those under way."""
         (child, told), answers = self.start(), []
         self.wait_for(lambda: self.counts() is not None)
         threads = [threading.Thread(target=lambda: answers.append(self.call(1.5)))
@@ -253,7 +253,7 @@ class IntakeTest(base.TestCase):
 
         def die(*_call):
             tried.append(1)
-            # As the connection of a process that is gone.
+            # As the connection of a process that has ended.
             server._consumer.end()
             raise ConnectionResetError(104, "reset")
 

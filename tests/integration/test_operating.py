@@ -227,7 +227,7 @@ class UsageReportTest(OperatingTest):
         self.assertGreater(report["lines"][0]["held"], 0)
 
     def test_nothing_was_published_since(self):
-        """Also where no snapshot is ever taken."""
+        """The same if snapshots are turned off."""
         provider = self.provider()
         self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
         self.wait_published()

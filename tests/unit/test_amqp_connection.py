@@ -32,7 +32,7 @@ class _Channel:
 
 
 class _Library:
-    """Takes the place of kombu's and py-amqp's connection, and of what is done to it."""
+    """Stands in for kombu's and py-amqp's connection, and records the calls on it."""
 
     def __init__(self, test):
         self.channels = {1: _Channel()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages as clients of each release send them, and what they were answered.
+"""Messages as clients of each release send them, with the answers that they got.
 
 ``golden/RELEASE/calls.json`` and ``events.json`` are recorded once, when the release is made, and
 replayed for ever: a client of that release is out there. For a new release::
@@ -48,7 +48,7 @@ _MASKED = frozenset(("event_id", "occurred_at", "message_id", "timestamp", "_uni
 
 
 def masked(value, key=None):
-    """A message, with what differs each time replaced, and what has no order in one."""
+    """Return a message with values that differ each time replaced, and unordered lists sorted."""
     if key in _MASKED and not isinstance(value, (dict, list)):
         return f"<{key}>"
     if isinstance(value, dict):
@@ -74,7 +74,7 @@ def ask(dispatcher, message, ctxt):
 
 
 class _Recorder:
-    """Stands for the bus: what is sent through it is written down with its answer."""
+    """Stands in for the bus, and records each message with its answer."""
 
     def __init__(self, manager):
         self._dispatcher = Dispatcher(manager)

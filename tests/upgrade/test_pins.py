@@ -107,7 +107,7 @@ class OldClientTest(MixedTest):
             self.assertIn("custom", self.assertRaises(exception.ServiceTooOld, call).text)
 
     def test_one_that_says_nothing_of_what_it_reads(self):
-        """It reads what it speaks."""
+        """A client reads the versions that it sends."""
         self.serve()
         client = self.client()
         uuid = self.provider(client)
