@@ -58,9 +58,9 @@ class PlacementAPI(Client):
     None. Every method takes ``timeout``: seconds for the whole call; None for the configured
     deadline. Every change takes ``request_id``; None for a new one.
 
-    Besides the errors that it names, a method may raise InvalidInput and its subclasses for bad
-    input, DeadlineExceeded if the time is over and the outcome unknown, and UnsupportedCall if the
-    service is too old for the call.
+    In addition to the errors that it names, a method may raise InvalidInput and its subclasses
+    for bad input, DeadlineExceeded if the time is over and the outcome unknown, and
+    UnsupportedCall if the service is too old for the call.
     """
 
     # -- providers ----------------------------------------------------------------------
@@ -216,7 +216,7 @@ class PlacementAPI(Client):
     def claim_allocations(self, context: RequestContext | None, claim: Claim,
                           request_id: str | None = None, timeout: float | None = None,
                           cast: bool = False) -> ClaimResult | str:
-        """Replace what a consumer holds by what the claim says.
+        """Replace the allocations of a consumer by those of the claim.
 
         A cast returns as soon as the broker has confirmed that the request is in a durable queue,
         from which it is settled even if every process of the service is killed meanwhile. Casts
@@ -313,12 +313,12 @@ class PlacementAPI(Client):
 
     def get_allocations(self, context: RequestContext | None, consumer_uuid: str,
                         timeout: float | None = None) -> AllocationList:
-        """Return what a consumer holds; an unknown one holds nothing."""
+        """Return the allocations of a consumer; an unknown one has none."""
         return self._call(context, "get_allocations", timeout, consumer_uuid=consumer_uuid)
 
     def get_provider_allocations(self, context: RequestContext | None, provider_uuid: str,
                                  timeout: float | None = None) -> AllocationList:
-        """Return what all consumers hold of a provider.
+        """Return the allocations of all consumers from a provider.
 
         :raises ProviderNotFound: if there is no such provider
         """
@@ -436,21 +436,21 @@ class PlacementAPI(Client):
         """Report one periodic cycle of a resource tracker.
 
         A new node is created, and what changed of a known one is stored; a cycle without changes
-        writes nothing. The result compares what the store and the tracker say about who uses the
-        node. A consumer that changed after ``snapshot_at`` is left alone.
+        writes nothing. The result compares the consumers of the node in the store with those that
+        the tracker reports. A consumer that changed after ``snapshot_at`` is not changed.
 
         :param allocations: dict of consumer uuid to dict of ``project_id``, ``user_id`` and
             ``resources``, a dict of class to amount. DISK_GB of a node that shares a disk counts
             for the provider that has the disk
-        :param snapshot_at: seconds since the epoch at which the tracker looked
+        :param snapshot_at: time of the tracker's snapshot, in seconds since the epoch
         :param shares_disk: whether the node's disk is another provider's; None if not known
         :param devices_in_use: dict of class of PCI devices to how many are claimed or allocated,
             which the node's pools leave out; None if not known
-        :param heal: whether the store takes over what the tracker says
+        :param heal: whether to change stored allocations to those that the tracker reports
         :raises ComputeNodeExists: if the uuid belongs to another node
         :raises NameInUse: if another provider has the name
         :raises CapacityConflict: if a capacity would fall below what is used
-        :raises InventoryInUse: if an inventory that has allocations would go
+        :raises InventoryInUse: if an inventory that has allocations would be removed
         :raises ServiceTooOld: if a service is older than the call
         """
         return self._change(

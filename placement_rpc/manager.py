@@ -387,7 +387,7 @@ class Manager(Endpoint):
         instance_of(NovaObject, "objinst", objinst)
         self._open_nodes(context)
         if request_id is None:
-            # nova's own callers make none.
+            # nova's own callers send no request id.
             return list(remotable.action(context, objinst, objmethod, args, kwargs))
         asked = Request.of(request_id, "object_action", {
             "object": objinst, "method": objmethod, "args": args, "kwargs": kwargs})
@@ -398,7 +398,7 @@ class Manager(Endpoint):
     def object_backport_versions(self, context: RequestContext, objinst: Any,
                                  object_versions: dict[str, str]) -> dict:
         if not hasattr(objinst, "obj_to_primitive"):
-            raise exception.InvalidInput(what="objinst", reason="it is no object")
+            raise exception.InvalidInput(what="objinst", reason="it is not an object")
         return objinst.obj_to_primitive(version_manifest=versions_of(object_versions))
 
     # -- events and reasons -------------------------------------------------------------

@@ -55,7 +55,7 @@ class ContractTest(testscenarios.WithScenarios, TestCase):
         self.api = self.service.api
 
     def provider(self, name=None, **inventories):
-        """A provider with inventories, each a total or a dict of values."""
+        """Create a provider with inventories, each a total or a dict; return its uuid."""
         provider = self.api.create_provider(None, name or f"provider {new_uuid()}")
         if inventories:
             self.api.set_inventory(None, provider.uuid, [
@@ -64,22 +64,22 @@ class ContractTest(testscenarios.WithScenarios, TestCase):
         return provider.uuid
 
     def claim(self, allocations, consumer=None, request_id=None, timeout=None, **values):
-        """Claim for a new consumer, or the one given; returns its uuid and the result."""
+        """Claim for a new consumer, or the one given; return its uuid and the result."""
         wanted = claim(allocations, consumer, **values)
         return wanted.consumer_uuid, self.api.claim_allocations(
             None, wanted, request_id=request_id, timeout=timeout)
 
     def used(self, provider):
-        """What is used of a provider, by class."""
+        """Return the used amounts of a provider, by class."""
         return {each.resource_class: each.used
                 for each in self.api.get_usages(None, provider).objects}
 
     def held(self, consumer):
-        """What a consumer holds, by provider and class."""
+        """Return the allocations of a consumer, by provider and class."""
         return self.api.get_allocations(None, consumer).by_provider()
 
     def find(self, resources, **values):
-        """The uuids of the providers with room."""
+        """Return the uuids of the providers with room."""
         return [each.uuid for each in self.api.get_by_request(
             None, ResourceRequest(resources=resources, **values)).objects]
 
@@ -88,19 +88,19 @@ class ContractTest(testscenarios.WithScenarios, TestCase):
 
 
 def inventory(resource_class, values):
-    """An inventory from a total or a dict of values."""
+    """Return an inventory with a total or a dict of values."""
     values = values if isinstance(values, dict) else {"total": values}
     return Inventory(resource_class=resource_class, **values)
 
 
 def claim(allocations, consumer=None, **values):
-    """A claim of project and user that do not matter."""
+    """Return a claim; its project and user are arbitrary unless they are given."""
     return Claim(consumer_uuid=consumer or new_uuid(), allocations=allocations,
                  **{"project_id": "project", "user_id": "user", **values})
 
 
 def objects_in(value):
-    """(name, version) of every object in what travels."""
+    """Yield the name and the version of every object in JSON values of the bus."""
     if isinstance(value, dict):
         for namespace in ("placement_object", "nova_object"):
             if f"{namespace}.name" in value:

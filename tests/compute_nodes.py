@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compute nodes that nova's own code wrote down, and what the specification makes of them."""
+"""Compute nodes that nova's own code serialized, and their inventories by the specification."""
 
 import json
 import pathlib
@@ -8,13 +8,13 @@ _NODES = pathlib.Path(__file__).parents[1] / "examples" / "nova_compute_nodes.js
 
 
 def nodes():
-    """The 120 nodes, as nova's own code serialised them."""
+    """Return the 120 nodes, as nova's own code serialised them."""
     with _NODES.open() as file:
         return [json.loads(line) for line in file]
 
 
 def independently(sent):
-    """The inventories of the specification's section, straight from the message."""
+    """Compute the inventories by the specification, directly from the message."""
     data = sent["nova_object.data"]
     rows = {}
     for name, total, reserved, ratio, default in (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of the HTTP facade have in common."""
+"""Helpers of the tests of the HTTP facade."""
 
 import json
 
@@ -11,9 +11,9 @@ from tests import base
 
 
 def request(application, method, path, query="", headers=None, body=None):
-    """Send a request to a WSGI application as it is.
+    """Send a request to a WSGI application without changing it.
 
-    Falcon's own client puts a checker between, which wants a content type where there is no body.
+    Falcon's own client adds a checker, which requires a content type even without a body.
 
     :returns: :class:`falcon.testing.Result`
     """
@@ -27,7 +27,7 @@ class HTTPTest(base.TestCase):
     """A facade on a service in this process; requests go through WSGI without a socket."""
 
     options = {}
-    #: the microversion that is asked for where a test does not say
+    #: the microversion of requests that do not name one
     version = "1.4"
 
     def setUp(self):
@@ -40,7 +40,7 @@ class HTTPTest(base.TestCase):
         self.addCleanup(self.facade.close)
 
     def configure(self, conf):
-        """What a subclass sets beyond ``options``."""
+        """Set options that ``options`` cannot set; subclasses override this."""
 
     def send(self, method, path, body=None, version=None, token="admin", **headers):
         """Send a request; ``body`` is JSON, or bytes as they are.
@@ -67,7 +67,7 @@ class HTTPTest(base.TestCase):
         return answer.json
 
     def make(self, name=None, **inventories):
-        """A provider with inventories, each a dict of values; returns its uuid."""
+        """Create a provider with inventories, each a dict of values; return its uuid."""
         uuid = base.new_uuid()
         self.api.create_provider(None, name or f"provider {uuid}", uuid)
         if inventories:
@@ -77,7 +77,7 @@ class HTTPTest(base.TestCase):
         return uuid
 
     def refused(self, status, answer):
-        """Check an error's document; returns its one error."""
+        """Check an error's document, and return its only error."""
         self.assertEqual(status, answer.status_code, answer.text)
         self.assertEqual("application/json", answer.headers["content-type"])
         error, = answer.json["errors"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real servers that tests share: one of each kind, started when the first test wants one.
+"""Real servers that tests share: one of each kind, started when the first test needs it.
 
 ``python -m tests.servers COMMAND ...`` runs a command, as ``tools/run-tests`` does with stestr.
 All test processes below it share the servers of that process. A test process that was started
@@ -31,7 +31,7 @@ _HTTP_TIMEOUT = 60
 
 
 class Servers:
-    """The shared servers and what tests make on them. Methods may run in several threads."""
+    """The shared servers, with virtual hosts and databases for tests. Thread-safe."""
 
     def __init__(self):
         self._fixtures = {}
@@ -115,7 +115,7 @@ def name_of(url):
 
 
 def _administrator(url):
-    """A connection to the server of a database that is not a connection to the database."""
+    """Return a connection to a database's server that does not use the database itself."""
     url = sa.make_url(url)
     other = url.set(database="postgres" if url.get_backend_name() == "postgresql" else "mysql")
     return sa.create_engine(
@@ -123,7 +123,7 @@ def _administrator(url):
 
 
 class _Template:
-    """A database with this tree's schema, of which copies are made without migrations."""
+    """A database with this tree's schema, which can be copied without running migrations."""
 
     def __init__(self, url):
         self._url = sa.make_url(url)
@@ -145,7 +145,7 @@ class _PostgreSQLTemplate(_Template):
 
 
 class _MariaDBTemplate(_Template):
-    """MariaDB has no templates: the tables are created as they are in the end, without history."""
+    """A template for MariaDB, which has none: copies run the statements of the final schema."""
 
     def __init__(self, url):
         super().__init__(url)
@@ -168,7 +168,7 @@ class _MariaDBTemplate(_Template):
 
 
 class _Manager(multiprocessing.managers.BaseManager):
-    """The connection between the process that has the servers and those that test."""
+    """The connection between the process that owns the servers and the test processes."""
 
 
 @functools.cache

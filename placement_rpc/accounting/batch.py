@@ -43,7 +43,7 @@ class PendingRequest:
         raise NotImplementedError
 
     def add_to_scope(self, scope: Scope) -> None:
-        """Add what has to be locked for the request."""
+        """Add the consumers, providers and classes that have to be locked for the request."""
         raise NotImplementedError
 
     def apply(self, state: LockedState, outbox: Outbox) -> Any:

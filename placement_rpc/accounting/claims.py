@@ -15,15 +15,15 @@ from placement_rpc.objects.payloads import EventPayload
 
 
 class AllocationChange(PendingRequest):
-    """A request to change what consumers hold; subclasses say how."""
+    """A request to change the allocations of consumers; subclasses define the change."""
 
     #: Uuids of the consumers whose allocations may change.
     consumers: tuple[str, ...] = ()
-    #: Provider uuid to class name to amount: what is asked for.
+    #: The requested amounts: provider uuid to class name to amount.
     allocations: Mapping[str, Mapping[str, int]] = {}
 
     def desired_allocations(self, ledger: Ledger) -> list[DesiredAllocations]:
-        """Return what the consumers are to hold.
+        """Return the allocations that the consumers are to have.
 
         :raises PlacementException: if the request cannot be met
         """

@@ -45,7 +45,7 @@ def record(outbox: Outbox, change: ConsumerChange, providers: Mapping[int, Provi
 
 
 def exists(outbox: Outbox, consumer: Any, held: Mapping[str, tuple[int, dict[str, int]]]) -> None:
-    """Record what a consumer holds, in a snapshot.
+    """Record the allocations of a consumer, in a snapshot.
 
     :param consumer: row of uuid, project_id, user_id, generation
     :param held: dict of provider uuid to its generation and a dict of class name to amount

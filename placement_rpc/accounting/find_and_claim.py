@@ -28,7 +28,7 @@ def claim_by_request(context: RequestContext, candidates: CandidateSearch,
                      claim: Claim) -> Outcome:
     """Claim the requested amounts from one of the providers that have room for them.
 
-    The store decides each try: a candidate that was taken after the search is passed over.
+    The store decides each try: a candidate that was taken after the search is skipped.
 
     :param wanted: its limit is ignored; its order is not
     :param claim: without allocations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fingerprints of requests, by which a repeated request is told from another of the same id."""
+"""Fingerprints of requests, which distinguish a retry from another request of the same id."""
 
 import hashlib
 import json

@@ -40,7 +40,7 @@ class Request:
         """Return the request of a call.
 
         :param arguments: what the request asks for, by name
-        :raises InvalidInput: if the id is none
+        :raises InvalidInput: if the id is not valid
         """
         request_id = fields.RequestId().coerce(None, "request_id", request_id)
         return cls(request_id, method, plain_data.fingerprint(method, arguments))
@@ -105,12 +105,12 @@ def run_once(context: RequestContext, request: Request,
         if found:
             request.check_same(found)
             return json.loads(found.outcome), None
-        # After the look for an outcome: a change that was made in time is answered, however late
-        # it is requested again.
+        # Checked after the search for a stored outcome: a change that was made in time is
+        # answered, however late it is retried.
         context.check_deadline()
         outbox = Outbox(request.request_id)
         result = change(tx, outbox)
-        # And after all locks that the change had to wait for.
+        # Checked again, since the change may have waited for locks.
         context.check_deadline()
         outbox.write(tx)
         requests.insert(tx, [request.row(of_result(tx, result))])

@@ -21,7 +21,7 @@ from placement_rpc.candidates import capacity
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DesiredAllocations:
-    """What a consumer is to hold, in place of everything that it holds now.
+    """The allocations that a consumer is to have, in place of all that it has now.
 
     :param consumer: uuid
     :param allocations: dict of provider uuid to dict of class to amount; a class is given by its
@@ -74,7 +74,7 @@ class Ledger:
         self._state = state
 
     def apply(self, desired: Sequence[DesiredAllocations]) -> list[ConsumerChange]:
-        """Replace what consumers hold: for all of them or for none.
+        """Replace the allocations of consumers: of all of them or of none.
 
         :param desired: of different consumers
         :returns: a change for every consumer, also for those that hold the same as before
@@ -100,7 +100,7 @@ class Ledger:
         return self._commit(desired, wanted, changes)
 
     def allocations_of(self, consumer: ConsumerEntry) -> dict[str, dict[int, int]]:
-        """Return what a consumer holds.
+        """Return the allocations of a consumer.
 
         :returns: dict of provider uuid to dict of class id to amount
         """
@@ -183,7 +183,7 @@ class Ledger:
                 for each, amounts in zip(desired, wanted, strict=True)]
 
     def _replace(self, desired, amounts):
-        """Give a consumer what it is to hold; the same allocations change nothing.
+        """Set the allocations of a consumer; the same allocations change nothing.
 
         The generation of each provider of which it now holds something else is raised, so that no
         two changes of a provider have the same generation.

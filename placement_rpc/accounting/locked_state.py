@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one state that a change of allocations or inventories locks, reads, changes and writes.
 
-:func:`lock` locks and reads what a set of requests is about, and :func:`write` writes what became
-of it. In between, views change the state: :class:`placement_rpc.accounting.ledger.Ledger` applies
+:func:`lock` locks and reads the rows that a set of requests concerns, and :func:`write` writes the
+result. In between, views change the state: :class:`placement_rpc.accounting.ledger.Ledger` applies
 allocations to it, and :class:`placement_rpc.accounting.inventories.LockedInventories` changes the
 inventories of one provider. One transaction can do both, in any order.
 
@@ -89,7 +89,7 @@ class ConsumerEntry:
 
 @dataclasses.dataclass(slots=True)
 class Scope:
-    """What a set of requests is about.
+    """The consumers, providers and classes that a set of requests concerns.
 
     Consumers and providers are uuids, classes are names. The providers of everything that the
     consumers hold belong to the scope without being named. If ``inventories_change`` is set, the
@@ -124,7 +124,7 @@ class LockedState:
         self._used_changed: set[InventoryKey] = set()
 
     def use(self, key: InventoryKey, change: int) -> None:
-        """Change what is used of an inventory.
+        """Change the used amount of an inventory.
 
         :param change: difference to the present amount; negative to free
         """
@@ -142,7 +142,7 @@ class LockedState:
         return found
 
     def used_after(self) -> list[list]:
-        """Return what the transaction leaves used, for the candidate indexes.
+        """Return the used amounts after the transaction, for the candidate indexes.
 
         Providers whose inventories changed are left out: their own events tell the indexes to
         read them again.
@@ -160,7 +160,7 @@ class LockedState:
 
 
 def lock(tx: db.Connection, scope: Scope) -> LockedState:
-    """Lock and read what a set of requests is about.
+    """Lock and read the rows that a set of requests concerns.
 
     :raises placement_rpc.db.api.Stale: if a class that the requests name is renamed or deleted
         meanwhile, and inventories change
@@ -187,7 +187,7 @@ def lock(tx: db.Connection, scope: Scope) -> LockedState:
 
 
 def _read_consumers(tx, consumers):
-    """Lock consumers and fill in what is stored of them.
+    """Lock consumers and read their stored state.
 
     :returns: set of the uuids of the providers of which they hold something
     """

@@ -66,7 +66,7 @@ class Outbox:
 
         :param event_type: a key of :data:`placement_rpc.objects.catalog.EVENTS`
         """
-        # Which fields of the object were changed means nothing to a listener.
+        # A listener has no use for the names of the object's changed fields.
         payload.forget_changes()
         self._add(event_type, payload.obj_to_primitive())
 
@@ -100,7 +100,7 @@ class Outbox:
              ) -> list[EventRow]:
         """Return the rows of the events, and of those of other outboxes.
 
-        :param used: what the transaction leaves used of which providers, as above. The last event
+        :param used: the used amounts after the transaction, by provider, as above. The last event
             of allocations says it for all of them; None if there are no events of allocations.
         """
         rows = [row for outbox in (self, *others) for row in outbox._rows]
@@ -112,7 +112,7 @@ class Outbox:
 
 
 def _with_used(rows, used):
-    """Have the last event of allocations say what is used now, and the others nothing."""
+    """Write what is used now into the last event of allocations, and nothing into the others."""
     text = json.dumps({"used": used}, separators=(",", ":")) if used else ""
     done = []
     for row in reversed(rows):
@@ -123,7 +123,7 @@ def _with_used(rows, used):
 
 
 def _touched(event_type, data):
-    """Return what an event tells the indexes; None if the transaction has to say it."""
+    """Return ``touched`` of an event; None if the transaction has to determine it."""
     if event_type.startswith(("resource_provider.", "inventory.")):
         return json.dumps({"read": data["provider_uuid"]})
     if event_type.startswith("resource_class."):

@@ -33,7 +33,7 @@ from placement_rpc.objects.usage import Usage, UsageList
 def provider(database: Database, uuid: str) -> ResourceProvider:
     """Return a :class:`ResourceProvider`.
 
-    :raises ProviderNotFound: if there is none of that uuid
+    :raises ProviderNotFound: if there is no such provider
     """
     with database.reader() as tx:
         return _provider(get_or_404(tx, uuid))
@@ -126,7 +126,7 @@ def _allocations(rows):
 def resource_class(database: Database, name: str) -> ResourceClass:
     """Return a :class:`ResourceClass`.
 
-    :raises ResourceClassNotFound: if there is none of that name
+    :raises ResourceClassNotFound: if there is no class of that name
     """
     name = canonical(name)
     with database.reader() as tx:

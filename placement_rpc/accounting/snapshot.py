@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots: events of what every consumer holds, repeated from time to time.
+"""Snapshots: events with the allocations of every consumer, repeated from time to time.
 
 A listener that has not received the first event starts from a snapshot: an ``allocation.exists``
 event for each consumer, between ``allocation.snapshot.begin`` and ``allocation.snapshot.end``.
@@ -62,7 +62,7 @@ def go_on(database: Database, period: int | None = None) -> int | None:
     """Take the next step of the snapshot that is being taken, or due.
 
     :param period: seconds from the begin of one snapshot to the begin of the next; None to begin
-        none
+        no snapshot
     :returns: how many consumers it has so far; None if there is nothing to do
     """
     if not is_wanted(database, period):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How RabbitMQ is reached, for what oslo.messaging lacks: confirms, limits of queues, streams.
+"""Connections to RabbitMQ, for features that oslo.messaging lacks: confirms, limits, streams.
 
 kombu is the library below oslo.messaging; connections are made from the same options.
 """
@@ -23,7 +23,7 @@ from placement_rpc.amqp.connection import Connection
 
 #: Seconds, for each node.
 CONNECT_TIMEOUT = 5
-#: Seconds; the broker closes a connection on which it hears nothing for twice as long.
+#: Seconds; the broker closes a connection on which it receives nothing for twice as long.
 HEARTBEAT = 30
 #: The kind of transport URL of a service that is called in its own process only.
 EMBEDDED = "inprocess"

@@ -56,12 +56,12 @@ class Connection:
 
     def read(self, seconds: float, enough: Callable[[], bool] = lambda: False,
              waker: socket.socket | None = None) -> None:
-        """Wait for something to come and read what has come, then check the heartbeats.
+        """Wait for data and read all that has arrived, then check the heartbeats.
 
-        Callbacks of the channels run in this thread. A flow of messages that does not end is
-        interrupted after a second.
+        Callbacks of the channels run in this thread. Reading stops after a second, even if more
+        messages keep arriving.
 
-        :param seconds: how long to wait if nothing is there
+        :param seconds: how long to wait if nothing has arrived
         :param enough: called before each read; reading ends when it returns true
         :param waker: a socket that ends the wait when it becomes readable
         :raises FAILURES: if the connection is lost, or a message cannot be read
@@ -95,7 +95,7 @@ class Connection:
 
     @contextlib.contextmanager
     def writing(self, timeout: float = -1) -> Iterator[None]:
-        """Hold the right to write for a block; an error in it ends the connection.
+        """Hold the write lock for a block; an error in the block ends the connection.
 
         :param timeout: seconds to wait for another thread that writes; -1 for no limit
         :raises TimeoutError: if the other thread has not finished by then
@@ -105,7 +105,7 @@ class Connection:
         try:
             yield
         except AttributeError as error:
-            # The library fails so if the thread that reads has just closed the connection.
+            # The library's error if the thread that reads has just closed the connection.
             self.shut()
             raise amqp.RecoverableConnectionError("the connection is lost") from error
         except BaseException:

@@ -63,7 +63,7 @@ class Consumer:
                 callback=callback or self._messages.append))
 
     def cancel(self) -> None:
-        """Take no further messages; those that are on their way still come.
+        """Take no further messages; those that are on their way still arrive.
 
         :raises FAILURES: if the connection is lost
         """
@@ -97,9 +97,9 @@ class Consumer:
         return received
 
     def keep_alive(self, seconds: float) -> None:
-        """Read what comes and send heartbeats while no message is wanted.
+        """Read frames and send heartbeats, without returning messages.
 
-        :param seconds: how long to wait; it returns earlier when something comes
+        :param seconds: how long to wait; it returns earlier when a frame arrives
         :raises FAILURES: if the connection is lost, or a message cannot be read
         """
         self._connection.read(seconds)
@@ -173,7 +173,7 @@ class Consumer:
             self._held.pop(tag, None)
         last = max(tags)
         if next(iter(self._held), last + 1) > last:
-            # None is held that came before: one frame for all of them.
+            # No earlier message is held: one frame acknowledges all of them.
             self._channel.basic_ack(last, multiple=True)
             return
         for tag in tags:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What py-amqp does to a connection below its public methods.
+"""Access to py-amqp's connections below their public methods.
 
 The public methods of kombu and py-amqp are made for one thread: they reconnect silently when a
 connection is lost, read before they write, and wait without limit for the rest of a frame. The
@@ -102,7 +102,7 @@ def _readable(sockets, seconds):
 def read_event(connection: kombu.Connection) -> None:
     """Read one event, which may have arrived in part only, and run its callbacks.
 
-    A heartbeat is an event too: the library would wait for the next frame that is none.
+    A heartbeat is an event too: the library itself would wait for a frame that is not one.
 
     :raises Unreadable: if a message has properties that cannot be decoded
     :raises FAILURES: if the connection is lost

@@ -89,7 +89,7 @@ class ConfirmedChannel:
             raise Unconfirmed(refused)
 
     def keep_alive(self) -> None:
-        """Read what has come, and send a heartbeat if one is due.
+        """Read what has arrived, and send a heartbeat if one is due.
 
         :raises FAILURES: if the connection is lost
         """

@@ -120,8 +120,8 @@ def _quorum_arguments(options):
 def _differs(connection, queue, arguments):
     """Declare a queue.
 
-    :returns: tuple of the name of an argument that an existing queue has otherwise and its value
-        there, None if it has none; None if there is no difference
+    :returns: tuple of the name of an argument in which an existing queue differs and its value
+        there (None if the queue lacks the argument); None if there is no difference
     """
     channel = connection.channel()
     try:
@@ -138,7 +138,7 @@ def _differs(connection, queue, arguments):
 
 _INEQUIVALENT = re.compile(
     r"inequivalent arg '([^']+)'.* current is (?:none|the value '([^']*)'|'([^']*)')")
-# The arguments that a policy can change; any other is what the queue is.
+# The arguments that a policy can change; any other is fixed when the queue is created.
 _LIMITS = ("x-max-length", "x-max-length-bytes", "x-max-age", "x-message-ttl", "x-delivery-limit",
            "x-expires")
 

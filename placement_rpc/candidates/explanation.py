@@ -49,7 +49,7 @@ def _inventory_reasons(name, amount, inventory):
         reasons.append(_reason("max_unit", "is more than may be taken at a time",
                                name, amount, largest, amount - largest))
     if not rule.is_on_step(amount, step):
-        reasons.append(_reason("step_size", "is no multiple of the step",
+        reasons.append(_reason("step_size", "is not a multiple of the step",
                                name, amount, step, amount % step))
     return reasons
 

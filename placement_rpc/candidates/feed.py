@@ -39,7 +39,7 @@ class Changes(NamedTuple):
     :param position: the last position that the relay assigned
     :param waiting: ids of the events that have no position
     :param events: the number of new events
-    :param touched: what the new events say
+    :param touched: the changes that the new events name
     :param providers: rows of the providers that have to be read again, see
         :func:`placement_rpc.db.queries.candidate_feed.named`
     :param memberships: rows of aggregate uuid and provider id of those providers

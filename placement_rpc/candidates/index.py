@@ -120,7 +120,7 @@ class CandidateIndex:
                 del self.inventories[class_id]
 
     def set_used(self, provider_id: int, before: int, after: int, used: Sequence[int]) -> bool:
-        """Set what is used of a provider after a transaction.
+        """Set the used amounts of a provider after a transaction.
 
         :param before: the generation of the provider that the transaction read
         :param after: the generation that it wrote

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a search for candidates asks, and what it finds."""
+"""The query of a search for candidates, and its results."""
 
 import dataclasses
 from collections.abc import Collection, Sequence

@@ -24,7 +24,7 @@ class Reservations:
         self._amounts: dict[int, dict[int, int]] = {}
 
     def amounts(self) -> dict[int, dict[int, int]]:
-        """Return a copy of what is reserved: provider id to dict of class id to amount."""
+        """Return a copy of the reserved amounts: provider id to dict of class id to amount."""
         with self._lock:
             return {id_: dict(amounts) for id_, amounts in self._amounts.items()}
 

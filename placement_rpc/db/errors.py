@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Database errors by their codes: SQLSTATE, MariaDB's errno, SQLite's result code.
 
-Messages are no criterion: servers translate them and change them between versions. oslo.db maps
+Messages are not a criterion: servers translate them and change them between versions. oslo.db maps
 many errors to classes of its own by their messages; the code is read from the driver's error that
 its classes wrap, so that the two do not depend on each other.
 """
@@ -21,7 +21,7 @@ class Kind(enum.Enum):
     REFERENCE = enum.auto()
     #: the server ended the transaction because it waited or ran for too long
     BUSY = enum.auto()
-    #: no use of this connection or this server; another one may work
+    #: this connection or this server cannot be used; another one may work
     UNAVAILABLE = enum.auto()
 
 
@@ -102,7 +102,7 @@ _SQLITE_CODES = {
 
 
 def kind(error):
-    """Return the :class:`Kind` of an error; None for one that a retry does not mend.
+    """Return the :class:`Kind` of an error; None for one that a retry does not repair.
 
     :param error: Exception of oslo.db, of SQLAlchemy or of the driver
     """

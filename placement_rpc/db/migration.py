@@ -75,7 +75,7 @@ def sync(database, standard_classes):
 
 
 def contract(database):
-    """Remove what services of this release do not need; the caller checks that no older one runs.
+    """Drop columns that this release does not need; the caller checks that no older one runs.
 
     :returns: str, the contract branch's revision
     """

@@ -87,8 +87,8 @@ inventories = sa.Table(
     *_timestamps(),
     sa.UniqueConstraint("resource_provider_id", "resource_class_id",
                         name="uq_inventories_provider_class"),
-    # For the question whether a class is in use, and for the foreign key of the class. The amounts
-    # are not part of it, or each claim would have to write it too.
+    # For the query whether a class is in use, and for the foreign key of the class. The amounts
+    # are not part of the index: each claim would otherwise have to write it too.
     sa.Index("ix_inventories_class_provider", "resource_class_id", "resource_provider_id"),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )

@@ -33,7 +33,7 @@ class DevelopmentTokens:
 
 
 class KeystoneTokens:
-    """Read what keystonemiddleware, in front of this application, found out about a token.
+    """Read the identity that keystonemiddleware, in front of this application, got for a token.
 
     :param uri: str, the address of the keystone that issues tokens
     """

@@ -10,7 +10,7 @@ from placement_rpc import exception
 LOG = logging.getLogger(__name__)
 
 _POLL_INTERVAL = 0.2
-# Seconds after which an unanswered poll is given up, so that an outage is noticed.
+# Seconds after which an unanswered poll times out, so that an outage is noticed.
 _POLL_TIMEOUT = 5
 
 

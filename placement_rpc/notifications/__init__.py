@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events on their way from the outbox to whoever listens."""
+"""Publishing of events from the outbox, and listening to them."""

@@ -51,12 +51,12 @@ def _frame(row):
 def opened(text: str | bytes) -> dict[str, Any]:
     """Return the notification in an envelope.
 
-    :raises ValueError: if there is none in it
+    :raises ValueError: if the envelope contains no notification
     """
     outer = json.loads(text)
     if not isinstance(outer, dict):
         raise ValueError("the message is not a mapping")
     inner = json.loads(outer["oslo.message"]) if "oslo.message" in outer else outer
     if not isinstance(inner, dict) or "event_type" not in inner:
-        raise ValueError("the message is no notification")
+        raise ValueError("the message is not a notification")
     return inner

@@ -12,7 +12,7 @@ from placement_rpc.objects.codec import without_envelopes
 
 
 class NotAPlacementEvent(ValueError):
-    """A message that is no event of this service."""
+    """A message that is not an event of this service."""
 
 
 class UnsupportedPayload(ValueError):
@@ -37,7 +37,7 @@ class Event:
     def of_message(cls, body: bytes | str) -> Self:
         """Return the event in a message.
 
-        :raises NotAPlacementEvent: if the message is no event of this service
+        :raises NotAPlacementEvent: if the message is not an event of this service
         :raises UnsupportedPayload: if its payload is of a later major version
         """
         try:
@@ -92,7 +92,7 @@ class Event:
 def _check_version(event_type, payload):
     """Raise if a payload is of another major version than this release knows.
 
-    :raises UnsupportedPayload: then
+    :raises UnsupportedPayload: if the major versions differ
     """
     known = catalog.EVENTS.get(event_type) if isinstance(event_type, str) else None
     version = payload.get("placement_object.version") if isinstance(payload, dict) else None

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The listener kit: what a billing program imports.
+"""The listener kit, for programs such as billing that consume events.
 
-From a queue of one's own, which keeps events while the program is away::
+From a durable queue of its own, which keeps events while the program does not run::
 
     listener = QueueListener(conf, "billing", handle, saved=SavedPosition("billing.position"))
     listener.run()
 
-From the stream, at any position or time, without leaving anything behind::
+From the stream, at any position or time, without creating a queue::
 
     for event in StreamReader("rabbit://user:password@host/", "placement_events", 1).events():
         handle(event)

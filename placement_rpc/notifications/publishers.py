@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the relay puts events: RabbitMQ with confirms, or the memory of an embedded service."""
+"""Publishers for the relay: RabbitMQ with confirms, or the memory of an embedded service."""
 
 import collections
 import threading
@@ -77,7 +77,7 @@ class MemoryPublisher:
         self._changed = threading.Condition()
 
     def publish(self, rows, still=lambda: None):
-        """As :meth:`RabbitPublisher.publish`; nothing is waited for."""
+        """As :meth:`RabbitPublisher.publish`, without waiting."""
         with self._changed:
             self._rows.extend(rows)
             self._changed.notify_all()
@@ -85,9 +85,9 @@ class MemoryPublisher:
     def read(self, timeout=0):
         """Remove and return the events that were published since the last read.
 
-        :param timeout: float, seconds to wait for an event if there is none
+        :param timeout: float, seconds to wait if there is no event
         :returns: list of dict, notifications as any oslo.messaging listener receives them, in
-            order; empty if there was none in time
+            order; empty if no event was published in time
         """
         with self._changed:
             self._changed.wait_for(lambda: self._rows, timeout)

@@ -21,9 +21,9 @@ from placement_rpc.notifications.sequence import Sequence
 
 LOG = logging.getLogger(__name__)
 
-# Deliveries after which an event counts as deadly if attempts at it are not saved.
+# Deliveries after which an event counts as one that kills processes, if attempts are not saved.
 _MOST_DELIVERIES = 100
-# Seconds after which handled events are acknowledged, although more of them are at hand.
+# Seconds after which handled events are acknowledged, even if more of them were received.
 _KEEP_EVERY = 1
 # Seconds after which an idle listener checks whether it is to stop.
 _IDLE = 0.5
@@ -47,7 +47,7 @@ class QueueListener:
 
     An event is acknowledged after the handler returned. If the handler raises, it is called again,
     and after ``[queues] listener_attempts`` times the event becomes a dead letter. So does an
-    event that killed the process as often, a message that is no event, and an event whose payload
+    event that killed the process as often, a message that is not an event, and one whose payload
     is of a later major version than this release knows. An event of a type that this release does
     not know is skipped. After a crash an event may be delivered again, and so may an event that
     takes the handler longer than a minute, after which the broker closes the connection: the
@@ -87,7 +87,7 @@ class QueueListener:
         self._exchange = exchange
         self._ended = threading.Event()
         self._reconnect = Reconnect(f"Queue {queue}", found, self._ended)
-        # Of the connection that is open; only the thread that runs uses them.
+        # These belong to the open connection; only the thread in run() uses them.
         self._consumer: Consumer | None = None
         self._channel: ConfirmedChannel | None = None
         self._sequence: Sequence | None = None
@@ -144,12 +144,13 @@ class QueueListener:
                     if self._ended.is_set():
                         break
                     if deliveries(message) or time.monotonic() > self._keep_at:
-                        # One of them may have killed a process, or each takes its time.
+                        # A redelivered event may have killed a process, and slow handling must
+                        # not delay acknowledgements.
                         self._keep(handled)
                         handled = []
                         self._consumer.heartbeat()
             finally:
-                # The events that were handled, also when the next one cannot be.
+                # Keep what was handled, even if the next event cannot be.
                 if handled:
                     self._keep(handled)
 
@@ -165,7 +166,7 @@ class QueueListener:
             try:
                 self._saved.save({**self._sequence.state, "trying": self._trying})
             except Exception as error:
-                # Not an error of the broker, though it may be of the same class.
+                # Not an error of the broker, although it may have the same class.
                 raise _NotSaved from error
 
     def _declare(self, connection):
@@ -173,7 +174,7 @@ class QueueListener:
         topology.declare(connection, self._queue, {
             "x-queue-type": "quorum", "x-max-length": self._options.listener_max_length,
             "x-overflow": "drop-head", "x-message-ttl": self._options.listener_max_age * 1000,
-            # In order, whichever process takes over.
+            # Keeps the order, whichever process takes over.
             "x-single-active-consumer": True,
             # The listener counts attempts, and an event that expires must not be a dead letter.
             "x-delivery-limit": 1_000_000})
@@ -210,12 +211,12 @@ class QueueListener:
                 LOG.warning("Attempt %d at event %d (%s) failed: %s", attempt, event.position,
                             event.event_type, error, exc_info=True)
             if attempt < self._options.listener_attempts and self._ended.wait(backoff.next()):
-                # Not acknowledged: the process that listens next gets it.
+                # Not acknowledged, so the broker delivers it to the next process that listens.
                 raise _Stopped
         self._dead_letter(message, f"event {event.position} ({event.event_type})", error)
 
     def _attempts(self, message, event):
-        """Count attempts, those of processes that died included; yield the number of each."""
+        """Yield the number of each attempt; attempts of processes that died count too."""
         delivered = deliveries(message)
         if not self._saved and delivered >= _MOST_DELIVERIES:
             return

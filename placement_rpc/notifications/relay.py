@@ -2,8 +2,8 @@
 """The relay: from the outbox to the bus, in order, at least once.
 
 Every conductor runs one; the one that holds the lease works. It gives events their positions,
-publishes them, waits for the confirms, and marks them as published. Events that it published and
-did not come to mark are published again, by it or by the relay that takes over; their event ids
+publishes them, waits for the confirms, and marks them as published. Events that it published
+but could not mark are published again, by it or by the relay that takes over; their event ids
 identify them.
 """
 
@@ -24,7 +24,7 @@ LEASE = "relay"
 
 
 class _LeaseLost(Exception):
-    """Another process relays now."""
+    """The lease was lost to another process, or the relay was stopped."""
 
 
 class Relay:
@@ -46,10 +46,10 @@ class Relay:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="relay", daemon=True)
         self._renew_at = 0
-        # The events that the broker has confirmed and the store does not know of yet: the
+        # The events that the broker has confirmed and that are not marked in the store yet: the
         # position that they were read after, and the last one.
         self._confirmed = None
-        #: Whether it held the lease when it last looked.
+        #: Whether it held the lease at the last check.
         self.active = False
 
     def start(self):
@@ -57,7 +57,7 @@ class Relay:
         self._thread.start()
 
     def wake(self):
-        """Look for events at once: this process has committed some."""
+        """Poll the outbox at once, since this process has committed events."""
         self._woken.set()
 
     def stop(self):
@@ -93,9 +93,9 @@ class Relay:
         self._release()
 
     def _rest(self, busy):
-        """Wait until there may be something to do."""
+        """Wait until the next poll of the outbox."""
         if not self.active:
-            # Without the lease, commits of this process are no reason to look.
+            # Without the lease, commits of this process are no reason to poll.
             self._ended.wait(self._options.lease / 3)
         elif busy:
             self._ended.wait(self._options.gather)
@@ -115,7 +115,7 @@ class Relay:
         return self.active
 
     def _still_leading(self):
-        """Check, while confirms are waited for, that they are still of use.
+        """Check, while waiting for confirms, that this process still holds the lease.
 
         :raises _LeaseLost: if the lease is lost, or the relay was stopped
         """

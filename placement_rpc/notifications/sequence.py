@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The events that a listener has handled: recognise duplicates, and notice gaps."""
+"""The events that a listener has handled: recognise duplicates, and detect gaps."""
 
 import collections
 import json
@@ -20,11 +20,11 @@ _GAPS = 1000
 
 
 class Sequence:
-    """Recognises events that come again, and notices positions that are left out.
+    """Recognises duplicates of events, and detects gaps in their positions.
 
-    An event that fills a gap is new, however late it comes: a queue returns events that a killed
-    process held behind those that came meanwhile, and an operator can publish again events that a
-    queue had no room for.
+    An event that fills a gap is new, however late it arrives: a queue returns the events that a
+    killed process held behind those that arrived meanwhile, and an operator can publish again the
+    events that a queue had no room for.
 
     :param state: as of :attr:`state`, of an earlier run; None to start without one
     :param on_gap: callable of the position that was expected and the one that came; None for a
@@ -49,7 +49,7 @@ class Sequence:
         return {"position": self.position, "missing": [list(gap) for gap in self._missing]}
 
     def is_new(self, event: Event) -> bool:
-        """Return whether an event was not handled before."""
+        """Return whether an event has not been handled yet."""
         seen = self._seen.get(event.position)
         if seen is not None:
             self._compare(event, seen)
@@ -68,12 +68,12 @@ class Sequence:
         return next((gap for gap in self._missing if gap[0] <= position <= gap[1]), None)
 
     def report_gap(self, event: Event) -> None:
-        """Report the positions that are missing before an event, if any are."""
+        """Report the gap before an event, if there is one."""
         if self.position is not None and event.position > self.position + 1:
             self._on_gap(self.position + 1, event.position)
 
     def add(self, event: Event) -> None:
-        """Remember that an event was handled."""
+        """Record that an event was handled."""
         self._seen[event.position] = event.event_id
         if len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
@@ -97,15 +97,15 @@ class Sequence:
 
 
 def _log_gap(expected, found):
-    LOG.warning("Events go from position %d to %d: those between are not here any more",
+    LOG.warning("The events between positions %d and %d are missing",
                 expected - 1, found)
 
 
 class SavedPosition:
-    """The position of a listener, in a file that a crash leaves whole.
+    """The position of a listener, in a file that is replaced atomically.
 
-    A program with a database of its own keeps it there instead, in the transaction that handles
-    the event: any object with :meth:`load` and :meth:`save` will do.
+    A program with a database of its own saves the position there instead, in the transaction that
+    handles the event: any object with :meth:`load` and :meth:`save` can be used.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

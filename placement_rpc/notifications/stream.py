@@ -23,7 +23,7 @@ LOG = logging.getLogger(__name__)
 _PATIENCE = 30
 # Seconds to wait for a message at a time.
 _WAIT = 1.0
-# Seconds after which a stream that says it is empty is believed.
+# Seconds without a message after which a stream of depth 0 counts as empty.
 _EMPTY = 2
 _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
@@ -31,10 +31,10 @@ _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 class StreamReader:
     """Reads the stream of events.
 
-    An event that comes again is dropped. A position that is left out is reported to ``on_gap``:
-    the stream was cut before it was read, or events were pruned before they could be sent
-    again. An event that fills a gap is returned when it comes, late. A message that is no event of
-    this service, or one that is too new for this release, is skipped, with a line in the log.
+    A duplicate is dropped. A gap in the positions is reported to ``on_gap``: the stream was
+    truncated before it was read, or events were pruned before they could be published again. An
+    event that fills a gap is returned when it arrives, out of order. A message that is not an
+    event of this service, or is too new for this release, is skipped and logged.
 
     :param broker: a URL such as ``rabbit://user:password@host:port/``, or a
         :class:`placement_rpc.amqp.broker.Broker`
@@ -65,7 +65,7 @@ class StreamReader:
 
     def events(self, idle: float | None = None, tail: int | None = None,
                patience: float = _PATIENCE) -> Iterator[Event]:
-        """Yield events as they come.
+        """Yield events as they arrive.
 
         :param idle: seconds without a message after which to end; None for never
         :param tail: an offset in the stream, as of :meth:`tail`, that has to be reached before
@@ -127,11 +127,11 @@ class StreamReader:
         return consumer
 
     def _from(self):
-        """Return where in the stream to begin, or to continue."""
+        """Return the offset specification at which to begin, or to continue."""
         if self.offset is not None:
             return self.offset + 1
         if isinstance(self._start, int):
-            # Offsets count deliveries, and positions events: the place is found by reading.
+            # Offsets count messages and positions count events: a position is found by reading.
             return "first"
         if isinstance(self._start, datetime.datetime):
             return max(self._start, _EPOCH)
@@ -151,13 +151,13 @@ class StreamReader:
         try:
             return consumer.receive(_WAIT)
         except Unreadable as error:
-            # A stream keeps it: reading again would fail again.
+            # The stream keeps the message, so reading it again would fail again.
             raise exception.ServiceUnavailable(
                 reason=f"stream {self._stream!r} cannot be read after offset {self.offset}: "
                        f"{error}") from error
 
     def _event(self, message):
-        """Return the message's event; None if there is none, or it is not wanted."""
+        """Return the event in a message; None for other messages, duplicates and early events."""
         try:
             event = Event.of_message(message.body)
         except ValueError as error:
@@ -170,5 +170,5 @@ class StreamReader:
         return event
 
     def _is_too_early(self, event):
-        # A time finds a chunk of the stream, not a message.
+        # A stream opened at a time begins with a whole chunk, which may begin earlier.
         return isinstance(self._start, datetime.datetime) and event.time < self._start

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource-hours, worked out from events alone.
+"""Resource-hours, computed from events alone.
 
 ::
 
@@ -23,10 +23,10 @@ _ALLOCATIONS = frozenset((
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UsageLine:
-    """What a project and user used of one class of one provider.
+    """The usage of one class of one provider by a project and user.
 
     ``resource_hours`` is the amount times the hours for which it was held, a
-    :class:`decimal.Decimal`; ``held`` is the amount at the end of the time.
+    :class:`decimal.Decimal`; ``held`` is the amount at the end of the period.
     """
 
     project_id: str
@@ -39,7 +39,7 @@ class UsageLine:
 
 @dataclasses.dataclass(slots=True)
 class _Holding:
-    """What a consumer holds: by provider and class, whose it is, and since when."""
+    """The amounts of a consumer by provider and class, their owner, and since when."""
 
     owner: tuple
     amounts: dict
@@ -47,13 +47,13 @@ class _Holding:
 
 
 class UsageAccount:
-    """Accounts for what was held between two times.
+    """Accounts for the amounts that were held in a period.
 
-    Events are applied in the order of their positions, from any position on; when they are
-    enough to know all that was held, the account is :attr:`complete`: they begin with the very
-    first event, or with a snapshot that began before the time and is whole, none is missing
-    since, and each fits to the one before. Events from after the time may be applied and change
-    nothing. A class is billed by the name that it had at the time.
+    Events are applied in the order of their positions, from any position on. The account is
+    :attr:`complete` if the events begin with the very first one, or with a whole snapshot that
+    began before the period, if no later event is missing, and if each is consistent with those
+    before it. Events after the period may be applied and change nothing. An amount is billed under
+    the name that its class had while it was held.
 
     :param begin: datetime with a zone
     :param end: datetime with a zone, after which nothing counts
@@ -70,30 +70,30 @@ class UsageAccount:
         self._restart()
 
     def _restart(self):
-        """Forget everything; nothing of the time itself has been accounted for yet."""
+        """Forget all events so far, which were before the period."""
         self._holdings = {}
         self._hours = collections.Counter()
-        # Consumers of which something was told after the end: what they held then is known.
+        # Consumers with an event after the end of the period: their amounts at the end are known.
         self._final = set()
-        # Names that classes had, and those that they got; and those that they got after the end,
-        # with the ones that they had at it.
+        # Old name of a class to its new name; and name given after the end of the period to the
+        # name at the end.
         self._renamed, self._renamed_late = {}, {}
         self._snapshot = None
         self._exists = 0
 
     @property
     def complete(self):
-        """bool, whether everything that was held in the time is known, up to :attr:`as_of`"""
+        """bool, whether all amounts held in the period are known, up to :attr:`as_of`"""
         return self._complete
 
     @property
     def hopeless(self):
-        """bool, whether no event to come can make it complete"""
+        """bool, whether no later event can make it complete"""
         return not self._complete and self._snapshot is None and (
             self.as_of is not None and self.as_of > self.begin)
 
     def apply(self, event):
-        """Take an event into account.
+        """Apply an event to the account.
 
         :param event: :class:`placement_rpc.notifications.event.Event`; one that was applied
             before changes nothing
@@ -103,7 +103,7 @@ class UsageAccount:
         if event.position == 1:
             self._complete = True
         elif self.position is not None and event.position > self.position + 1:
-            # What is missing may be anything.
+            # The missing events may have changed anything.
             self._complete, self._snapshot = False, None
         self.position = event.position
         self.as_of = max(event.time, self.as_of or event.time)
@@ -133,7 +133,7 @@ class UsageAccount:
             self._renamed_late[new] = self._renamed_late.pop(old, old)
             return
         self._renamed[old] = new
-        # A class that is there anew under a name of old is another one.
+        # If a renamed class had this name before, the name now means this class.
         self._renamed.pop(new, None)
         for consumer, holding in self._holdings.items():
             if consumer in self._final or not any(name == old for _, name in holding.amounts):
@@ -150,7 +150,7 @@ class UsageAccount:
         owner = payload["previous_project_id"], payload["previous_user_id"]
         holding = self._holdings.get(consumer)
         if holding is None:
-            # Whatever it held before it has held since the account began.
+            # What it held before this event it has held since the account began.
             holding = self._holdings[consumer] = _Holding(
                 owner, _translate(before, self._renamed_late), self.begin)
         if event.time >= self.end:
@@ -158,7 +158,7 @@ class UsageAccount:
             return
         if holding.owner != owner or (
                 _translate(holding.amounts, self._renamed) != _translate(before, self._renamed)):
-            # Of another past than the events before: a store was restored, or something is lost.
+            # The event contradicts earlier ones: a store was restored, or events were lost.
             self._complete, self._snapshot = False, None
             holding.owner, holding.amounts = owner, before
         self._advance(holding, event)
@@ -168,8 +168,8 @@ class UsageAccount:
             del self._holdings[consumer]
 
     def _advance(self, holding, event):
-        """Account for what was held up to an event."""
-        # Clocks of two conductors may differ by a little.
+        """Account for the amounts held until an event."""
+        # The clocks of two conductors may differ slightly.
         now = max(holding.since, event.time)
         self._accrue(self._hours, holding, now)
         holding.since = now
@@ -181,7 +181,7 @@ class UsageAccount:
                 hours[*holding.owner, name, provider] += amount * length
 
     def lines(self):
-        """:returns: list of :class:`UsageLine`, by project, user, class and provider"""
+        """Return a list of :class:`UsageLine`, by project, user, class and provider."""
         hours, held = self._hours.copy(), collections.Counter()
         for holding in self._holdings.values():
             self._accrue(hours, holding, self.end)
@@ -193,12 +193,12 @@ class UsageAccount:
 
 
 def _translate(amounts, names):
-    """:returns: dict of provider and class to amount, with other names for classes"""
+    """Return a dict of provider and class to amount, with translated names of classes."""
     return {(provider, names.get(name, name)): amount
             for (provider, name), amount in amounts.items()}
 
 
 def _amounts(payload, side):
-    """:returns: dict of provider and class to amount"""
+    """Return one side of an event's payload as a dict of provider and class to amount."""
     return {(each["provider_uuid"], name): amount
             for each in payload["providers"] for name, amount in each[side].items()}

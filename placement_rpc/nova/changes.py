@@ -179,7 +179,7 @@ def save(tx, outbox, row, given, settings, report=None):
     :param report: :class:`TrackerReport`; None for none
     :returns: list of str, the columns and classes that were written
     :raises CapacityConflict: if an inventory would shrink below its allocations
-    :raises InventoryInUse: if an inventory with allocations would go
+    :raises InventoryInUse: if an inventory with allocations would be removed
     :raises NameInUse: if another provider has its new name
     :raises InvalidInput: if a value cannot be stored or makes no valid inventory
     :raises ComputeNodeExists: if another node has its new host and name

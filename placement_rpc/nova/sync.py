@@ -100,7 +100,7 @@ class Sync:
         :returns: :class:`SyncResult`
         :raises RequestIdReused: if the request id was used for another request
         :raises CapacityConflict: if an inventory would shrink below its allocations
-        :raises InventoryInUse: if an inventory with allocations would go
+        :raises InventoryInUse: if an inventory with allocations would be removed
         :raises NameInUse: if another provider has the node's name
         :raises InvalidInput: if a value of the node cannot be stored or makes no valid inventory
         :raises ComputeNodeExists: if another node has the node's host and name

@@ -61,7 +61,7 @@ class ProviderAggregatesPayload(EventPayload):
 
 @base.PlacementObjectRegistry.register
 class InventoryChange(base.PlacementObject):
-    """The inventory of one class before and after the change; None if there was or is none."""
+    """The inventory of one class before and after the change; None where it does not exist."""
 
     # Version 1.0: Initial version
     VERSION = "1.0"

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server of a request queue on RabbitMQ: a call is answered first and acknowledged then.
+"""The server of a request queue on RabbitMQ, which answers a call before it acknowledges it.
 
 An ordinary server of the library acknowledges a call, hands it to a thread, and sends the answer
 over a connection of its own. This one answers and then acknowledges: calls that a killed process
 held are delivered to another, which recognises by the request id those that were committed. Calls
-that can be batched are: as many as have come become one transaction. The server waits for nothing
-but the first message, so a lone call is not delayed; the busier the service, the larger the
-batches. The other calls are answered by threads.
+that can be batched are settled together: all that have arrived, in one transaction. The server
+waits for the first message only, so a lone call is not delayed; the busier the service, the larger
+the batches. The other calls are answered by threads.
 
-The broker does not confirm answers: a client that gets none asks again under the same request id.
+The broker does not confirm answers: a client without an answer retries under the same request id.
 """
 
 import concurrent.futures
@@ -33,7 +33,7 @@ _IDLE = 0.1
 _BEAT = 1.0
 # Calls to hold for each thread, if calls of the queue are batched.
 _BATCH = 4
-# Calls to hold from the queue of this very process.
+# Calls to hold from the queue of this process.
 _OWN_WINDOW = 4
 
 
@@ -163,10 +163,9 @@ class BatchServer:
     # -- batched calls --------------------------------------------------------------------
 
     def _settle_in_a_thread(self, consumer, batch):
-        """Settle in a thread while others are received; calls that come meanwhile are the next
-        batch."""
+        """Settle a batch in a thread; calls received meanwhile become the next batch."""
         with self._counting:
-            # Of another consumer, after the connection was lost.
+            # After a reconnection, earlier calls belong to another consumer.
             self._waiting.setdefault(consumer, []).extend(batch)
             if self._settling:
                 return
@@ -293,7 +292,7 @@ def _places(threads, queue, conf):
         return threads
     if not threads:
         return conf.conductor.claims_together
-    # Enough for a batch, and few enough to leave other processes something to do.
+    # Enough for a batch, and few enough to leave calls for other processes.
     return _BATCH * threads
 
 
@@ -306,7 +305,7 @@ def _call(message):
     try:
         return envelope.open_call(message.body, (message.headers or {}).get("compression"))
     except ValueError as error:
-        LOG.warning("A message that is no call is dropped: %s", error)
+        LOG.warning("A message that is not a call is dropped: %s", error)
     return None
 
 

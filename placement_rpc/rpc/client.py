@@ -21,7 +21,7 @@ from placement_rpc.versions import contract, pins, releases
 
 # Seconds before the second attempt; each further pause is longer.
 _FIRST_PAUSE = 0.05
-# Seconds that a cast spends on asking for the service's release; after that it is made in the
+# Seconds that a cast waits for the service's release; after that it is made in the
 # oldest release that has all of it.
 _PIN_TIMEOUT = 2.0
 
@@ -94,7 +94,7 @@ class Client:
         try:
             return self.sender.call(context, "get_versions", {}, seconds).objects
         except exception.RequestExpired as error:
-            # The call that this is asked for has a deadline of its own.
+            # The deadline of this query, not that of the call which needs its answer.
             raise exception.ServiceUnavailable(reason=error.text) from None
 
     def __enter__(self) -> Self:
@@ -157,7 +157,7 @@ class Client:
         """Make one attempt, in a release that every live service knows."""
         ends = time.monotonic() + left
         if contract.is_plain(method, arguments):
-            # Every release knows it: the services need not be asked for theirs.
+            # Every release knows the call, so the services' releases are not needed.
             release = releases.RELEASES[0]
         else:
             release = self._pin.release(left)
@@ -167,7 +167,7 @@ class Client:
         return self._send(context, method, arguments, release, ends, call)
 
     def _send(self, context, method, arguments, release, ends, make):
-        """Send in a release; if the service does not know it, once more in the one it has now.
+        """Send in a release; if the service does not know it, retry once in the service's own.
 
         :param make: callable of context, method, arguments and the seconds that are left
         """

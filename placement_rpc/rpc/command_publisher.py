@@ -94,7 +94,7 @@ class CallingPublisher:
              timeout: float) -> None:
         """Make a command a call; otherwise as :meth:`CommandPublisher.cast`.
 
-        A refusal is no error, as it is none there: its event and get_request_result tell it.
+        A refusal is not raised, as with a queue: its event and get_request_result report it.
         """
         try:
             self._caller.call(context, method, arguments, timeout)

@@ -68,7 +68,7 @@ def sealed(version: str, method: str, arguments: dict[str, Any], context: dict[s
 def opened(body: bytes | str) -> dict[str, Any]:
     """Return the command in a message: a dict of version, method, args and context.
 
-    :raises InvalidInput: if the message is no command
+    :raises InvalidInput: if the message is not a command
     """
     try:
         command = json.loads(body)

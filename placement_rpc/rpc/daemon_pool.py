@@ -52,7 +52,7 @@ class DaemonPool:
         :param call: callable without arguments
         :param timeout: seconds
         :returns: what the call returned
-        :raises TimeoutError: if the call has not ended in time; it goes on in its thread
+        :raises TimeoutError: if the call has not ended in time; it continues in its thread
         :raises ServiceUnavailable: if every thread is occupied by an earlier call
         """
         task = _Task(call)

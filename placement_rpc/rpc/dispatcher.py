@@ -42,7 +42,7 @@ class Dispatcher:
 
     def arguments(self, version: Any, method: Any, ctxt: Any, args: Any,
                   namespace: Any = None) -> tuple[RequestContext, dict[str, Any]]:
-        """Read and check what a message asks for, without doing it.
+        """Read and check the call in a message, without running it.
 
         :param version: contract version that the message was made in
         :param method: name of the method
@@ -50,7 +50,7 @@ class Dispatcher:
         :param args: dict of argument name to value, as they travel
         :param namespace: namespace of the method; only None is served
         :returns: the context and the deserialized arguments
-        :raises UnsupportedCall: if there is no such call, or its arguments are others
+        :raises UnsupportedCall: if there is no such call, or it has other arguments
         :raises InvalidInput: if the context or an argument cannot be read
         """
         self._check_version(version, namespace)
@@ -62,7 +62,7 @@ class Dispatcher:
 
     def answer(self, version: Any, method: Any, ctxt: Any, args: Any,
                namespace: Any = None) -> Any:
-        """Run what a message asks for; parameters as in :meth:`arguments`.
+        """Run the call in a message; parameters as in :meth:`arguments`.
 
         :returns: the result, as it travels
         :raises PlacementException: and no other error

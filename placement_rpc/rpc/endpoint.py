@@ -22,7 +22,7 @@ def exposed(method: _Method) -> _Method:
 
 
 class Endpoint:
-    """Base of what answers calls: its exposed methods, behind one gate.
+    """Base of classes that answer calls with exposed methods, behind one gate.
 
     A call comes alone or in a batch, from a request queue, from the command queue or from this
     process: all of them pass :meth:`enter`, so that a guard that is added there holds on every
@@ -60,7 +60,7 @@ class Endpoint:
         :returns: the result; of a batched call, a pending request for :meth:`settle`
         :raises RequestExpired: if the caller no longer waits
         :raises Forbidden: if the caller's policy rule does not admit the call
-        :raises PlacementException: whatever else the method refuses the call for
+        :raises PlacementException: any other error with which the method refuses the call
         """
         if arguments.get("request_id") is None:
             # A change looks for its stored outcome before its deadline: see
@@ -89,7 +89,7 @@ class Endpoint:
     def run(self, context, method: str, arguments: dict) -> Any:
         """Pass a call through the gate and return its result, settled alone if it is batched.
 
-        :raises PlacementException: whatever the call is refused for
+        :raises PlacementException: the error with which the call is refused
         """
         entered = self.enter(context, method, arguments)
         call = self.calls[method]
@@ -109,7 +109,7 @@ class Endpoint:
 def as_uuid(name: str, value: object) -> str:
     """Return a uuid in its canonical spelling.
 
-    :raises InvalidInput: if it is none
+    :raises InvalidInput: if it is not a uuid
     """
     return fields.Uuid().coerce(None, name, value)
 
@@ -125,7 +125,7 @@ def as_name(value: object) -> str:
 def as_generation(value: object) -> int | None:
     """Return a generation; None if none is given.
 
-    :raises InvalidInput: if it is no whole number
+    :raises InvalidInput: if it is not a whole number
     """
     if value is None:
         return None
@@ -133,9 +133,9 @@ def as_generation(value: object) -> int | None:
 
 
 def as_limit(value: object) -> int:
-    """Return how many entries an answer has at the most, never above :data:`MAX_PAGE`.
+    """Return the maximum number of entries of an answer, never above :data:`MAX_PAGE`.
 
-    :raises InvalidInput: if it is no positive whole number
+    :raises InvalidInput: if it is not a positive whole number
     """
     if value is None:
         return MAX_PAGE
@@ -145,7 +145,7 @@ def as_limit(value: object) -> int:
 def as_bool(name: str, value: object) -> bool | None:
     """Return a bool; None if none is given.
 
-    :raises InvalidInput: if it is neither
+    :raises InvalidInput: if it is not a bool
     """
     if value is None or isinstance(value, bool):
         return value

@@ -30,8 +30,8 @@ _LONGEST_NAME = 255
 class Call:
     """A call as it was received, or as it is to be sent.
 
-    Nothing in one that was received is checked but ``reply_to`` and ``message_id``. These are None
-    for a cast, which is not answered. ``monitored`` is whether the client expects heartbeats while
+    Of a received call only ``reply_to`` and ``message_id`` are checked. Both are None for a cast,
+    which is not answered. ``monitored`` is whether the client expects heartbeats while
     the call is being worked on.
     """
 
@@ -49,7 +49,7 @@ def open_call(body: bytes | str, compressed: str | None = None) -> Call:
     """Return the call in a message.
 
     :param compressed: how the body is compressed, the message's header ``compression``
-    :raises ValueError: if there is no call in it
+    :raises ValueError: if the message contains no call
     """
     try:
         message = _message(body, compressed)
@@ -73,7 +73,7 @@ _BROKEN = (ValueError, TypeError, LookupError, AttributeError, RecursionError, O
 def _message(body, compressed):
     """Return the message in an envelope, or without one.
 
-    :raises _BROKEN: if it is no JSON, or not compressed as it says
+    :raises _BROKEN: if it is not JSON, or not compressed as declared
     """
     if compressed:
         body = compression.decompress(body, compressed)
@@ -127,14 +127,14 @@ def open_answer(body: bytes | str, compressed: str | None = None) -> Answer | No
     """Return the answer in a message; None for a heartbeat.
 
     :param compressed: as of :func:`open_call`
-    :raises ValueError: if there is no answer in it
+    :raises ValueError: if the message contains no answer
     """
     try:
         message = _message(body, compressed)
         if not message.get("ending"):
             return None
         if not isinstance(message["_msg_id"], str):
-            raise TypeError("the id is no string")
+            raise TypeError("the id is not a string")
         return Answer(message["_msg_id"], message.get("result"), message.get("failure"))
     except _BROKEN as error:
         raise ValueError(f"no answer: {error}") from None
@@ -145,7 +145,7 @@ def remote_error(answer: Answer, modules: list[str]) -> Exception:
 
     :param modules: names of the modules whose errors may be rebuilt; an error of any other module
         is returned as an :class:`oslo_messaging.RemoteError`
-    :raises ValueError: if there is no error in it
+    :raises ValueError: if the failure contains no error
     """
     try:
         return common.deserialize_remote_exception(answer.failure, modules)

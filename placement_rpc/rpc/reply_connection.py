@@ -3,9 +3,9 @@
 
 The library's client keeps a connection for each call that is under way, waits for the broker's
 confirm and then for the answer, and hands a call from thread to thread on its way. Here the
-calling thread sends, on one connection for all, and waits for the answer alone: it says more than
-a confirm does. One thread connects, reads, and wakes the threads that wait. Calls whose answers
-are lost with the connection fail at once, and are made again under the same request id.
+calling thread sends, on one connection for all, and waits for the answer only, which says more
+than a confirm does. One thread connects, reads, and wakes the threads that wait. Calls whose
+answers are lost with the connection fail at once, and are retried under the same request id.
 """
 
 import logging
@@ -30,7 +30,7 @@ from placement_rpc.rpc import envelope
 LOG = logging.getLogger(__name__)
 # Seconds that the broker may leave half a message unread or unsent.
 _PATIENCE = 5
-# Seconds between two looks whether there is a connection, or whether this was closed.
+# Seconds between two checks for a connection, and for the end of this object.
 _LOOK = 1.0
 # Seconds that closing waits for the thread that reads.
 _CLOSE_TIMEOUT = 2
@@ -118,7 +118,7 @@ class ReplyConnection:
             body, _ = compression.compress(body, self._options.kombu_compression)
             headers["compression"] = compression.get_encoder(
                 self._options.kombu_compression)[1]
-        # A call that no thread waits for any more leaves the queue.
+        # The broker drops the call when its thread no longer waits.
         return amqp.Message(
             body, content_type="application/json", content_encoding="utf-8", delivery_mode=2,
             correlation_id=call.message_id, expiration=str(int(seconds * 1000)),
@@ -184,7 +184,7 @@ class ReplyConnection:
 
     def _on_blocked(self, _reason):
         self._blocked = True
-        # The broker does not read what was sent a moment ago either.
+        # The broker does not read the calls that were sent just before either.
         self._fail_all(_SHORT)
 
     def _on_unblocked(self):
@@ -192,7 +192,7 @@ class ReplyConnection:
 
     def _open(self, connection):
         """Declare the queue of the answers as the library does, and consume it."""
-        # Not sooner: after a fork each process has a queue of its own.
+        # Named only now, so that each process has its own queue after a fork.
         self.reply_to = self.reply_to or f"reply_{uuid.uuid4().hex}"
         topology.declare_exchange(connection, self._exchange, self._options)
         topology.declare_reply_queue(connection, self.reply_to, self._options)
@@ -207,7 +207,7 @@ class ReplyConnection:
         try:
             answer = envelope.open_answer(message.body, (message.headers or {}).get("compression"))
         except ValueError as error:
-            LOG.warning("A message that is no answer is dropped: %s", error)
+            LOG.warning("A message that is not an answer is dropped: %s", error)
             return
         waiter = answer and self._waiting.pop(answer.message_id, None)
         if waiter:

@@ -41,7 +41,7 @@ class RabbitSender:
         :raises ServiceUnavailable: if the outcome is unknown; the call may be repeated
         :raises InvalidInput: for arguments that JSON cannot represent
         :raises UnsupportedCall: if the server, or this client, does not know a part of the call
-        :raises PlacementException: for what the server refused
+        :raises PlacementException: the error with which the server refused the call
         """
         try:
             answer = self._ask(context, method, arguments, timeout, server)
@@ -96,10 +96,10 @@ class LocalSender:
              timeout: float, server: str | None = None) -> Any:
         """Make the call.
 
-        ``timeout`` has no effect: the manager keeps to the deadline in the context. Neither has
-        ``server``: there is one only.
+        ``timeout`` has no effect, since the manager keeps to the deadline in the context, and
+        ``server`` has none, since there is only one.
 
-        :raises PlacementException: for what the manager refused
+        :raises PlacementException: the error with which the manager refused the call
         """
         sent = {name: self._serializer.serialize_entity(context, value)
                 for name, value in arguments.items()}
@@ -118,15 +118,15 @@ class LocalSender:
 def error_of(answer: envelope.Answer) -> exception.PlacementException:
     """Return the project's error for an answer with a failure.
 
-    An error that is none of the project's comes from a newer service or from a server that is not
-    placement: :class:`placement_rpc.exception.UnsupportedCall`.
+    An error that is not one of the project's comes from a newer service, or from a server that is
+    not placement: :class:`placement_rpc.exception.UnsupportedCall`.
     """
     try:
         error = envelope.remote_error(answer, envelope.ALLOWED_REMOTE_MODULES)
     except ValueError:
         return exception.ServiceUnavailable(reason="an answer cannot be read")
     if isinstance(error, exception.PlacementException):
-        # Without what the library adds to the class and the server's traceback.
+        # Without the library's additions to the class, and without the server's traceback.
         return exception.from_code(error.code, error.kwargs)
     if isinstance(error, (rpc_dispatcher.UnsupportedVersion, rpc_dispatcher.NoSuchMethod)):
         return exception.UnsupportedCall(reason=_first_line(error))

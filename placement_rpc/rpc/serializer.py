@@ -9,18 +9,18 @@ from placement_rpc.objects import base
 
 
 class Serializer:
-    """Converts arguments, results and contexts to what travels, and back."""
+    """Converts arguments, results and contexts to JSON values for the bus, and back."""
 
     def __init__(self) -> None:
         objects.register_all()
         self._entities = base.Serializer()
 
     def serialize_entity(self, ctxt: RequestContext, entity: Any) -> Any:
-        """Return what travels for a value, at the object versions that the receiver reads."""
+        """Return the JSON of a value, at the object versions that the receiver reads."""
         return self._entities.serialize_entity(ctxt, entity, ctxt.receiver)
 
     def deserialize_entity(self, ctxt: RequestContext, entity: Any) -> Any:
-        """Return the value of what travelled.
+        """Return the value of received JSON.
 
         :raises IncompatibleObjectVersion: for an object that is newer than this release
         :raises InvalidInput: for a malformed object
@@ -28,11 +28,11 @@ class Serializer:
         return self._entities.deserialize_entity(ctxt, entity)
 
     def serialize_context(self, ctxt: RequestContext) -> dict[str, Any]:
-        """Return what travels for a context."""
+        """Return the JSON of a context."""
         return ctxt.to_dict()
 
     def deserialize_context(self, ctxt: Any) -> RequestContext:
-        """Return the context of what travelled.
+        """Return the context of received JSON.
 
         :raises InvalidInput: for a malformed context
         """

@@ -185,7 +185,7 @@ def _look(queue, kind, messages, consumers, virtual_host):
     unread = _unread(kind, messages, consumers)
     if unread:
         troubles.append((unread[0], unread[1] or (
-            f"start its consumer or, if there is none any more: {delete}")))
+            f"start its consumer or, if it no longer exists: {delete}")))
     return Finding(name, kind, messages, consumers, [trouble for trouble, _ in troubles],
                    [mend for _, mend in troubles])
 

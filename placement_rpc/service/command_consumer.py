@@ -52,7 +52,7 @@ class CommandConsumer:
         self._ended = threading.Event()
         self._reconnect = Reconnect(
             "Commands", broker, self._ended, survives=(Exception,))
-        # Of the connection that is open; only the thread uses them.
+        # These belong to the open connection; only the thread uses them.
         self._consumer = self._channel = None
         self._thread = threading.Thread(target=self._run, name="commands", daemon=True)
 
@@ -86,7 +86,7 @@ class CommandConsumer:
         self._consumer.consume(self._queue)
         while not self._ended.is_set():
             received = self._consumer.receive(_IDLE, self._options.commands_batch)
-            # One of them may have killed a process: then one after the other.
+            # A redelivered command may have killed a process: settle these one by one.
             doubtful = any(map(consumer.deliveries, received))
             for batch in [[message] for message in received] if doubtful else [received]:
                 self._work(batch, doubtful)
@@ -114,7 +114,7 @@ class CommandConsumer:
             self._conclude(message, settlement, settled.error)
 
     def _conclude(self, message, settlement, error):
-        """Deal with a command that was not settled."""
+        """Retry or dead-letter a command that was not settled."""
         if isinstance(error, exception.RequestIdReused):
             # No outcome is stored for it, and none ever can be.
             self._dead_letter(message, f"{error.code}: {error.text}")
@@ -141,9 +141,9 @@ class CommandConsumer:
             lambda tx: queries.count_attempt(tx, counted), "command")
 
     def _settle(self, settlements):
-        """Return the outcome of each; no error among them says that the store is away.
+        """Return the outcome of each, retrying until the store can be reached.
 
-        :raises _Stopped: if it is told to stop while the store is away
+        :raises _Stopped: if this is stopped while the store is away
         """
         def settle():
             try:
@@ -158,9 +158,9 @@ class CommandConsumer:
         return self._when_the_store_is_there(settle) if settlements else []
 
     def _when_the_store_is_there(self, call):
-        """Make a call, and repeat it for as long as the store is away; return its result.
+        """Make a call, and retry it while the store is away; return its result.
 
-        :raises _Stopped: if it is told to stop meanwhile
+        :raises _Stopped: if this is stopped meanwhile
         """
         backoff = Backoff()
         while True:
@@ -187,7 +187,7 @@ class CommandConsumer:
         method = command["method"]
         call = self._manager.call_of(method)
         if call is None or not call.castable:
-            raise exception.UnsupportedCall(reason=f"{str(method)[:64]!r} is no command")
+            raise exception.UnsupportedCall(reason=f"{str(method)[:64]!r} is not a command")
         context, arguments = self._dispatcher.arguments(
             command["version"], method, command["context"], command["args"])
         # A command has no deadline: it waits in the queue for as long as necessary.
@@ -200,7 +200,7 @@ class CommandConsumer:
 
 
 def _is_failure(error):
-    """Return whether an error says nothing about the command, which may succeed when retried."""
+    """Return whether an error is not due to the command, which may succeed when retried."""
     return error is not None and (
         isinstance(error, exception.StoreBusy)
         or not isinstance(error, exception.PlacementException))

@@ -114,7 +114,7 @@ class Conductor:
         consumers = list(self.servers.values())
         if self._commands is not None:
             consumers.append(self._commands)
-        # All are told before the first is waited for, so that they end at the same time.
+        # All are stopped before the first is waited for, so that they drain at the same time.
         for consumer in consumers:
             consumer.stop()
         for consumer in consumers:
@@ -126,7 +126,7 @@ class Conductor:
             self._housekeeping.stop()
         if self.database is not None:
             if self._heartbeat is not None:
-                self._heartbeat.goodbye()
+                self._heartbeat.remove()
             self.database.close()
 
 

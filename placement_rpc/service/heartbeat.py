@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heartbeats: the row that tells other processes that one is alive, and its release."""
+"""Heartbeats: a row per process that shows other processes that it is alive, and its release."""
 
 import datetime
 import logging
@@ -54,9 +54,9 @@ class Heartbeat:
         self._database.write(lambda tx: services.forget(
             tx, self._identity["binary"], self._identity["host"], before), "heartbeat")
 
-    def goodbye(self):
+    def remove(self):
         """Remove the row when the process ends in an orderly way."""
         try:
-            self._database.write(lambda tx: services.remove(tx, self._identity), "goodbye")
+            self._database.write(lambda tx: services.remove(tx, self._identity), "heartbeat")
         except exception.PlacementException as error:
             LOG.warning("Cannot remove the heartbeat row: %s", error)

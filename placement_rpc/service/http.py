@@ -82,7 +82,7 @@ class HTTPService:
         self.facade.close()
         self._api.close()
         if self._database is not None:
-            self._heartbeat.goodbye()
+            self._heartbeat.remove()
             self._database.close()
 
 

@@ -84,7 +84,7 @@ class RunningService(fixtures.Fixture):
         self._embedded = transport == "local" or transport_url is None
         self._overrides = {
             "transport_url": transport_url or "inprocess://tests/",
-            # No test cuts the power.
+            # Durability costs time, and no test cuts the power.
             "database__sqlite_synchronous": False,
             "placement_client__deadline": 40.0, "conductor__threads": 8, **overrides}
         # Services that share a broker have a topic each.

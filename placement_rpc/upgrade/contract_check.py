@@ -6,7 +6,7 @@ from placement_rpc.upgrade import gate
 
 
 def to_contraction(database, conf):
-    """Return what still needs the columns that the contraction drops.
+    """Return the reasons why the columns that the contraction drops are still needed.
 
     :returns: list of str, a sentence each; empty if the schema can be contracted
     """

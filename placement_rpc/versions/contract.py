@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of calls: what each RPC method is, declared once for both ends.
 
-A client reads here since when a call exists, in which queue it waits and whether it can be a cast;
-a server also reads which calls are settled in batches, and which policy rules admit a call that
-comes through the HTTP facade. The manager's methods carry no such data: a method without an entry
-here cannot be exposed. The table stands with the releases and not on the manager's methods, since
-a client must read it without loading the service.
+A client reads from it since when a call exists, in which queue it waits and whether it can be a
+cast; a server also reads which calls are settled in batches, and which policy rules admit a call
+that comes through the HTTP facade. The manager's methods carry no such data: a method without an
+entry here cannot be exposed. The table is kept with the releases and not on the manager's methods,
+since a client must read it without loading the service.
 
 Contract versions:
 
@@ -22,9 +22,9 @@ from placement_rpc.versions import releases
 #: The newest version of the contract.
 RPC_VERSION = releases.CURRENT.contract
 
-#: The request queues beside the service's own. Bulk traffic must not delay latency-sensitive
-#: calls: in the morning of a fleet, ten thousand resource trackers report their inventories in the
-#: same minute in which schedulers claim.
+#: The request queues in addition to the service's own. Bulk traffic must not delay
+#: latency-sensitive calls: when a fleet starts, ten thousand resource trackers report their
+#: inventories in the same minute in which schedulers claim.
 CLAIMS, FLEET = "claims", "fleet"
 
 
@@ -36,8 +36,8 @@ class Call:
     :param queue: the request queue in which it waits; None for the service's own
     :param batched: whether a server settles many such calls in one transaction
     :param castable: whether it can be sent as a durable command
-    :param rules: names of the policy rules of which each admits the call when it comes through the
-        HTTP facade; a call without rules is not made by the facade
+    :param rules: names of the policy rules, each of which admits the call when it comes through
+        the HTTP facade; a call without rules is not made by the facade
     :param arguments: argument name to the version that introduced it, if later than the call
     """
 
@@ -100,7 +100,7 @@ CALLS = {
     "move_allocations": Call(since="1.2"),
     "sync_compute_node": Call(since="1.2", queue=FLEET),
     "explain": Call(since="1.2", rules=_rules(_PROVIDERS, "explain")),
-    # Lists say at which position they are true.
+    # Lists include the position at which they are current.
     "get_event_positions": Call(since="1.2", rules=(
         *_rules("events", "list"), *_rules(_PROVIDERS, "list", "explain"),
         *_rules("allocations", "list"), *_rules(f"{_PROVIDERS}:allocations", "list"))),
@@ -108,7 +108,7 @@ CALLS = {
     "verify_index": Call(since="1.2"),
 }
 
-# Since when there are classes besides the standard ones, and the fields that name classes.
+# The first contract with custom classes, and the names of the fields that name classes.
 _CUSTOM_SINCE = "1.1"
 _NAMING = frozenset(("objects", "resource_class", "allocations", "resources"))
 
@@ -143,7 +143,7 @@ def missing(method: str, arguments: Mapping[str, object], release: releases.Rele
 
 
 def _names_custom(value):
-    """Return whether a class is named that a release without custom classes does not have."""
+    """Return whether a value names a class that a release without custom classes lacks."""
     if hasattr(value, "fields"):
         return any(_names_custom(getattr(value, name)) for name in value.fields
                    if value.obj_attr_is_set(name) and name in _NAMING)

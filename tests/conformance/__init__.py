@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP facade beside openstack-placement, as the clients of that see the two."""
+"""The HTTP facade compared with openstack-placement, through the clients of the latter."""

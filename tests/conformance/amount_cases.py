@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requests on inventories and allocations of which the answers are compared."""
+"""Requests on inventories and allocations whose answers are compared."""
 
 from tests.conformance.case import Case
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request of which the answers are compared.
+"""A request whose answers are compared.
 
 Names in angle brackets are those of :class:`tests.conformance.wire.World`.
 """
@@ -20,7 +20,7 @@ class Case:
     :ivar version: str, of the header; None for no header, with a blank for a whole header
     :ivar body: what is sent as JSON
     :ivar raw: bytes that are sent instead
-    :ivar headers: dict of further headers, None takes one away
+    :ivar headers: dict of further headers, None removes one
     :ivar whole: bool, whether the values in the answer count; otherwise their types do
     """
 
@@ -34,11 +34,11 @@ class Case:
 
     @property
     def changes(self):
-        """Whether it may change something."""
+        """Whether the request may change something."""
         return self.request.split()[0] in ("POST", "PUT", "DELETE")
 
     def send(self, address, world):
-        """:returns: :class:`tests.conformance.wire.Answer`"""
+        """Send the request; return a :class:`tests.conformance.wire.Answer`."""
         method, path = world.fill(self.request).split(" ", 1)
         path = path.replace(" ", "%20")
         body = self.raw

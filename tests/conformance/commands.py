@@ -14,11 +14,11 @@ from osc_placement import plugin
 
 
 class CommandFailed(Exception):
-    """A command ended with an error; the text is what it said."""
+    """A command ended with an error; the text is its message."""
 
 
 class _Logging(fixtures.Fixture):
-    """Takes away what the command adds to the process's logging."""
+    """Removes the handlers that the command adds to the process's logging."""
 
     def _setUp(self):
         root = logging.getLogger()
@@ -41,7 +41,7 @@ class OpenStack(fixtures.Fixture):
     def _setUp(self):
         self.useFixture(_Logging())
         home = self.useFixture(fixtures.TempDir()).path
-        # Nothing that the person who runs the tests has configured.
+        # Without the configuration of the user who runs the tests.
         self.useFixture(fixtures.EnvironmentVariable("HOME", home))
         # The program keeps its client, and with it address and version, for the whole process.
         manager = clientmanager.ClientManager

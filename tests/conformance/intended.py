@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the facade is meant to answer otherwise than openstack-placement, and why.
+"""The answers of the facade that differ from openstack-placement on purpose, with the reasons.
 
-Besides these, everywhere: an error object has its ``code`` at every version, and the last version
+In addition, everywhere: an error object has its ``code`` at every version, and the last version
 is 1.4.
 """
 
 import dataclasses
 
-# Of a request that only one of the two refuses everything but these differs.
+# If only one of the two refuses a request, all of the answer differs except these.
 _ALL = ("status", "body", "content-type", "location", "cache-control", "has a time", "allow")
 
 
@@ -31,7 +31,7 @@ _ROWS = (
     ("a version that the specifications do not have", (*_ALL, "openstack-api-version"), [
         (200, 200, "version header 'placement latest'"),
         (406, 200, "version header 'placement 1.5'")]),
-    ("an error is an error object, and says how to get in", (*_ALL, "www-authenticate"), [
+    ("an error is an error object, and names the authentication", (*_ALL, "www-authenticate"), [
         (401, 401, "no token", "no token, bad version", "no token, unknown address")]),
     ("the server in front refuses it before the facade sees it", (
         *_ALL, "openstack-api-version", "has a request id"), [
@@ -42,14 +42,14 @@ _ROWS = (
         (204, 400, "allocate of capitals")]),
     ("an encoded slash does not part an address", _ALL, [
         (404, 200, "GET /resource_providers/<full>%2Finventories")]),
-    ("whatever changes a provider raises its generation, as its ETag has to", _ALL, [
+    ("every change of a provider raises its generation, because its ETag has to change", _ALL, [
         (200, 200, "rename", "rename at 1.0", "set aggregates at 1.1", "set aggregates at 1.4",
          "list member_of=<aggregate>", "list member_of=in:<aggregate>",
          "list member_of=in:<aggregate>,<missing>", "list member_of=<aggregate>&uuid=<grouped>",
          "list with all", "member_of at 1.3"),
         (204, 204, "free at 1.0", "free at 1.4")]),
-    ("nobody has an empty name", _ALL, [(200, 200, "list name=", "list name")]),
-    ("what is set as it was is no change", _ALL, [
+    ("no provider has an empty name", _ALL, [(200, 200, "list name=", "list name")]),
+    ("setting the same values is not a change", _ALL, [
         (200, 200, "set no inventories", "change nothing in an inventory"),
         (204, 204, "allocate anew what it has")]),
     ("a class that is named twice is a mistake, and two classes are both meant", _ALL, [
@@ -57,10 +57,10 @@ _ROWS = (
         (204, 204, "allocate of one twice, two classes")]),
     ("a generation that is given is compared", _ALL, [
         (409, 201, "add an inventory with a wrong generation")]),
-    ("what can be no consumer is a bad request, whatever the method", _ALL, [
+    ("a malformed consumer is a bad request for every method", _ALL, [
         (400, 200, "GET allocations of a bad uuid"),
         (400, 404, "DELETE allocations of a bad uuid")]),
-    ("a capacity is rounded down, and may be none", _ALL, [
+    ("a capacity is rounded down, and can be 0", _ALL, [
         (200, 400, "set inventories with ratio 0.01"),
         (201, 400, "add an inventory with ratio 0.01")]),
     ("a ratio is at most 1e9", _ALL, [
@@ -72,7 +72,7 @@ _ROWS = (
          "DELETE /resource_providers/<full>/aggregates at 1.0"),
         (404, 415, "PUT /resource_providers/<full>/aggregates at 1.0"),
         (404, 400, "no content type, unknown address")]),
-    ("405 says which methods there are, and is JSON whatever the method", _ALL, [
+    ("405 names the allowed methods, and is JSON for every method", _ALL, [
         (405, 405, "HEAD /resource_providers", "HEAD /resource_providers/<full>",
          "DELETE /resource_providers/<full>/inventories")]),
     ("media types are compared as HTTP says", _ALL, [
@@ -89,7 +89,7 @@ _ROWS = (
          "create with a name with blanks"), (400, 400, "create with an empty name"),
         (400, 200, "rename to nothing"),
         (400, 409, "rename a class to 'CUSTOM_A\\n' of 9")]),
-    ("a query that means nothing, or two things, is refused", _ALL, [
+    ("an unknown or a repeated query parameter is refused", _ALL, [
         (400, 200, "list uuid=<full>&uuid=<full>", "list uuid=<full>&uuid=<empty>",
          "list name=a&name=b", "list uuid=<full>;name=x", "list with resources twice",
          "list with 'VCPU:1,VCPU:2'", "list with 'VCPU:1 '", "list with 'VCPU:%201'",

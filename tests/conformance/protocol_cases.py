@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requests on versions, access, addresses and media types."""
+"""Requests on versions, access, addresses and media types."""
 
 from tests.conformance.case import Case
 

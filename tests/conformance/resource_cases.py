@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requests on providers and classes of which the answers are compared."""
+"""Requests on providers and classes whose answers are compared."""
 
 from tests.conformance.case import Case
 

@@ -31,7 +31,7 @@ class _Worlds:
                 self._world.make(address())
         return self._world
 
-    def give_up(self):
+    def discard(self):
         self._world = None
 
 
@@ -52,7 +52,7 @@ class LikeUpstream(testscenarios.WithScenarios, base.TestCase):
         world = _WORLDS.current()
         found = self._differences(self.case, world)
         if self.case.changes and min(self.statuses) < 400:
-            _WORLDS.give_up()
+            _WORLDS.discard()
         difference = intended.DIFFERENCES.get(self.case.name)
         if difference is not None:
             self.assertEqual(difference.statuses, self.statuses, difference.reason)
@@ -63,11 +63,11 @@ class LikeUpstream(testscenarios.WithScenarios, base.TestCase):
                 found.update({f"{case.name} afterwards: {name}": values for name, values
                               in self._differences(case, world).items()})
         if found:
-            _WORLDS.give_up()
+            _WORLDS.discard()
         self.assertEqual({}, found, self.words)
 
     def _differences(self, case, world):
-        """:returns: dict of what differs to its values here and there"""
+        """Return a dict of the name of each difference to its values here and there."""
         answers = [case.send(address(), world) for address in web.SERVERS.values()]
         if case is self.case:
             self.statuses = tuple(answer.status for answer in answers)

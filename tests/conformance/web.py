@@ -37,7 +37,7 @@ class Gunicorn(fixtures.Fixture):
     def _setUp(self):
         directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         settings = directory / "settings.py"
-        # A worker says so when it has loaded the application, which may take seconds.
+        # A worker logs a line when it has loaded the application, which may take seconds.
         settings.write_text(
             "def post_worker_init(worker):\n"
             f"    worker.log.info({_BOOTED!r})\n")
@@ -68,7 +68,7 @@ class Gunicorn(fixtures.Fixture):
             time.sleep(0.02)
 
     def said(self):
-        """What its processes have logged so far."""
+        """Return what its processes have logged so far."""
         return self._log.read_text(errors="replace")
 
 
@@ -114,13 +114,13 @@ def _shared(fixture):
 
 @functools.cache
 def upstream():
-    """:returns: str, address of this test process's openstack-placement, started when wanted"""
+    """Return the address of this test process's openstack-placement, started when needed."""
     return _shared(Upstream(durable=False))
 
 
 @functools.cache
 def facade():
-    """:returns: str, address of this test process's facade, started when wanted"""
+    """Return the address of this test process's facade, started when needed."""
     return _shared(Facade())
 
 

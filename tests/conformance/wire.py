@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests as they go over the wire, and what is to be compared of their answers."""
+"""Requests on the wire, and the parts of their answers that are compared."""
 
 import http.client
 import json
@@ -21,7 +21,7 @@ class World:
 
     There are a provider that is ``full`` of all sorts, a ``consumer`` of it, an ``empty`` one, a
     ``grouped`` one in an ``aggregate``, and two custom classes, one ``used`` and one ``free``.
-    ``missing`` is nobody's uuid and ``name`` nobody's name.
+    ``missing`` is an unused uuid, and ``name`` an unused name.
     """
 
     def __init__(self):
@@ -44,7 +44,10 @@ class World:
         return value
 
     def make(self, address):
-        """Bring it into being on a server; :raises AssertionError: when that goes wrong"""
+        """Create the resources on a server.
+
+        :raises AssertionError: if a request fails
+        """
         provider = f"/resource_providers/{self.full}"
         for version, method, path, body in (
                 ("1.2", "POST", "/resource_classes", {"name": self.used}),
@@ -76,7 +79,7 @@ class World:
 
 
 class Answer:
-    """What came back; ``status``, ``headers`` with names in lower case, ``body`` as bytes."""
+    """An answer: ``status``, ``headers`` with names in lower case, ``body`` as bytes."""
 
     def __init__(self, address, response):
         self._address = address
@@ -85,7 +88,7 @@ class Answer:
         self.body = response.read()
 
     def comparable(self, whole):
-        """What has to be the same on both servers.
+        """Return the parts that have to be the same on both servers.
 
         :param whole: bool, whether the values of the body count; otherwise their types do
         """
@@ -109,7 +112,7 @@ class Answer:
         return path if whole else path.rsplit("/", 1)[0]
 
     def summary(self):
-        """In a few words."""
+        """Return a short description."""
         decoded = self._decoded()
         if isinstance(decoded, dict) and "errors" in decoded:
             # Upstream's begin with a paragraph on what the status means.
@@ -136,7 +139,7 @@ def _comparable(value, whole):
 
 
 def send(address, method, path, headers, body=None):
-    """Send a request with exactly these headers, besides Host and the body's length.
+    """Send a request with exactly these headers, in addition to Host and the body's length.
 
     :param address: str, as in ``http://127.0.0.1:8000``
     :param body: bytes

@@ -40,7 +40,7 @@ _which = st.integers(0, 7)
 
 
 class Fleet(stateful.RuleBasedStateMachine):
-    """A fleet that changes in every way; index and reference model are asked the same."""
+    """A fleet that changes in every way; index and reference model answer the same queries."""
 
     def __init__(self):
         super().__init__()
@@ -163,7 +163,7 @@ class Fleet(stateful.RuleBasedStateMachine):
                 self.compare(ResourceRequest(resources=resources, **values), providers)
 
     def compare(self, request, providers):
-        """Compare what the index finds with what the model does; return it."""
+        """Compare the results of the index with those of the model; return them."""
         expected = [_candidate(each, {name: each.inventories[name].free
                                       for name in request.resources})
                     for each in providers if each.fits(request)]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Casts, on every transport: the outcome is told, not returned."""
+"""Casts, on every transport: the outcome is reported, not returned."""
 
 from placement_rpc import exception
 from tests import base
 
 
 class CastTest(base.ContractTest):
-    """Where there is no broker a cast is settled before it returns, and told alike."""
+    """Without a broker a cast is settled before it returns, and reported the same way."""
 
     def test_a_cast(self):
         provider = self.provider(VCPU=4)

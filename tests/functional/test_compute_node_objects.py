@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova's ComputeNode on a compute host without a database: read, saved, and of every age."""
+"""nova's ComputeNode on a compute host without a database: read and saved in every version."""
 
 import copy
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute nodes: in their columns, on their way into inventories, and there."""
+"""Compute nodes: before, during and after the migration of their columns to inventories."""
 
 import contextlib
 import datetime
@@ -25,7 +25,7 @@ _CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
 
 
 class NodeTest(base.ContractTest):
-    """A test with nodes, which it deals with as a compute host does: through the bus."""
+    """A test with nodes, which it handles as a compute host does: over the bus."""
 
     def setUp(self):
         super().setUp()
@@ -53,7 +53,7 @@ class NodeTest(base.ContractTest):
         return found
 
     def events(self):
-        """The events since the last look, as (type, data)."""
+        """Return the events since the last call, as (type, data)."""
         found = self.rows(sa.select(models.events).where(
             models.events.c.id > getattr(self, "seen", 0)).order_by(models.events.c.id))
         self.seen = found[-1].id if found else getattr(self, "seen", 0)
@@ -297,7 +297,7 @@ class _Dying:
 
 
 class CrashTest(NodeTest):
-    """Whatever statement is the last, nothing is half done."""
+    """A crash at any statement leaves no partial change."""
 
     def test_after_each_statement(self):
         self.bring_in(nodes()[0], node().obj_to_primitive())
@@ -315,7 +315,7 @@ class CrashTest(NodeTest):
                     if table.name not in ("services", "leases", "relay_state")}
 
     def crash_after(self, number):
-        """Migrate, and crash with the n-th statement that writes; whether it came so far."""
+        """Migrate, and crash at the n-th statement that writes; return whether it was reached."""
         options = self.service.conf.compute_nodes
 
         def change(tx):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events in the outbox: one for each change, with it, and none for what changes nothing."""
+"""Events in the outbox: one in the transaction of each change, and none without a change."""
 
 import json
 
@@ -15,7 +15,7 @@ from tests import base
 class EventTest(base.ContractTest):
 
     def events(self):
-        """The events written since the last look, as (type, payload data)."""
+        """Return the events written since the last call, as (type, payload data)."""
         with self.service.database.reader() as tx:
             rows = tx.execute(sa.select(models.events).where(
                 models.events.c.id > getattr(self, "seen", 0)).order_by(

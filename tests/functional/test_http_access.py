@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what over HTTP, and what every answer says of itself."""
+"""Access control over HTTP, and the headers that every answer has."""
 
 import json
 import os

@@ -152,7 +152,7 @@ class EventsTest(base.TestCase):
         self.assertEqual("b", json.loads(event["data"])["payload"]["name"])
         self.api.create_provider(None, "c")
         self.assertEqual("3", next(stream)["id"])
-        # Who comes again says how far he was, at the address that he began with.
+        # A client that reconnects gives its last position, at the address that it began with.
         for path in ("/events?after=1", "/events?after=now"):
             again = self.sent(self.get(path, stream=True, headers={
                 "Accept": "text/event-stream", "Last-Event-ID": "2"}))
@@ -191,7 +191,7 @@ class EventsTest(base.TestCase):
         return event
 
     def test_lists_can_be_followed_without_a_gap(self):
-        """Whoever lists, and follows from the list's position, knows every provider there is."""
+        """A client that lists, and follows from the list's position, sees every provider."""
         ended = threading.Event()
 
         def create():

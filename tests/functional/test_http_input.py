@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input over HTTP: the right status, a document that says what was wrong, nothing written."""
+"""Bad input over HTTP: the right status, a document with the reason, and nothing written."""
 
 import json
 from urllib import parse
@@ -79,7 +79,7 @@ class InputTest(http.HTTPTest):
             answer = self.send("PUT", f"/allocations/{base.new_uuid()}", {"allocations": [
                 {"resource_provider": {"uuid": self.uuid}, "resources": resources}]})
             self.refused(status, answer)
-            # That a claim was refused is told by an event.
+            # A refused claim publishes an event.
             self.assertEqual({**before, "events": None}, {**self.tables(), "events": None})
 
     def test_whole_numbers_may_be_written_as_fractions(self):
@@ -191,7 +191,7 @@ class InputTest(http.HTTPTest):
         answer = self.send("GET", self.one)
         self.assertEqual("placement.service.unavailable", self.refused(503, answer)["code"])
         self.assertEqual("1", answer.headers["retry-after"])
-        # Of a change nobody knows whether it was made.
+        # The outcome of a change is unknown.
         error = self.refused(504, self.send("PUT", self.one, {"name": "x"},
                                             Idempotency_Key="mine"))
         self.assertIn("mine", error["detail"])
@@ -211,7 +211,7 @@ _JSON = st.recursive(
 
 
 class NoSurpriseTest(http.HTTPTest):
-    """No input gives a 500: whatever JSON, query or path a client makes up."""
+    """No input causes a 500, with any JSON, query or path."""
 
     def setUp(self):
         super().setUp()

@@ -154,7 +154,7 @@ class ETagTest(PoolsTest):
             for method in ("GET", "PUT", "DELETE"):
                 self.refused(412, self.send(
                     method, path, body if method == "PUT" else None, If_Match=given))
-        # Only if nobody was faster.
+        # Only if no other client was faster.
         self.assertEqual(204, self.send("PUT", path, body, If_None_Match="*").status_code)
         self.refused(412, self.send("PUT", path, body, If_None_Match="*"))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server of ``standalone`` on a socket: what no well-behaved client sends."""
+"""The server of ``standalone`` on a socket, with requests of misbehaving clients."""
 
 import contextlib
 import json
@@ -19,9 +19,9 @@ class SocketTest(base.TestCase):
         self.port = int(self.facade.url.rpartition(":")[2])
 
     def talk(self, *parts):
-        """Send bytes, and return everything that comes until the server ends the connection."""
+        """Send bytes, and return everything received until the server ends the connection."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
-            # It may have heard enough before the end, and be gone.
+            # The server may have closed the connection before it read everything.
             with contextlib.suppress(OSError):
                 for part in parts:
                     connection.sendall(part)

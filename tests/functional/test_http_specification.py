@@ -37,7 +37,7 @@ class SpecificationTest(http.HTTPTest):
         return uuid
 
     def as_written(self, provider):
-        """A provider with its links by name, since their order says nothing."""
+        """Return a provider with its links by name, since their order is irrelevant."""
         return {**provider, "links": {each["rel"]: each["href"] for each in provider["links"]}}
 
 
@@ -358,7 +358,7 @@ class ByRequestTest(SpecificationTest):
         answer = self.send("POST", "/resource_providers?request",
                            {"resources": {"VCPU": 2, "MEMORY_MB": 1024}})
         self.assertEqual(200, answer.status_code)
-        # In no order: those who ask at once do not all take the first.
+        # In random order, so that concurrent clients do not all take the first.
         self.assertEqual(
             [{"uuid": RBD, "name": "RBD volume group", "generation": 12, "links": links(RBD)},
              {"uuid": NFS, "name": "Global NFS share", "generation": 4, "links": links(NFS)}],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input: a clear error with a stable code that names what was wrong, and nothing written."""
+"""Bad input: an error with a stable code and the wrong value, and nothing written."""
 
 import sqlalchemy as sa
 

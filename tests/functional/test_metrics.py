@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a running service shows to Prometheus."""
+"""The metrics that a running service exports to Prometheus."""
 
 import socket
 import urllib.error
@@ -53,7 +53,7 @@ class MetricsTest(base.TestCase):
                      "placement_rpc_database_connections",
                      "placement_rpc_outbox_oldest_unsent_seconds"):
             self.assertIn((name,), found)
-        # Neither who nor what.
+        # No uuids are exported.
         self.assertNotIn(uuid, str(found))
 
     def test_a_port_that_is_taken_does_not_keep_it_from_answering(self):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``docs/notification_samples/`` holds what is really sent, one file for each type of event.
 
-After a change of payloads write them anew, and look at what the difference says::
+After a change of payloads write them again, and check the difference::
 
     python -m tests.functional.test_notification_samples
 """
@@ -42,7 +42,7 @@ _SAME = {
 
 
 class Story(fixtures.Fixture):
-    """Everything that can happen, once; ``messages`` are the notifications of it."""
+    """Every type of event, once; ``messages`` are their notifications."""
 
     def _setUp(self):
         running = self.useFixture(placement_fixtures.RunningService())
@@ -101,7 +101,7 @@ class Story(fixtures.Fixture):
         self.api.move_allocations(None, _SERVER, _OTHER, request_id="req-move")
 
     def _over_full(self):
-        """An inventory that somebody else left smaller than what is used of it."""
+        """Change an inventory whose capacity was already below its used amount."""
         with self.database.writer() as tx:
             tx.exec_driver_sql("UPDATE inventories SET total = 1024, reserved = 0, "
                                "capacity = 1024 WHERE total = 262144")
@@ -152,7 +152,7 @@ class NotificationSampleTest(base.TestCase):
 
 
 def write():
-    """Write the samples anew."""
+    """Write the samples again."""
     _SAMPLES.mkdir(exist_ok=True)
     with Story() as story:
         for event_type, sample in story.samples().items():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenAPI document: what is committed is what is served, and what is served holds.
+"""The OpenAPI document: the committed and the served copy are equal, and the answers match it.
 
-``python -m tests.functional.test_openapi`` writes the committed copy anew.
+``python -m tests.functional.test_openapi`` writes the committed copy again.
 """
 
 import json
@@ -19,7 +19,7 @@ COPY = pathlib.Path(__file__).parents[2] / "docs" / "openapi.json"
 
 
 def written():
-    """:returns: str, the document as it is committed"""
+    """Return the text of the committed document."""
     return json.dumps(openapi.document(routes.ROUTES), indent=1) + "\n"
 
 
@@ -27,7 +27,7 @@ class DocumentTest(http.HTTPTest):
     time_limit = 300
 
     def test_the_committed_copy_is_what_is_served(self):
-        """Run ``make sample`` where it is not."""
+        """If this fails, run ``make sample``."""
         self.assertEqual(COPY.read_text(), written())
         self.assertEqual(json.loads(COPY.read_text()), self.get("/openapi.json", token=None))
 

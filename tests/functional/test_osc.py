@@ -32,7 +32,7 @@ class FacadeTest(base.TestCase):
         return json.loads(out)
 
     def done(self, *arguments):
-        """A command that does something and says nothing."""
+        """Run a command that makes a change and prints nothing."""
         self.assertEqual((0, "", ""), self.openstack(*arguments))
 
     def refused(self, *arguments):
@@ -228,7 +228,7 @@ class EventTest(FacadeTest):
 
 
 class ProgramTest(FacadeTest):
-    """As a person starts it."""
+    """The program as an operator starts it."""
 
     def start(self, *arguments):
         environment = {name: value for name, value in os.environ.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs as a person meets them."""
+"""The programs on the command line."""
 
 import json
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looking into things: why a provider has no room, and events by their position."""
+"""Diagnostic queries: why a provider has no room, and events by position."""
 
 import datetime
 import time
@@ -16,7 +16,7 @@ from tests import base
 class ExplainTest(base.ContractTest):
 
     def explain(self, resources, **values):
-        """What each provider says, by its name: list of (rule, class, requested, allowed, by)."""
+        """Return a list of (rule, class, requested, allowed, by) for each provider's name."""
         wanted = {name: values.pop(name) for name in ("member_of", "not_member_of")
                   if name in values}
         return {each.name: [tuple(reason[key] for key in (
@@ -88,7 +88,7 @@ class EventPagesTest(base.ContractTest):
         return self._give()
 
     def _give(self):
-        # As the relay does, which is not there.
+        # As the relay does, which does not run here.
         def give(tx):
             last = events.state(tx, lock=True).last_position
             rows = events.give_positions(tx, last, 1000)
@@ -105,7 +105,7 @@ class EventPagesTest(base.ContractTest):
         for name in ("a", "b", "c"):
             self.provider(name)
         if self.service.conductor is None:
-            # What has no position yet is not there yet.
+            # Events without a position are not listed yet.
             self.assertEqual([], self.api.list_events(None).events)
         self.assertEqual(3, self.place())
         self.assertEqual((1, 3), self.bounds())
@@ -136,7 +136,7 @@ class EventPagesTest(base.ContractTest):
         self.assertEqual(3, self.api.list_events(None).position)
 
     def test_pruning_leaves_no_hole(self):
-        """Clocks of several machines do not agree: an older time comes behind a newer one."""
+        """The clocks of several machines differ: an older time may follow a newer one."""
         for name in ("a", "b", "c", "d"):
             self.provider(name)
         self.place()

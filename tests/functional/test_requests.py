@@ -116,7 +116,7 @@ class OnceTest(base.ContractTest):
 
 
 class FaultTest(base.ContractTest):
-    """What a bus can do to a call, and what the client makes of it."""
+    """Faults of a bus during a call, and the client's result."""
 
     def faulty(self, *faults):
         return placement_fixtures.FaultyCaller(self.api, faults)

@@ -40,7 +40,7 @@ def load_script():
 
 
 class SharedStorageTest(base.TestCase):
-    """The script beside a service, each test with a share of its own."""
+    """The script against a service, with a separate share for each test."""
 
     def setUp(self):
         super().setUp()
@@ -52,7 +52,7 @@ class SharedStorageTest(base.TestCase):
         self.meanwhile = lambda: None
 
     def mount(self, total, taken):
-        """Let the share have so many GiB, in blocks of 4096 bytes."""
+        """Simulate a share of so many GiB, in blocks of 4096 bytes."""
         self.useFixture(fixtures.MockPatch("os.path.ismount", return_value=True))
         blocks = self.script.GIB // 4096
         size = types.SimpleNamespace(f_frsize=4096, f_blocks=int(total * blocks),
@@ -64,7 +64,7 @@ class SharedStorageTest(base.TestCase):
         self.useFixture(fixtures.MockPatch("os.statvfs", side_effect=statvfs))
 
     def run_script(self, *arguments, code=0):
-        """:returns: what it said was done, and its words to the operator"""
+        """Run the script; return the JSON of its standard output, and its standard error."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
@@ -307,7 +307,7 @@ class ProcessTest(SharedStorageTest):
 
 
 class Keystone(fixtures.Fixture):
-    """Signs in whoever says "secret", and knows one internal address of Placement."""
+    """A keystone that accepts the password "secret" and has one internal endpoint of Placement."""
 
     def __init__(self, placement):
         super().__init__()

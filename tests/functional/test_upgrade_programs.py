@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs by which an operator takes a deployment from release to release."""
+"""The programs with which an operator upgrades a deployment."""
 
 import contextlib
 import io
@@ -44,7 +44,7 @@ class ProgramTest(base.TestCase):
             f"[database]\nconnection = {self.store.conf.database.connection}\n{text}")
 
     def run_program(self, program, *arguments):
-        """Run it; returns the exit code, what it printed and what it complained of."""
+        """Run the program; return its exit code, standard output and standard error."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = program.main(["--config-file", str(self.file), *arguments])
@@ -113,7 +113,7 @@ class WayTest(ProgramTest):
         self.after_the_contraction()
 
     def after_the_contraction(self):
-        """Everything goes on: nodes are read, saved, created, imported and destroyed."""
+        """Check that nodes can be read, saved, created, imported and destroyed."""
         context = RequestContext(database=self.store.database)
         context.nodes = ComputeNodeStore(
             manager.Manager(self.store.conf, self.store.database).gate.settings)

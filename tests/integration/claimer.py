@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client process under load: ``python tests/integration/claimer.py`` with JSON on its input.
 
-Run as a file, so that the interpreter of another release can run it as well; it imports only what
-every release has.
+Run as a file, so that the interpreter of another release can run it as well; it imports only
+modules that every release has.
 
-It claims, claims anew, moves and gives back at random from several threads, by calls and by
-casts, and prints what it was told: what each of its consumers must hold in the end, and how its
-requests came out.
+It claims, replaces claims, moves and releases at random from several threads, by calls and by
+casts. It prints the answers as JSON: the allocations that each of its consumers must have at the
+end, and the numbers of accepted and refused requests.
 """
 
 import json
@@ -34,7 +34,7 @@ class Claimer:
         self.sent = 0
 
     def run(self):
-        while self.sent < self.order["requests"] and not self._told_to_end():
+        while self.sent < self.order["requests"] and not self._is_over():
             act = self._choose()
             if act is None:
                 continue
@@ -47,11 +47,11 @@ class Claimer:
             except Exception as error:
                 self.failures.append(f"{type(error).__name__}: {error}")
 
-    def _told_to_end(self):
+    def _is_over(self):
         return "until" in self.order and os.path.exists(self.order["until"])
 
     def _choose(self):
-        """What to do next; None where it would ask for what it has."""
+        """Return the next request; None if it would claim what the consumer holds already."""
         dice = self.random.random()
         if self.held and dice < 0.15:
             consumer = self.random.choice(list(self.held))
@@ -66,7 +66,7 @@ class Claimer:
                        for provider in providers}
         held = self.held.get(consumer, {})
         if any(held.get(provider) == resources for provider, resources in allocations.items()):
-            # What stays as it is makes no generation, and could not be told from a lost change.
+            # Equal allocations raise no generation, which would look like a lost change.
             return None
         return lambda: self._claim(consumer, allocations)
 
@@ -79,7 +79,7 @@ class Claimer:
         result = self.client.move_allocations(None, consumer, target)
         self._changed(result)
         for provider, generation in result.generations.items():
-            # What leaves is a change of the provider, and what comes another.
+            # A move changes each provider twice: once for the source, once for the target.
             self.outcomes["changes"][provider].append(generation - 1)
         self.held[target] = self.held.pop(consumer)
         self.outcomes["moves"] += 1
@@ -91,7 +91,7 @@ class Claimer:
         self.held[consumer] = allocations
 
     def _make(self, method, argument):
-        """Make a change, by a call or, sometimes, by a cast of which the outcome is asked for."""
+        """Make a change by a call or, at random, by a cast; wait for the outcome of a cast."""
         if self.random.random() >= self.order.get("casts", 0):
             return getattr(self.client, method)(None, argument)
         request_id = getattr(self.client, method)(None, argument, cast=True)
@@ -106,7 +106,7 @@ class Claimer:
                 time.sleep(0.02)
 
     def _changed(self, result):
-        """Remember which generation of which provider this change made."""
+        """Record the generation of each provider that this change made."""
         for provider, generation in result.generations.items():
             self.outcomes["changes"].setdefault(provider, []).append(generation)
 
@@ -122,7 +122,7 @@ def _client(order):
 
 
 def _local(database, options):
-    # Imported here, since other releases, whose interpreter may run this file, have no such names.
+    # Imported here, since other releases, whose interpreter may run this file, lack these modules.
     from placement_rpc import manager
     from placement_rpc.conf import service
     from placement_rpc.db import api as db

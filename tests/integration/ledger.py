@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a store is what its clients were told."""
+"""Check that a store agrees with the answers that its clients received."""
 
 import collections
 import datetime
@@ -11,11 +11,13 @@ from placement_rpc.notifications.usage import UsageAccount
 
 
 def check(test, database, reports):
-    """Compare a store with what clients report.
+    """Compare a store with the reports of clients.
 
     No inventory is over its capacity; ``used`` is the sum of the allocations; every consumer
-    holds what its client was last told, and nobody else holds anything; every generation of
-    every provider was made by one change, and every change was told to one client.
+    has the allocations of the last answer to its client, and there are no other consumers; every
+    generation of every provider was made by one change, which was reported to one client.
+
+    :param reports: list of dicts, as :mod:`tests.integration.claimer` prints them
     """
     test.assertEqual([], [failure for report in reports for failure in report["failures"]])
     test.assertEqual(sum(report["sent"] for report in reports), sum(
@@ -54,7 +56,7 @@ def _check_holdings(test, tx, reports):
         actual[row.consumer][row.provider][row.name] = row.used
     test.assertEqual(expected, {uuid: dict(held) for uuid, held in actual.items()})
     count = tx.execute(sa.select(sa.func.count()).select_from(models.consumers)).scalar()
-    test.assertEqual(len(expected), count, "a consumer that holds nothing is remembered")
+    test.assertEqual(len(expected), count, "there are consumers without allocations")
 
 
 def _check_generations(test, tx, reports):
@@ -63,16 +65,16 @@ def _check_generations(test, tx, reports):
         for provider, generations in report["changes"].items():
             made[provider] += generations
     for row in tx.execute(sa.select(models.resource_providers)):
-        # Generation 1 is that of the inventories.
+        # Setting the inventories made generation 1.
         test.assertEqual(list(range(2, row.generation + 1)), sorted(made[row.uuid]),
                          f"changes of {row.name} were lost or doubled")
 
 
 def check_events(test, database, events):
-    """Whether events alone tell what is in a store.
+    """Check that the events alone determine the contents of a store.
 
-    Positions have no gap; every generation of every provider is made by one event; and what is
-    used according to the events is what is used according to the store.
+    Positions have no gap; every generation of every provider is made by one event; and the
+    used amounts according to the events equal those in the store.
 
     :param events: list of :class:`placement_rpc.notifications.listener.Event`, from the first on
     """
@@ -92,17 +94,18 @@ def check_events(test, database, events):
 
 
 def check_late_listener(test, database, events):
-    """Whether a billing program that begins with the last snapshot knows as much as one that was
-    there from the first event, and as the store.
+    """Check that an account from the last snapshot on equals one from the first event on.
+
+    Both must also equal the store.
 
     :param events: as of :func:`check_events`
     """
     begins = [event for event in events if event.event_type == "allocation.snapshot.begin"]
     ends = [event for event in events if event.event_type == "allocation.snapshot.end"]
     test.assertGreater(len(ends), 0)
-    # The last one may not have come to its end.
+    # The last snapshot may be incomplete.
     begin = begins[len(ends) - 1]
-    # Events that are written at the same moment may be in another order than their times.
+    # Events that are written at the same moment may not be in the order of their times.
     since = begin.time + datetime.timedelta(seconds=2)
     until = events[-1].time + datetime.timedelta(seconds=3)
     late, always = (UsageAccount(since, until) for _ in range(2))
@@ -120,7 +123,7 @@ def check_late_listener(test, database, events):
 
 
 def _inventories(database):
-    """:returns: list of rows of uuid and generation (the provider's), name (the class's), used"""
+    """Return rows of the provider's uuid and generation, the class's name, and used."""
     with database.reader() as tx:
         return tx.execute(sa.select(
             models.resource_providers.c.uuid, models.resource_providers.c.generation,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conductors and clients as processes of their own."""
+"""Conductors and clients in separate processes."""
 
 import contextlib
 import json
@@ -35,7 +35,7 @@ class Conductor(fixtures.Fixture):
         self.start()
 
     def write(self):
-        """Write the configuration file anew from ``options``."""
+        """Write the configuration file from the current ``options``."""
         self.path.write_text("".join(
             f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in options.items())
             for group, options in self.options.items()))
@@ -49,7 +49,7 @@ class Conductor(fixtures.Fixture):
                 start_new_session=True)
 
     def kill(self):
-        """Kill it and all its workers at once, as a power cut would."""
+        """Kill the process and all its workers at once, as a power cut would."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -83,7 +83,7 @@ class Claimers:
             self.processes.append(process)
 
     def results(self):
-        """Wait for them; returns what their threads report."""
+        """Wait for the processes; return the reports of their threads, a list of dicts."""
         reports = []
         for process in self.processes:
             out, err = process.communicate()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network between a program and a server, in which things go wrong."""
+"""A TCP proxy that breaks or stalls the connections between a program and a server."""
 
 import contextlib
 import socket
@@ -19,7 +19,7 @@ class Proxy(fixtures.Fixture):
         super().__init__()
         self._to = port
         self._pairs = []
-        # How many bytes more the server may say on each connection; None for any.
+        # How many more bytes of the server are forwarded, on all connections; None for no limit.
         self._left = None
 
     def _setUp(self):
@@ -47,7 +47,7 @@ class Proxy(fixtures.Fixture):
                 target.sendall(data)
 
     def reset(self):
-        """Break all connections off, as a failing network does."""
+        """Reset all connections, as a failing network does."""
         pairs, self._pairs = self._pairs, []
         for near, far in pairs:
             with contextlib.suppress(OSError):
@@ -58,5 +58,5 @@ class Proxy(fixtures.Fixture):
                 each.close()
 
     def stall(self, after):
-        """Hold back what the server says after so many bytes; None for nothing any more."""
+        """Drop what the server sends after so many bytes; None to forward everything again."""
         self._left = after

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything goes away under load, again and again: ``make soak MINUTES=10``.
+"""Repeatedly kill every server under load: ``make soak MINUTES=10``.
 
-Clients claim, claim anew, move and release, by calls and by casts, while conductors are killed
-with -9, the broker is killed and started again, and so is the database. What they were told is
-then compared with the store, and the store with the events.
+Clients claim, replace claims, move and release, by calls and by casts, while conductors are killed
+with -9, the broker is killed and started again, and so is the database. The answers that the
+clients received are then compared with the store, and the store with the events.
 """
 
 import argparse
@@ -37,11 +37,11 @@ _SAMPLES = 10
 
 
 class Soak(fixtures.Fixture):
-    """A service on servers of its own, clients at work, and someone who pulls the plugs.
+    """A service on private servers, clients under load, and random kills of processes.
 
     :param kind: str, ``postgresql`` or ``mariadb``
-    :param seed: int, of what happens when
-    :param tell: callable of a text for a person
+    :param seed: int, of the order and the times of the kills
+    :param tell: callable of a text that reports progress
     """
 
     def __init__(self, kind, seed=0, tell=lambda text: None):
@@ -50,7 +50,8 @@ class Soak(fixtures.Fixture):
         self._chance = random.Random(seed)
         self._tell = tell
         self.done = collections.Counter()
-        #: list of int, MiB of a conductor that lives all the time, from a tenth of the time on
+        #: list of int, resident MiB of the conductor that is never killed, from a tenth of the
+        #: time on
         self.memory = []
 
     def _setUp(self):
@@ -79,7 +80,7 @@ class Soak(fixtures.Fixture):
         """Run the clients, and kill servers and conductors, for at least so many seconds.
 
         :param kills: int, how often each of :data:`KILLS` happens at least
-        :returns: list of what the clients' threads report
+        :returns: list of dicts, the reports of the clients' threads
         """
         claimers = processes.Claimers([{
             "transport_url": self.broker.url, "providers": self.providers, "threads": 4,
@@ -93,11 +94,11 @@ class Soak(fixtures.Fixture):
                          self._kill_database]
                 self._chance.shuffle(plugs)
             time.sleep(self._chance.uniform(1, 4))
-            # On a slow machine it takes a while until all is there again; a service that is
-            # away all the time shows little.
+            # On a slow machine recovery takes a while; a service that is never available would
+            # test little.
             self.client.get_usages(None, self.providers[0], timeout=120)
             plugs.pop()()
-            # What is loaded and connected once is not what grows.
+            # The first sample is taken late: memory for imports and connections is not a leak.
             if time.monotonic() > began + seconds * (len(self.memory) + 1) / _SAMPLES:
                 self.memory.append(self._resident())
                 self._tell(f"{self.memory[-1]} MiB resident")
@@ -110,7 +111,7 @@ class Soak(fixtures.Fixture):
         return reports
 
     def _resident(self):
-        """:returns: int, MiB that the conductor which nobody kills has resident"""
+        """Return the resident MiB of the conductor that is never killed."""
         process = psutil.Process(self.conductors[0].process.pid)
         return sum(each.memory_info().rss for each in (
             process, *process.children(recursive=True))) // 2 ** 20
@@ -137,7 +138,7 @@ class Soak(fixtures.Fixture):
         self.done["database_killed"] += 1
 
     def events(self):
-        """:returns: list of all events of the stream, once they are published"""
+        """Return a list of all events of the stream, after all of them are published."""
         deadline = time.monotonic() + 90
         while True:
             with self.store.database.reader() as tx:
@@ -145,7 +146,7 @@ class Soak(fixtures.Fixture):
             if status["published_position"] == status["events"]:
                 break
             if time.monotonic() > deadline:
-                raise TimeoutError(f"not everything is published: {status}")
+                raise TimeoutError(f"not all events are published: {status}")
             time.sleep(0.2)
         reader = listener.StreamReader(
             self.broker.url, self.store.conf.notifications.stream, 1)
@@ -158,7 +159,7 @@ class Soak(fixtures.Fixture):
         return found
 
     def settled(self):
-        """:returns: int, the requests that the store knows an outcome of"""
+        """Return the number of requests with a stored outcome."""
         with self.store.database.reader() as tx:
             return tx.execute(sa.select(sa.func.count()).select_from(models.requests).where(
                 models.requests.c.method.in_((
@@ -166,7 +167,7 @@ class Soak(fixtures.Fixture):
 
 
 def check(test, soak, reports):
-    """Compare what clients were told with the store, and the store with the events.
+    """Compare the answers to clients with the store, and the store with the events.
 
     :param test: :class:`testtools.TestCase`
     """
@@ -181,9 +182,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--database", choices=[*DATABASES, "both"], default="both")
-    parser.add_argument("--seed", type=int, default=0, help="of what happens when")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random kills")
     options = parser.parse_args()
-    # That the servers are away is told below.
+    # The kills are reported below; the errors that they cause are expected.
     logging.disable()
     chosen = list(DATABASES) if options.database == "both" else [options.database]
     rows, code = [], 0
@@ -193,9 +194,9 @@ def main():
         with Soak(kind, options.seed, lambda text: print(
                 f"  {time.monotonic() - began:6.1f} s  {text}", flush=True)) as soak:  # noqa: B023
             reports = soak.run(60 * options.minutes / len(chosen))
-            print("  comparing what the clients were told with the store and the events",
+            print("  comparing the clients' answers with the store and the events",
                   flush=True)
-            verdict = "all is well"
+            verdict = "no differences"
             try:
                 check(testtools.TestCase("run"), soak, reports)
             except (AssertionError, TimeoutError) as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client's one connection: whose answer it is, and what happens when there is none."""
+"""A client's one connection: answers reach their callers, and lost calls are retried."""
 
 import contextlib
 import os
@@ -31,7 +31,7 @@ _TOPIC = "conversation"
 
 
 class _Speaker(Manager):
-    """Says what it is told to, after as long as it is told to."""
+    """A manager that returns a given text after a given time."""
 
     calls = {**contract.CALLS, "say": contract.Call()}
 
@@ -88,7 +88,7 @@ class ConversationTest(base.TestCase):
                 self.assertLess(time.monotonic(), deadline)
 
     def in_threads(self, call, *arguments):
-        """:returns: list of what the calls returned or raised, in the order of the arguments"""
+        """Return the results or errors of the calls, in the order of the arguments."""
         answers = [None] * len(arguments)
 
         def run(number, argument):
@@ -322,7 +322,7 @@ class NetworkTest(ConversationTest):
             f":{broker.port}", f":{self.proxy.port}"))
 
     def test_connections_break_off_again_and_again_under_load(self):
-        """Whoever finds it first, who writes or who reads, at either end."""
+        """The reading or a writing thread may notice it first, at either end."""
         ended, done = threading.Event(), []
 
         def talk(number):

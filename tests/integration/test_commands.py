@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Casts: as safe as calls, whatever dies before they are settled."""
+"""Casts: none is lost when a process or server fails before it is settled."""
 
 import json
 import socket
@@ -232,7 +232,7 @@ class CastTest(CommandTest):
         letter, = self.wait_for_dead_letters()
         self.assertEqual(bad, letter.id)
         self.assertIn("a defect", letter.reason)
-        # Once what was wrong is mended, an operator sends it again.
+        # After the cause is repaired, an operator replays it.
         commit._settle_batch = settle
         letters = self.dead_letters()
         done, left = letters.replay(lambda each: True)
@@ -286,7 +286,7 @@ class CastTest(CommandTest):
 
 
 class FailureTest(CommandTest):
-    """What goes away while casts wait."""
+    """Failures of servers while casts wait."""
 
     def make_broker(self):
         return self.useFixture(private.RabbitMQ())

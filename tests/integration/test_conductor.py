@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-conductor`` as a program: drain, reload, and what it leaves in the broker."""
+"""``placement-rpc-conductor`` as a program: drain, reload, and its effects on the broker."""
 
 import contextlib
 import os
@@ -83,8 +83,8 @@ class ConductorTest(base.TestCase):
         self.wait_for(lambda: len(results) > 20)
         conductor.signal(signal.SIGTERM)
         self.assertEqual(0, conductor.process.wait(30), conductor.said())
-        # Nobody who was taken in was left without an answer: none had to ask a second time
-        # before another conductor came.
+        # Every accepted call was answered: no client had to retry one before another conductor
+        # started.
         conductor.start()
         ended.set()
         for thread in threads:
@@ -107,7 +107,7 @@ class ConductorTest(base.TestCase):
         conductor.write()
         conductor.signal(signal.SIGHUP)
         self.wait_for(lambda: self.services() == [(0, True), (1, True), (2, True)])
-        # Those with the old configuration end when they have answered what they had.
+        # Workers with the old configuration end after they have answered their calls.
         self.wait_for(lambda: not before & {process.pid for process in psutil.Process(
             conductor.process.pid).children(recursive=True)})
 
@@ -130,10 +130,10 @@ class ConductorTest(base.TestCase):
 
 
 class _Slow(manager.Manager):
-    """A manager whose answers take as long as they are asked to."""
+    """A manager whose answers take a given time."""
 
     calls = {**contract.CALLS, "hold": contract.Call()}
-    # A file descriptor that is told when a call begins.
+    # A file descriptor to which a byte is written when a call begins.
     began = None
 
     @manager.exposed
@@ -155,7 +155,7 @@ def _serve_slowly(url):
 
 
 class IntakeTest(base.TestCase):
-    """What a process takes in, and what becomes of it."""
+    """The calls that a process accepts, and their outcomes."""
 
     def setUp(self):
         super().setUp()
@@ -167,7 +167,7 @@ class IntakeTest(base.TestCase):
     def start(self):
         """Start a process that serves.
 
-        :returns: tuple of its id and a file descriptor that tells when a call begins
+        :returns: tuple of its id and a file descriptor with a byte for each call that began
         """
         told, tell = os.pipe()
         child = os.fork()
@@ -193,7 +193,7 @@ class IntakeTest(base.TestCase):
         return self.caller.call(RequestContext(), "hold", {"seconds": seconds}, timeout)
 
     def counts(self):
-        """:returns: tuple of int, messages that wait and that somebody holds"""
+        """Return the numbers of ready and of unacknowledged messages."""
         for line in self.broker.rabbitmqctl(
                 "list_queues", "name", "messages_ready",
                 "messages_unacknowledged").splitlines():
@@ -209,7 +209,7 @@ class IntakeTest(base.TestCase):
             time.sleep(0.1)
 
     def test_a_killed_process_loses_no_call(self):
-        """Neither what it had no place for, nor what it was working on."""
+        """Neither the calls beyond its limit, nor those under way."""
         (child, told), answers = self.start(), []
         self.wait_for(lambda: self.counts() is not None)
         threads = [threading.Thread(target=lambda: answers.append(self.call(1.5)))
@@ -253,7 +253,7 @@ class IntakeTest(base.TestCase):
 
         def die(*_call):
             tried.append(1)
-            # As the connection of a process that is gone.
+            # As the connection of a process that has ended.
             server._consumer.end()
             raise ConnectionResetError(104, "reset")
 

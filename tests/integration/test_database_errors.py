@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions that a real database ends: which are retried, and what is told of the others."""
+"""Transactions that a real database ends: which are retried, and the errors of the others."""
 
 import threading
 

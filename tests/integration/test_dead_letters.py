@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-manage dead-letters``: what could not be handled, looked at and sent again."""
+"""``placement-rpc-manage dead-letters``: list, show, replay and discard dead letters."""
 
 import json
 import subprocess
@@ -70,7 +70,7 @@ class DeadLettersTest(test_queue_listener.QueueTest):
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             connection.channel().queue_delete(gone)
         letter_id = json.loads(self.manage("list").stdout)[0]["id"]
-        # Both say the same, and so have the same id.
+        # Both have the same body, and therefore the same id.
         self.assertIn("in several queues", self.manage("replay", letter_id, code=1).stderr)
         done = self.manage("replay", "--all", code=1)
         self.assertIn("did not accept it", done.stderr)

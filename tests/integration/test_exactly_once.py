@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exactly once, though conductors are killed and servers go away in the middle."""
+"""Exactly once, although conductors are killed and servers fail during calls."""
 
 import threading
 import time
@@ -36,7 +36,7 @@ class LedgerTest(testscenarios.WithScenarios, base.TestCase):
 
 
 class StoreAwayTest(base.TestCase):
-    """The database goes away and comes back under a running service."""
+    """The database stops and starts again under a running service."""
 
     time_limit = 120
 
@@ -63,7 +63,7 @@ class StoreAwayTest(base.TestCase):
 
 
 class BrokerAwayTest(base.TestCase):
-    """The broker goes away and comes back under a running service and its client."""
+    """The broker stops and starts again under a running service and its client."""
 
     time_limit = 120
 
@@ -123,7 +123,7 @@ class ManagerTest(base.TestCase):
                 self.assertEqual(1, sum(not each.replayed for each in results))
 
     def test_every_kind_of_change_at_the_same_time(self):
-        """The one that comes second finds the first one's effect in its way, and its outcome."""
+        """The second delivery conflicts with the effect of the first, and returns its outcome."""
         for kind in servers.DATABASES:
             store = self.useFixture(placement_fixtures.Store(servers.new_database(kind)))
             clients = [api.PlacementAPI(

@@ -15,7 +15,7 @@ from tests import base, servers
 
 
 class _Guarded(manager.Manager):
-    """A manager with one more guard: no call of one project is let in."""
+    """A manager with an additional guard, which refuses every call of one project."""
 
     refused_project = base.new_uuid()
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What waits where: claims in batches that are acknowledged after their commit, and a fleet's
-morning that stands in nobody's way."""
+"""Request queues: claims in batches that are acknowledged after their commit, and that bulk calls
+about the fleet do not delay."""
 
 import json
 import socket
@@ -149,7 +149,7 @@ class ClaimServerTest(ClaimTest):
         self.addCleanup(setattr, Consumer, "_acknowledge", acknowledge)
         self.claim(request_id="once", timeout=40)
         self.wait_for(lambda: failed)
-        # It is delivered anew, and known.
+        # The claim is delivered again, and its stored outcome is found.
         self.claim()
         self.assertEqual(2, self.used())
 
@@ -185,7 +185,7 @@ class ClaimServerTest(ClaimTest):
 class FleetServerTest(ClaimTest):
 
     def test_a_connection_that_is_lost_while_inventories_are_set(self):
-        """What comes over the next one is answered and acknowledged there."""
+        """Calls that arrive over the next connection are answered and acknowledged there."""
         server = self.running.conductor.servers[contract.FLEET]
         service = self.running.manager
         settle, began, go_on = service.settle, threading.Event(), threading.Event()

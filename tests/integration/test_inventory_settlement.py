@@ -106,7 +106,7 @@ class InventorySettlementTest(testscenarios.WithScenarios, base.TestCase):
         def check(reports):
             first = next(numbers) * 100
             asked = [(first + number, *report[:3]) for number, report in enumerate(reports)]
-            # One in thirty comes a second time.
+            # One in thirty is delivered a second time.
             asked += [asked[0]] if reports[0][3] == 0 else []
             self.assertEqual(
                 [singly.settle(_asked(*each))[0] for each in asked],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading the stream: every event once and in order, whatever happens to the broker."""
+"""Reading the stream: every event once and in order, despite failures of the broker."""
 
 import datetime
 import json

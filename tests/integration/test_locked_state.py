@@ -116,7 +116,7 @@ class _Service(placement_fixtures.RunningService):
 
 
 def _changes_of(data):
-    """Yield provider, previous generation and generation of what an event says."""
+    """Yield provider, previous generation and generation of each change in an event."""
     if "providers" in data:
         for each in data["providers"]:
             values = each["placement_object.data"]

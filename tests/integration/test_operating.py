@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators and billing people run: broker check, usage-report, snapshots, replays."""
+"""Commands for operators and for billing: broker check, usage-report, snapshots, replays."""
 
 import csv
 import datetime
@@ -123,7 +123,7 @@ class BrokerCheckTest(OperatingTest):
              if not name.startswith(("placement.", "placement_fleet."))})
         self.assertEqual({1}, {queues[name]["consumers"]
                                for name in ("placement", "placement_commands")})
-        # As an oslo.messaging listener with its defaults makes them, and never comes back.
+        # Queues of an oslo.messaging listener with default options that stopped for good.
         self.declare("placement_notifications.info")
         self.declare("fleeting", durable=False, **{"x-max-length": 5})
         self.provider()
@@ -227,7 +227,7 @@ class UsageReportTest(OperatingTest):
         self.assertGreater(report["lines"][0]["held"], 0)
 
     def test_nothing_was_published_since(self):
-        """Also where no snapshot is ever taken."""
+        """The same if snapshots are turned off."""
         provider = self.provider()
         self.api.claim_allocations(None, base.claim({provider: {"VCPU": 1}}))
         self.wait_published()

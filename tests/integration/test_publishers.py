@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Publishing with confirms: nothing counts as sent that the broker did not keep."""
+"""Publishing with confirms: an event counts as sent only if the broker keeps it."""
 
 import collections
 import json

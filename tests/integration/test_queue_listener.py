@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A billing program's queue: acknowledged after it was handled, and nothing lost on the way."""
+"""A billing program's queue: events are acknowledged after they are handled; none is lost."""
 
 import json
 import os
@@ -323,7 +323,8 @@ class KilledTest(QueueTest):
         self.assertIn("each process that handled it died", letter.reason)
         with open(f"{self.path}.handled") as file:
             handled = [int(line) for line in file]
-        # What was handled together with it, before it, comes again; and all in order.
+        # Events that were handled but not acknowledged before the kill are delivered again; all
+        # are in order.
         self.assertEqual(set(range(1, 41)) - {7}, set(handled))
         self.assertEqual(sorted(set(handled)), list(dict.fromkeys(handled)))
 

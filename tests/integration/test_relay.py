@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The relay: every event, in order, at least once, whatever goes away meanwhile."""
+"""The relay: every event, in order, at least once, despite failures of broker and store."""
 
 import collections
 import json
@@ -160,7 +160,7 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
         second.start()
         time.sleep(1)
         self.assertEqual((True, False), (first.relay.active, second.relay.active))
-        # As a killed process: the lease is not given back.
+        # As a killed process, which does not release its lease.
         first.relay._release = lambda: None
         first.relay._ended.set()
         first.relay._thread.join()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots: a listener that comes late knows all, whatever happens while one is taken."""
+"""Snapshots: a new listener learns all allocations, whatever changes while one is taken."""
 
 import datetime
 import threading
@@ -138,7 +138,7 @@ class SnapshotTest(testscenarios.WithScenarios, base.TestCase):
         self.claim(25)
         snapshot.begin(self.database)
         self.assertEqual(10, snapshot.go_on(self.database))
-        # Another process; a begin does not begin anew.
+        # Another process; begin() does not restart the snapshot under way.
         snapshot.begin(self.database)
         self.assertEqual(20, snapshot.go_on(self.database, period=0))
         self.assertEqual(25, snapshot.go_on(self.database, period=0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema, the plans of hot queries, and the command that looks after them."""
+"""The schema, the plans of hot queries, and the command that checks them."""
 
 import itertools
 import re
@@ -159,7 +159,7 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
         return "\n".join("\t".join(str(value) for value in row) for row in rows)
 
     def full_scan(self, table):
-        """A pattern of what a plan says when all of a table is read."""
+        """Return a pattern for a plan that reads all of a table."""
         return re.compile({
             "sqlite": rf"SCAN {table.name}\b",
             "postgresql": rf"Seq Scan on {table.name}\b",
@@ -167,7 +167,7 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
 
 
 class PlansTestCase(base.TestCase):
-    """What PostgreSQL reads for claims and inventories, whatever it knew when it planned them.
+    """The rows that PostgreSQL reads for claims and inventories, with plans of any age.
 
     Autovacuum is off: nothing is analysed unless a test does it.
     """
@@ -206,7 +206,7 @@ class PlansTestCase(base.TestCase):
     totals = itertools.count()
 
     def read_by(self, uuids, together=1):
-        """:returns: int, how many rows scans of whole tables read, of those tables that grew"""
+        """Return the number of rows that full scans of the tables that grew have read."""
         before = self.rows_read()
         for start in range(0, len(uuids), together):
             self.settle(uuids[start:start + together])

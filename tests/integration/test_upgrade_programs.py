@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way from nova's columns to a contracted schema, on PostgreSQL and MariaDB."""
+"""The upgrade from nova's columns to a contracted schema, on PostgreSQL and MariaDB."""
 
 import testscenarios
 

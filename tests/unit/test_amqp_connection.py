@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a connection and a consumer do with frames that are made up."""
+"""A connection and a consumer that read prepared frames."""
 
 import types
 
@@ -32,7 +32,7 @@ class _Channel:
 
 
 class _Library:
-    """Takes the place of kombu's and py-amqp's connection, and of what is done to it."""
+    """Stands in for kombu's and py-amqp's connection, and records the calls on it."""
 
     def __init__(self, test):
         self.channels = {1: _Channel()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``etc/integration/ceilometer/``: what ceilometer makes of our events.
+"""``etc/integration/ceilometer/``: ceilometer's samples from this service's events.
 
 Ceilometer 27 was tried with the same files and messages; here its reading of them is imitated,
 with the library that it uses for it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute nodes as real nova wrote them down, of every version, and what they become."""
+"""Compute nodes as nova serialized them in every version, and their inventories."""
 
 import copy
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configuration: safe defaults, and a sample file that is what the code says."""
+"""Configuration: safe defaults, and a sample file that matches the code."""
 
 import pathlib
 

@@ -43,7 +43,7 @@ class RequirementTest(testscenarios.WithScenarios, base.TestCase):
 class ConstraintsTest(base.TestCase):
 
     def test_there_are_versions_only(self):
-        """No addresses, and no directories of the machine where they were made."""
+        """The file has no URLs, and no paths of the machine that wrote it."""
         for line in (_ROOT / "constraints.txt").read_text().splitlines():
             self.assertRegex(line, r"\A[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+\Z")
 

@@ -14,7 +14,7 @@ from placement_rpc.db import errors
 from placement_rpc.db.errors import Kind
 from tests import base
 
-# In no language that a server speaks: only the code counts.
+# Not a message of any server: only the code counts.
 _MESSAGE = "zzz"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dispatcher: which methods and versions can be called, and what a failure tells."""
+"""The dispatcher: which methods and versions can be called, and the content of failures."""
 
 from placement_rpc import exception
 from placement_rpc.rpc.dispatcher import Dispatcher

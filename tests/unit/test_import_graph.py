@@ -188,7 +188,7 @@ class ClientTest(base.TestCase):
 class ImportTest(base.TestCase):
 
     def test_what_programs_begin_with_can_be_the_first_to_be_imported(self):
-        """A part of a package that somebody else imported is there, and then one day is not."""
+        """A module must import each submodule that it uses, even if another one did."""
         names = [f"placement_rpc.{name}" for name in (
             "api", "notifications.listener", "testing.fixtures", "testing.servers",
             "cmd.conductor", "cmd.main", "cmd.manage")]

@@ -59,7 +59,7 @@ def _inventory(ledger, provider_id, name):
 
 
 class _Model:
-    """Only what consumers hold: everything else is computed from it each time."""
+    """A model of the allocations only: everything else is computed from them each time."""
 
     def __init__(self, inventories):
         self.inventories = inventories

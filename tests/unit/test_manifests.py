@@ -39,7 +39,7 @@ class ManifestTest(base.TestCase):
                     releases.number(newer.versions[name]), releases.number(version))
 
     def test_every_version_between_is_some_releases(self):
-        """What was added to an object came with a version that a release had."""
+        """Each field was added in a version of the object that a release has."""
         for name, cls in _registered().items():
             known = {each.versions.get(name) for each in releases.RELEASES}
             if cls.OBJ_PROJECT_NAMESPACE == "placement":
@@ -64,7 +64,7 @@ class ManifestTest(base.TestCase):
 
 
 def _full(cls, depth=0):
-    """An object with every field that can be told without knowing it."""
+    """Return an object with all fields whose values can be generated from their types."""
     instance = cls()
     for name, field in cls.fields.items():
         nested = getattr(field, "objname", None)

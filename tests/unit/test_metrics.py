@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is counted, and the line that tells of a slow call."""
+"""The metrics, and the log line of a slow call."""
 
 import threading
 import time

@@ -143,7 +143,7 @@ class FieldTest(base.TestCase):
 
 
 class LeanTest(base.TestCase):
-    """What is done at a fifth of the library's cost is what the library does."""
+    """The fast conversion gives the same result as the library's."""
 
     def setUp(self):
         super().setUp()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands ask of the server, and what they make of its answers."""
+"""The requests of the commands, and their output for the server's answers."""
 
 import json
 import threading
@@ -28,7 +28,7 @@ class _Silent(simple_server.WSGIRequestHandler):
 
 
 class StandIn(fixtures.Fixture):
-    """A server that answers as it was told, and keeps what it was asked.
+    """A server that gives prepared answers and records requests.
 
     ``answers`` has a list for each "METHOD /path"; the last of it stays. ``requests`` has the
     same keys with the query, the body and the headers that count.
@@ -89,7 +89,7 @@ class CommandTest(base.TestCase):
         return json.loads(out)
 
     def refused(self, *arguments):
-        """What a command that fails says: one line, and nothing on standard output."""
+        """Run a command that fails; return its one line, with nothing on standard output."""
         code, out, err = self.openstack(*arguments)
         self.assertEqual((1, ""), (code, out), err)
         self.assertNotIn("Traceback", err)

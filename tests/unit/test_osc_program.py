@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin inside ``openstack``: its commands, their help, and what it brings along."""
+"""The plugin inside ``openstack``: its commands, their help, and its imports."""
 
 import contextlib
 import io
@@ -56,7 +56,7 @@ class Openstack(fixtures.Fixture):
         """Run a command.
 
         :param stdout: what takes its output
-        :param auth: the options that say who asks
+        :param auth: the authentication options
         :returns: (int, str, str): the exit code and what it printed
         """
         out, err = stdout or io.StringIO(), io.StringIO()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fingerprints, by which a repeated request is told from another of the same id."""
+"""Fingerprints, which distinguish a retry from another request of the same id."""
 
 from placement_rpc.accounting import fingerprint
 from placement_rpc.objects import register_all

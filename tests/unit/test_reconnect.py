@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reconnect loop, with a broker that is made of what happens to each attempt."""
+"""The reconnect loop, with a simulated result for each attempt to connect."""
 
 import struct
 import threading

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a listener has had, and what it has not."""
+"""The events that a listener has handled, and the gaps between them."""
 
 import pathlib
 
@@ -52,7 +52,7 @@ class SequenceTest(base.TestCase):
             if restart:
                 sequence = Sequence(sequence.state)
             first = first or position
-            # What is from before the first event was for somebody else.
+            # Events before the first one belong to another listener.
             expected = position not in seen and position >= first
             if sequence.is_new(event(position)) and position >= first:
                 self.assertTrue(expected)

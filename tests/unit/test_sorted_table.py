@@ -19,7 +19,7 @@ class SortedTableTest(base.TestCase):
     def test_it_behaves_as_a_dict(self, steps):
         table, model = SortedTable(number=np.int64, text=object), {}
         for count, (what, keys) in enumerate(steps):
-            # The keys of a call come in any order.
+            # The keys of a call may be in any order.
             given = np.array(sorted(keys, key=lambda key: key * 7 % 31), np.int64)
             if what == "put":
                 texts = np.empty(len(given), object)

@@ -149,7 +149,7 @@ class UsageTest(base.TestCase):
         self.assertTrue(self.story.account(0, 10).complete)
 
     def test_events_of_another_past_make_it_incomplete(self):
-        """A store that was restored from a backup goes on from there."""
+        """A store that was restored from a backup continues from the backup."""
         self.story.hold(1, "a", {VCPU: 1})
         self.story.hold(2, "a", {VCPU: 2})
         self.assertTrue(self.story.account(0, 9).complete)
@@ -230,7 +230,7 @@ class UsageTest(base.TestCase):
         self.assertEqual({("project", "VCPU", "node"): 4}, hours(account))
 
     def test_a_snapshot_after_the_end_tells_what_was_held(self):
-        """A consumer that did nothing is told of only when the time is over."""
+        """A consumer without changes has its only event after the end of the period."""
         self.story.hold(1, "a", {VCPU: 3})
         begin = len(self.story.events) + 1
         self.story.snapshot_begin(2)

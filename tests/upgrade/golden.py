@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages as clients of each release send them, and what they were answered.
+"""Messages as clients of each release send them, with the answers that they got.
 
 ``golden/RELEASE/calls.json`` and ``events.json`` are recorded once, when the release is made, and
 replayed for ever: a client of that release is out there. For a new release::
@@ -48,7 +48,7 @@ _MASKED = frozenset(("event_id", "occurred_at", "message_id", "timestamp", "_uni
 
 
 def masked(value, key=None):
-    """A message, with what differs each time replaced, and what has no order in one."""
+    """Return a message with values that differ each time replaced, and unordered lists sorted."""
     if key in _MASKED and not isinstance(value, (dict, list)):
         return f"<{key}>"
     if isinstance(value, dict):
@@ -74,7 +74,7 @@ def ask(dispatcher, message, ctxt):
 
 
 class _Recorder:
-    """Stands for the bus: what is sent through it is written down with its answer."""
+    """Stands in for the bus, and records each message with its answer."""
 
     def __init__(self, manager):
         self._dispatcher = Dispatcher(manager)
@@ -97,11 +97,11 @@ class _Recorder:
         return self._serializer.deserialize_entity(context, answer["result"])
 
     def close(self):
-        """Nothing to give back."""
+        """Do nothing: there are no resources to release."""
 
 
 class Story:
-    """What a client of a release can say, each once.
+    """Every call that a client of a release can make, each once.
 
     :param client: :class:`PlacementAPI`, pinned to the release
     :param release: :class:`placement_rpc.versions.releases.Release`
@@ -228,7 +228,7 @@ class Story:
 
 
 def in_order():
-    """A fixture: which of the providers that fit comes first is not left to chance."""
+    """Return a fixture that makes the order of the providers that fit deterministic."""
     return fixtures.MonkeyPatch(
         "placement_rpc.candidates.ordering.choose",
         lambda count, order, limit, left, random: np.arange(count)[:limit])
@@ -253,7 +253,7 @@ def play(release):
 
 
 def read(release, name):
-    """:returns: what was recorded"""
+    """Return the recorded messages."""
     return json.loads((DIRECTORY / release.name / f"{name}.json").read_text())
 
 

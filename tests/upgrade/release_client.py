@@ -80,7 +80,7 @@ def as_json(value):
 
 
 def _outcome(value):
-    """Return what became of a request, for which get_request_result was called."""
+    """Return the outcome of a request, from get_request_result."""
     try:
         return {"accepted": as_json(value.result())}
     except exception.PlacementException as error:

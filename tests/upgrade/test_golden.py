@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients and listeners of each release send and read, replayed for ever."""
+"""The messages of clients and listeners of each release, replayed in every later release."""
 
 import datetime
 import json

@@ -39,7 +39,7 @@ class OlderServiceTest(base.TestCase):
                 ("DELETE", f"/allocations/{consumer}", None, 204)):
             answer = self.send(method, path, body)
             self.assertEqual(status, answer.status_code, f"{method} {path}: {answer.text}")
-        # At which position a list is true an older service can not tell.
+        # An older service cannot report the position at which a list is current.
         self.assertNotIn("placement-position", self.send("GET", "/resource_providers").headers)
 
     def test_what_is_newer_says_so(self):

@@ -107,7 +107,7 @@ class OldClientTest(MixedTest):
             self.assertIn("custom", self.assertRaises(exception.ServiceTooOld, call).text)
 
     def test_one_that_says_nothing_of_what_it_reads(self):
-        """It reads what it speaks."""
+        """A client reads the versions that it sends."""
         self.serve()
         client = self.client()
         uuid = self.provider(client)
@@ -153,7 +153,7 @@ class OldConductorTest(MixedTest):
         self.assertRaises(
             (exception.IncompatibleObjectVersion, exception.UnsupportedCall),
             client.claim_allocations, None, base.claim({base.new_uuid(): {"VCPU": 1}}))
-        # Also where a message says that it is as old.
+        # Also if a message declares the older version of the contract.
         context = RequestContext(deadline=time.time() + 20)
         context.release = releases.RELEASES[0]
         self.assertRaises(
@@ -164,7 +164,7 @@ class OldConductorTest(MixedTest):
                                   "request_id": "one"}, 20)
 
     def test_a_client_of_this_release_notices_that_it_was_replaced(self):
-        """It believed that everybody is new; it is not understood, looks again, and goes on."""
+        """It took all services for new; after an error it lists them again and continues."""
         running = self.serve("ocata")
         client = self.client()
         uuid = self.provider(client)
@@ -272,7 +272,7 @@ class OldConductorTest(MixedTest):
 
 
 class NeighboursTest(base.TestCase):
-    """Whom a conductor does not start beside."""
+    """Services alongside which a conductor does not start."""
 
     time_limit = 240
 

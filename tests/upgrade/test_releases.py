@@ -140,7 +140,7 @@ class ReleasesTest(testscenarios.WithScenarios, base.TestCase):
                 sa.select(sa.func.count()).select_from(table).where(*conditions)).scalar()
 
     def relayed(self):
-        """Return how far the relay has come: :class:`Relayed`."""
+        """Return the progress of the relay, a :class:`Relayed`."""
         with self.store.database.reader() as tx:
             state = tx.execute(sa.select(models.relay_state)).one_or_none()
         waiting = self.count(models.events, models.events.c.position.is_(None))
@@ -148,7 +148,7 @@ class ReleasesTest(testscenarios.WithScenarios, base.TestCase):
             Relayed(0, 0, waiting))
 
     def all_published(self):
-        """Whether every event of the store is published."""
+        """Return whether every event of the store is published."""
         found = self.relayed()
         return found.last and found.last == found.published and not found.waiting
 
@@ -281,7 +281,7 @@ class OutboxTest(ReleasesTest):
             self.claim(facade, uuid)
         found = self.relayed()
         self.assertEqual((5, 5), (found.last - found.published, found.waiting))
-        # As if the broker had confirmed one more than the store has been told.
+        # As if the broker had confirmed one event more than the store has recorded.
         with self.store.database.writer() as tx:
             tx.execute(sa.update(models.relay_state).values(
                 published_position=found.published - 1))
@@ -327,7 +327,7 @@ class StoredOutcomesTest(ReleasesTest):
                         "placement.request.id_reused",
                         again.ask(method, **{**arguments, **others}, request_id=request_id)
                         .get("error", {}).get("code"), f"{method} from {first} to {second}")
-            # That is a call about a request, and no change.
+            # This is a query about a request, not a change.
             self.assertEqual(
                 set(self.clients["old", "old"].changes) - {"get_request_result"}, set(methods))
 
@@ -439,7 +439,7 @@ class CallsTest(ReleasesTest):
         self.assertEqual(sorted(clients[0].methods), sorted({method for method, _ in calls}))
 
     def answers(self, client, calls, store):
-        """Make calls; returns what they are answered, without what differs each time."""
+        """Make calls; return their answers without the values that differ each time."""
         found = []
         for method, arguments in calls:
             if method in ("get_event_positions", "list_events"):
@@ -531,7 +531,7 @@ _KEYS_ONLY = frozenset(("ping", "verify_index"))
 
 
 def _comparable(method, answer):
-    """Return an answer without what differs each time."""
+    """Return an answer without the values that differ each time."""
     result = answer.get("result")
     if method in _KEYS_ONLY:
         return sorted(result)

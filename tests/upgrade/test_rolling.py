@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud goes from pin to pin under load, one conductor after the other.
+"""Rolling upgrades of pins under load, one conductor after the other.
 
 The conductors and the clients are of this tree, and speak and store as the releases do that they
 are pinned to: newton and ocata, of which there is no wheel. Release 2026.2 itself, forward and
@@ -96,7 +96,7 @@ class RollingTest(base.TestCase):
         side_by_side.wait_until(lambda: settled() > before + 60)
 
     def roll(self, conductor, release):
-        """Let one drain, and start it anew as another release."""
+        """Drain a conductor, and start it again with another pin."""
         conductor.signal(signal.SIGTERM)
         conductor.process.wait(60)
         conductor.options["upgrade_levels"]["placement"] = release

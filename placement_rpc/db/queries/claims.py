@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statements that settle a batch of requests: what they lock and read, and what they write.
+"""The statements that settle a batch of requests: their locks, reads and writes.
 
 Consumers are locked before providers, and both by uuid in ascending order, in every transaction:
 two transactions can then wait for each other in one direction only. Rows are looked up by uuid,
@@ -137,7 +137,7 @@ def update_consumers(tx, rows):
 
 
 def clear(tx, consumer_ids, gone):
-    """Delete the allocations of consumers, and consumers that have none any more.
+    """Delete the allocations of consumers, and consumers that have none left.
 
     :param consumer_ids: list of row ids of the consumers whose allocations are deleted
     :param gone: list of row ids of those among them that are deleted too

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that a batch of claims writes, in one statement; for PostgreSQL only.
+"""Write everything of a batch of claims in one statement; for PostgreSQL only.
 
 Six statements in one are less work for the process that sends them and for the server that reads
-them. What consumers held before must already be deleted: a statement does not see what it deletes
-itself.
+them. Earlier allocations of the consumers must already be deleted: a statement does not see its
+own deletions.
 """
 
 import sqlalchemy as sa
@@ -45,7 +45,7 @@ def _insert(table):
 
 
 def _insert_allocations(made):
-    # A consumer that the same statement makes has no id to give yet.
+    # The id of a consumer that the same statement inserts is not known before.
     given = _RECORDS["allocations"].given
     return bulk.insert_from(
         _allocations, given.outerjoin(made, made.c.uuid == given.c.consumer_uuid), {

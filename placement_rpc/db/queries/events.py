@@ -176,7 +176,7 @@ def next_batch(tx, lease, holder, confirmed, limit):
 def give_waiting_positions(tx, lease, holder, limit):
     """Give positions to some events that have none, whether or not others are published.
 
-    :returns: int, to how many; 0 when another process has the lease
+    :returns: int, the number of events that got one; 0 when another process has the lease
     """
     row = tx.execute(_LEADING, {"lease": lease}).one_or_none()
     if row is None or row.holder != holder:

@@ -209,7 +209,7 @@ class ComputeNode(base.NovaObject):
 
         :raises ComputeNodeNotFound: if it is not stored
         :raises CapacityConflict: if an inventory would shrink below its allocations
-        :raises InventoryInUse: if an inventory in use would go
+        :raises InventoryInUse: if an inventory in use would be removed
         :raises NameInUse: if another provider has the name
         :raises InvalidInput: if a value cannot be stored
         """

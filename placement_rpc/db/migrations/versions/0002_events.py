@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outbox: events, the lease of their relay, and how far it has come.
+"""The outbox: events, the lease of their relay, and its progress.
 
 Revision: 0002
 Revises: 0001

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the snapshot of all allocations has come, and attempts at commands.
+"""The progress of the snapshot of all allocations, and attempts at commands.
 
 Revision: 0003
 Revises: 0002

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute nodes as nova has them, and what services say of the releases around them.
+"""Compute nodes as nova has them, and the pins and the oldest clients of services.
 
-The first of the expand branch: it only adds, so that services of the release before go on.
+The first of the expand branch: it only adds, so services of the previous release keep working.
 
 Revision: 0004
 Revises: 0003

@@ -18,7 +18,7 @@ TEXT = sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
 
 
 def upgrade():
-    # MariaDB commits each step: what an attempt that broke off has done is not done again.
+    # MariaDB commits each step: steps of an interrupted attempt are not repeated.
     columns = {each["name"] for each in sa.inspect(op.get_bind()).get_columns("events")}
     if "touched" not in columns:
         op.add_column("events", sa.Column("touched", TEXT, nullable=True))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes have their capacity in inventories alone, and a uuid each.
 
-The first of the contract branch: it takes away what a release before needs
+The first of the contract branch: it removes columns that the previous release needs
 (compute-node-inventory, the note at its 4d, and the columns of its 4a and 4b).
 
 Revision: c001
@@ -27,7 +27,7 @@ CAPACITY = ("vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used", "l
 
 
 def upgrade():
-    # MariaDB commits each step: what an attempt that broke off has done is not done again.
+    # MariaDB commits each step: steps of an interrupted attempt are not repeated.
     there = sa.inspect(op.get_bind())
     columns = {each["name"] for each in there.get_columns("compute_nodes")}
     unique = {each["name"] for each in there.get_unique_constraints("compute_nodes")}
