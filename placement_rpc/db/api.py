@@ -67,8 +67,8 @@ class Database:
     """
 
     #: Seconds for which PostgreSQL may keep a session's plans. Lower costs more planning; higher
-    #: costs more while a new store grows: at 5.0 a claim in a batch takes three times as much of the
-    #: server's processor time in ``make bench QUICK=1 ONLY=claims``.
+    #: costs more while a new store grows: at 5.0 a claim in a batch takes three times as much of
+    #: the server's processor time in ``make bench QUICK=1 ONLY=claims``.
     plan_lifetime = 1.0
 
     def __init__(self, conf):

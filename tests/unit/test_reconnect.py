@@ -63,7 +63,8 @@ class ReconnectTest(base.TestCase):
     def test_a_handshake_that_cannot_be_parsed_does_not_end_it(self):
         broker = _Broker()
         broker.broken_handshakes = [
-            struct.error("unpack requires 4 bytes"), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "")]
+            struct.error("unpack requires 4 bytes"),
+            UnicodeDecodeError("utf-8", b"\xff", 0, 1, "")]
         self.run_loop(broker, lambda connection: self.stopped.set(), survives=(Exception,))
         self.assertEqual((3, 1), (len(broker.attempts), len(broker.connections)))
 
