@@ -20,6 +20,7 @@ help:
 	@echo "make run TRANSPORT_URL=rabbit://user:password@host/ [DATABASE=URL]"
 	@echo "make demo [BUS=rabbit]    the main job on 120 real compute nodes"
 	@echo "make test                 all tests; installs the system packages that they need"
+	@echo "make test FULL=1          the same with the whole of what is long"
 	@echo "make soak [MINUTES=5]     kill conductors, broker and database under load; check the result"
 	@echo "make bench [QUICK=1] [ONLY=claims|nodes|scale|http]"
 	@echo "                          benchmark, with a bare echo server and OpenStack Placement"
