@@ -118,7 +118,7 @@ class ClaimServerTest(ClaimTest):
         self.publish(b"no gzip", application_headers={"compression": "application/x-gzip"})
         self.claim()
         self.assertEqual(1, self.used())
-        self.assertIn("no call is dropped", self.log.output)
+        self.assertIn("not a call is dropped", self.log.output)
 
     def test_releases_come_this_way_and_compressed_calls_too(self):
         seen = []
