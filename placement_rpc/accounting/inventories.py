@@ -106,7 +106,7 @@ class LockedInventories:
         # An inventory that is over its capacity may become less so: a change that frees is never
         # refused (upstream bugs 1943191 and 2104040).
         entry = self._entries[name]
-        if new_capacity < entry.used and new_capacity < entry.capacity:
+        if capacity.is_over(new_capacity, entry.used) and new_capacity < entry.capacity:
             raise exception.CapacityConflict(
                 provider=self._provider.uuid, resource_class=name, capacity=new_capacity,
                 used=entry.used)
@@ -147,7 +147,7 @@ class LockedInventories:
 
     def _record_excess(self, outbox, name):
         entry = self._entries[name]
-        if entry.used > entry.capacity:
+        if capacity.is_over(entry.capacity, entry.used):
             outbox.add("inventory.capacity_exceeded", CapacityExceededPayload(
                 provider_uuid=self._provider.uuid, generation=self._provider.generation,
                 capacity=entry.capacity, resource_class=name, used=entry.used))

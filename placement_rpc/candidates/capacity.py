@@ -33,6 +33,11 @@ def free_of(capacity: Number, used: Number) -> Number:
     return capacity - used
 
 
+def is_over(capacity: Number, used: Number) -> Truth:
+    """Return whether more is used than the capacity allows."""
+    return used > capacity
+
+
 def has_room(capacity: Number, used: Number, amount: int) -> Truth:
     """Return whether an amount fits into what is left."""
     return capacity - used >= amount
