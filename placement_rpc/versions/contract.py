@@ -12,6 +12,7 @@ Contract versions:
 * 1.0: newton: providers, inventories, claims, compute nodes, get by request
 * 1.1: ocata: custom resource classes, generations of consumers, limits
 * 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node, events, explain
+* 1.3: 2027.1: open
 """
 
 import dataclasses

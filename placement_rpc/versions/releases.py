@@ -83,8 +83,11 @@ _OF_2026_2 = Release(
         "ComputeNode": "1.19", "ComputeNodeList": "1.17", "NUMACell": "1.5",
         "NetworkMetadata": "1.0"},
     payloads=_OCATA.payloads)
+# Open: it may still change, and its messages are not recorded before it is published.
+_OF_2027_1 = Release(
+    "2027.1", "1.3", objects=_OF_2026_2.objects, payloads=_OF_2026_2.payloads)
 #: All releases, the oldest first.
-RELEASES = (_NEWTON, _OCATA, _OF_2026_2)
+RELEASES = (_NEWTON, _OCATA, _OF_2026_2, _OF_2027_1)
 #: This release.
 CURRENT = RELEASES[-1]
 

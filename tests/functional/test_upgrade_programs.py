@@ -284,7 +284,7 @@ class StatusTest(ProgramTest):
             "release", "pin", "oldest_caller", "alive")))
         self.assertEqual({"nodes": 2, "migrated": 1, "without_uuid": 0},
                          found["compute_nodes"])
-        self.assertEqual(["2026.2"], list(found["bumps"]))
+        self.assertEqual(["2026.2", "2027.1"], list(found["bumps"]))
         self.assertEqual(["newton"], list(found["left_behind"]))
         self.assertEqual({"ComputeNodePayload 1.0": 1, "InventoryPayload 1.0": 1,
                           "ResourceProviderPayload 1.0": 1}, found["waiting_payloads"])

@@ -11,7 +11,7 @@ from placement_rpc.objects.service import Service
 from placement_rpc.versions import contract, pins, releases
 from tests import base
 
-NEWTON, OCATA, CURRENT = releases.RELEASES
+NEWTON, OCATA, OF_2026_2, CURRENT = releases.RELEASES
 
 
 def _registered():
@@ -111,8 +111,8 @@ class ContractTest(base.TestCase):
             self.assertEqual([], contract.missing(method, arguments, CURRENT))
 
     def test_releases_by_version(self):
-        for version, release in (("1.0", NEWTON), ("1.1", OCATA), ("1.2", CURRENT),
-                                 ("1.9", CURRENT), ("0.9", None), ("2.0", None), ("x", None),
+        for version, release in (("1.0", NEWTON), ("1.1", OCATA), ("1.2", OF_2026_2),
+                                 ("1.3", CURRENT), ("1.9", CURRENT), ("0.9", None), ("2.0", None), ("x", None),
                                  ("", None), (None, None), ("1." + "9" * 99, None)):
             self.assertIs(release, releases.of_contract(version))
 
@@ -125,7 +125,7 @@ class PinTest(base.TestCase):
 
     def test_what_an_option_may_be(self):
         for text, release in (("auto", None), ("newton", NEWTON), ("1.1", OCATA),
-                              ("2026.2", CURRENT)):
+                              ("2026.2", OF_2026_2), ("2027.1", CURRENT)):
             self.assertIs(release, pins.fixed(text))
         for text in ("mitaka", "1.9", "", "AUTO"):
             self.assertIn("ocata", self.assertRaises(
@@ -142,7 +142,7 @@ class PinTest(base.TestCase):
 
     def test_it_is_asked_for_again_after_a_time_and_when_it_is_forgotten(self):
         answers = [self.services(("1.0", True)), self.services(("1.1", True)),
-                   self.services(("1.2", True))]
+                   self.services(("1.3", True))]
         pin = pins.AutoPin(lambda seconds: answers.pop(0), interval=1000)
         self.assertIs(NEWTON, pin.release(1))
         self.assertIs(NEWTON, pin.release(1))

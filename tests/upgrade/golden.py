@@ -47,6 +47,11 @@ _MASKED = frozenset(("event_id", "occurred_at", "message_id", "timestamp", "_uni
                      "snapshot_id", "pid", "time", "incident"))
 
 
+def recorded():
+    """Return the releases whose messages are recorded: all that are published."""
+    return [each for each in releases.RELEASES if (DIRECTORY / each.name).exists()]
+
+
 def masked(value, key=None):
     """Return a message with values that differ each time replaced, and unordered lists sorted."""
     if key in _MASKED and not isinstance(value, (dict, list)):
