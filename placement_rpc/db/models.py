@@ -51,7 +51,43 @@ resource_providers = sa.Table(
     sa.Column("name", _Name, nullable=False),
     sa.Column("generation", sa.BigInteger, nullable=False),
     *_timestamps(),
+    # Both are NULL for the root of a tree, which many providers are; a provider that a conductor
+    # of an older release creates is one.
+    sa.Column("parent_provider_id", sa.ForeignKey("resource_providers.id"), nullable=True),
+    sa.Column("root_provider_id", sa.ForeignKey("resource_providers.id"), nullable=True),
     sa.UniqueConstraint("uuid"),
+    sa.UniqueConstraint("name"),
+    sa.Index("ix_resource_providers_parent", "parent_provider_id"),
+    sa.Index("ix_resource_providers_root", "root_provider_id"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+traits = sa.Table(
+    "traits", metadata,
+    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    # A standard trait of os-traits, or a custom one.
+    sa.Column("name", _ClassName, nullable=False),
+    *_timestamps(),
+    sa.UniqueConstraint("name"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+resource_provider_traits = sa.Table(
+    "resource_provider_traits", metadata,
+    sa.Column("trait_id", sa.ForeignKey(traits.c.id), primary_key=True),
+    sa.Column("resource_provider_id", sa.ForeignKey(resource_providers.c.id),
+              primary_key=True),
+    sa.Index("ix_resource_provider_traits_provider", "resource_provider_id"),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+# Types are never deleted, so consumers refer to them without a foreign key, which would be a
+# long change of a large table.
+consumer_types = sa.Table(
+    "consumer_types", metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("name", _ClassName, nullable=False),
+    *_timestamps(),
     sa.UniqueConstraint("name"),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
@@ -101,6 +137,8 @@ consumers = sa.Table(
     sa.Column("user_id", sa.String(255), nullable=False),
     sa.Column("generation", sa.BigInteger, nullable=False),
     *_timestamps(),
+    # NULL for a consumer whose type is not known.
+    sa.Column("consumer_type_id", sa.Integer, nullable=True),
     sa.UniqueConstraint("uuid"),
     sa.Index("ix_consumers_project_id_user_id", "project_id", "user_id"),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",

@@ -131,18 +131,21 @@ class Client:
         return request_id
 
     def _release_of_cast(self, method, arguments, seconds):
-        """Return the release to make a cast in.
+        """Return the release to make a cast in: the oldest that has all of it.
 
-        A cast may be queued while no service answers. It is then made in the oldest release that
-        has all of it, so that any service can process it.
+        A cast may wait while no service answers, and while an operator goes back to the release
+        before: any service that knows what is asked can process it.
         """
+        oldest = next(
+            each for each in releases.RELEASES if not contract.missing(method, arguments, each))
         try:
-            return self._pin.release(min(seconds, _PIN_TIMEOUT))
+            # A live service that lacks a part of the cast is older: making it then fails.
+            return min(oldest, self._pin.release(min(seconds, _PIN_TIMEOUT)),
+                       key=lambda each: each.number)
         except exception.PlacementException as error:
             if not error.retryable:
                 raise
-        return next(
-            each for each in releases.RELEASES if not contract.missing(method, arguments, each))
+        return oldest
 
     def _call(self, context, method, timeout, server=None, **arguments):
         seconds = self._seconds(timeout)
