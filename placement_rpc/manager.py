@@ -26,6 +26,7 @@ from placement_rpc.accounting import (
     providers,
     reads,
     resource_classes,
+    traits,
 )
 from placement_rpc.accounting import (
     inventories as inventory_rules,
@@ -57,6 +58,7 @@ from placement_rpc.objects.resource_class import ResourceClass, ResourceClassLis
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 from placement_rpc.objects.service import ServiceList
 from placement_rpc.objects.sync_result import SyncResult
+from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
 from placement_rpc.objects.usage import UsageList
 from placement_rpc.rpc.endpoint import (
     MAX_PAGE,
@@ -71,7 +73,7 @@ from placement_rpc.rpc.endpoint import (
     require_fields,
 )
 from placement_rpc.telemetry.metrics import Metrics
-from placement_rpc.upgrade.gate import InventoryGate
+from placement_rpc.upgrade.gate import ContractGate, InventoryGate
 from placement_rpc.versions import contract, pins, releases
 from placement_rpc.versions.seen_clients import SeenClients
 
@@ -100,6 +102,7 @@ class Manager(Endpoint):
             contract.FLEET: GroupCommit(database, limit, method="set_inventory")}
         self.candidates = get_search(conf, database)
         self.gate = InventoryGate(conf, database)
+        self._everywhere = ContractGate(conf, database)
         self.seen_clients = SeenClients()
 
     @functools.cached_property
@@ -110,6 +113,9 @@ class Manager(Endpoint):
 
     def check_policy(self, context: RequestContext, method: str) -> None:
         self.policy.check_call(context, method)
+
+    def check_everywhere(self, what: str, contract_version: str) -> None:
+        self._everywhere.check(what, contract_version)
 
     def settle(self, queue: str | None, pending: list) -> list:
         return self._group_commits[queue].settle(pending)
@@ -129,17 +135,22 @@ class Manager(Endpoint):
     def create_provider(self, context: RequestContext, provider: ResourceProvider,
                         request_id: str) -> ResourceProvider:
         require_fields(instance_of(ResourceProvider, "provider", provider), "uuid", "name")
+        if provider.value("parent_provider_uuid"):
+            self.check_everywhere("the parent of a resource provider", "1.3")
         asked = Request.of(request_id, "create_provider", {"provider": provider})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: providers.create(tx, outbox, provider))
 
     @exposed
     def update_provider(self, context: RequestContext, provider: ResourceProvider,
-                        request_id: str) -> ResourceProvider:
+                        request_id: str, may_move: bool | None = None) -> ResourceProvider:
         require_fields(instance_of(ResourceProvider, "provider", provider), "uuid", "name")
+        if provider.obj_attr_is_set("parent_provider_uuid"):
+            self.check_everywhere("the parent of a resource provider", "1.3")
         asked = Request.of(request_id, "update_provider", {"provider": provider})
+        may_move = as_bool("may_move", may_move) is not False
         return idempotency.run_once(
-            context, asked, lambda tx, outbox: providers.rename(tx, outbox, provider))
+            context, asked, lambda tx, outbox: providers.update(tx, outbox, provider, may_move))
 
     @exposed
     def delete_provider(self, context: RequestContext, provider_uuid: str, request_id: str,
@@ -156,11 +167,25 @@ class Manager(Endpoint):
     @exposed
     def list_providers(self, context: RequestContext, name: str | None = None,
                        member_of: list[list[str]] | None = None, marker: str | None = None,
-                       limit: int | None = None) -> ResourceProviderList:
+                       limit: int | None = None, uuid: str | None = None,
+                       not_member_of: list[str] | None = None, in_tree: str | None = None,
+                       required: list[list[str]] | None = None,
+                       forbidden: list[str] | None = None,
+                       resources: dict[str, int] | None = None) -> ResourceProviderList:
+        among = None
+        if resources is not None:
+            wanted = request.ResourceRequest(resources=resources)
+            among = {each.uuid for each in self.candidates.find(wanted, context.deadline)}
         return reads.providers(
             self.database,
             name=as_name(name) if name is not None else None,
+            uuid=as_uuid("uuid", uuid) if uuid is not None else None,
             member_of=request.MEMBER_OF.coerce(None, "member_of", member_of or []),
+            not_member_of=request.AGGREGATES.coerce(None, "not_member_of", not_member_of or []),
+            in_tree=as_uuid("in_tree", in_tree) if in_tree is not None else None,
+            required=request.TRAIT_SETS.coerce(None, "required", required or []),
+            forbidden=request.TRAITS.coerce(None, "forbidden", forbidden or []),
+            among=among,
             marker=as_uuid("marker", marker) if marker is not None else None,
             limit=as_limit(limit))
 
@@ -313,6 +338,48 @@ class Manager(Endpoint):
         asked = Request.of(request_id, "set_aggregates", {"aggregates": aggregates})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: aggregate_rules.replace(tx, outbox, aggregates))
+
+    # -- traits -------------------------------------------------------------------------
+
+    @exposed
+    def list_traits(self, context: RequestContext, names: list[str] | None = None,
+                    prefix: str | None = None, associated: bool | None = None,
+                    marker: str | None = None, limit: int | None = None) -> TraitList:
+        return reads.trait_page(
+            self.database,
+            names=None if names is None else request.TRAITS.coerce(None, "names", names),
+            prefix=None if prefix is None else fields.Text(255, 0).coerce(
+                None, "prefix", prefix),
+            associated=as_bool("associated", associated),
+            marker=None if marker is None else fields.TraitName().coerce(None, "marker", marker),
+            limit=as_limit(limit))
+
+    @exposed
+    def create_trait(self, context: RequestContext, trait: Trait, request_id: str) -> Trait:
+        require_fields(instance_of(Trait, "trait", trait), "name")
+        asked = Request.of(request_id, "create_trait", {"name": trait.name})
+        return idempotency.run_once(
+            context, asked, lambda tx, outbox: traits.create(tx, outbox, trait.name))
+
+    @exposed
+    def delete_trait(self, context: RequestContext, name: str, request_id: str) -> None:
+        name = fields.TraitName().coerce(None, "name", name)
+        asked = Request.of(request_id, "delete_trait", {"name": name})
+        return idempotency.run_once(
+            context, asked, lambda tx, outbox: traits.delete(tx, outbox, name))
+
+    @exposed
+    def get_provider_traits(self, context: RequestContext, provider_uuid: str) -> ProviderTraits:
+        return reads.provider_traits(self.database, as_uuid("provider_uuid", provider_uuid))
+
+    @exposed
+    def set_provider_traits(self, context: RequestContext, traits_of: ProviderTraits,
+                            request_id: str) -> ProviderTraits:
+        require_fields(instance_of(ProviderTraits, "traits_of", traits_of),
+                       "provider_uuid", "traits")
+        asked = Request.of(request_id, "set_provider_traits", {"traits": traits_of})
+        return idempotency.run_once(
+            context, asked, lambda tx, outbox: traits.replace(tx, outbox, traits_of))
 
     # -- resource classes ---------------------------------------------------------------
 

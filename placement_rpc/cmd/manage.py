@@ -6,6 +6,7 @@ import sys
 
 from oslo_log import log
 
+from placement_rpc.accounting import traits
 from placement_rpc.cmd import (
     errors,
     manage_broker,
@@ -28,7 +29,7 @@ _OF_THE_BROKER = ("dead-letters", "broker")
 
 def _db_sync(database, _options, _conf):
     before = migration.current(database)
-    after = migration.sync(database, class_names.STANDARD_IDS)
+    after = migration.sync(database, class_names.STANDARD_IDS, traits.STANDARD)
     print(f"The schema is at {after}" + (
         "; it already was" if before == after else f"; it was at {before or 'nothing'}"))
     return 0

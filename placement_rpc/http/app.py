@@ -127,7 +127,8 @@ class _Address:
         :raises MethodNotAllowed: if the address lacks the method
         """
         version = req.context.version
-        there = [each for each in self._routes if each.route.since <= version]
+        there = [each for each in self._routes if each.route.since <= version
+                 and not (each.route.before and each.route.before <= version)]
         if not there or not all(path.values()):
             raise errors.AddressNotFound()
         named = [each for each in there if each.route.method == req.method]

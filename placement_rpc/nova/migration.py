@@ -170,7 +170,7 @@ def _allocated(tx, known):
 
 def _adopt(tx, outbox, node):
     """Make an existing provider the node's."""
-    renamed = providers.rename(
+    renamed = providers.update(
         tx, outbox, ResourceProvider(uuid=node.uuid, name=node.name))
     node.generation = renamed.generation
     node.generation = merge(tx, outbox, node.uuid, node.inventories, CLASSES).generation

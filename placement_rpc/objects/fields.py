@@ -22,6 +22,7 @@ MAX_INT = 2 ** 31 - 1
 _UUID = re.compile(
     r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
 _CANONICAL_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.ASCII)
+_TRAIT = re.compile(r"[A-Z0-9_]{1,255}")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,50}")
 _PART_ID = re.compile(rf"{_REQUEST_ID.pattern}(?:#[0-9]{{1,9}})?", re.ASCII)
 
@@ -156,6 +157,18 @@ class ClassName(fields.FieldType):
 
     def get_schema(self):
         return {"type": ["string"], "pattern": class_names.PATTERN.pattern}
+
+
+class TraitName(fields.FieldType):
+    """The name of a trait."""
+
+    def coerce(self, obj, attr, value):
+        if not isinstance(value, str) or not _TRAIT.fullmatch(value):
+            raise _error(attr, value, "the name of a trait (A-Z, 0-9 and _, at most 255)")
+        return value
+
+    def get_schema(self):
+        return {"type": ["string"], "pattern": _TRAIT.pattern}
 
 
 class Amounts(fields.FieldType):

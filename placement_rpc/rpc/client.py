@@ -149,6 +149,7 @@ class Client:
 
     def _call(self, context, method, timeout, server=None, **arguments):
         seconds = self._seconds(timeout)
+        arguments = contract.sent(method, arguments)
         context = own_context(context)
         context.manifest = self._manifest
         context.deadline = time.time() + seconds

@@ -9,6 +9,7 @@ import uuid
 import cotyledon
 
 from placement_rpc import manager
+from placement_rpc.accounting import traits
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
@@ -172,6 +173,7 @@ def prepare_store(conf):
     """Create the schema or bring it up to this release; for the embedded default."""
     database = db.Database(conf)
     try:
-        return migration.sync(database, class_names.STANDARD_IDS)
+        return migration.sync(
+            database, class_names.STANDARD_IDS, traits.STANDARD)
     finally:
         database.close()

@@ -11,7 +11,7 @@ from keystonemiddleware import fixture as keystone_fixture
 
 from placement_rpc import api, exception, policies
 from placement_rpc.context import RequestContext
-from placement_rpc.http import auth, routes
+from placement_rpc.http import auth, microversion, routes
 from placement_rpc.http.facade import Facade
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.versions import contract
@@ -57,7 +57,8 @@ class DevelopmentTest(http.HTTPTest):
                 continue
             query = f"?{route.variant}" if route.variant else ""
             error = self.refused(403, self.send(
-                route.method, route.path.format(**values) + query, token="ada"))
+                route.method, route.path.format(**values) + query, token="ada",
+                version=microversion.text(route.since)))
             self.assertIn(route.rule, error["detail"])
 
     def test_every_rule_is_a_routes(self):
@@ -76,7 +77,7 @@ class DevelopmentTest(http.HTTPTest):
             self.assertEqual("openstack-api-version", headers["vary"])
             self.assertTrue(REQUEST_ID.fullmatch(headers["x-openstack-request-id"]))
             self.assertNotIn("last-modified", headers)
-        self.assertEqual("placement 1.4", self.send(
+        self.assertEqual("placement 1.7", self.send(
             "GET", "/resource_providers", version="latest").headers["openstack-api-version"])
         for given, version in ((None, "1.0"), ("compute 2.5, placement 1.2", "1.2"),
                                ("compute 2.5", "1.0")):

@@ -112,7 +112,8 @@ class ContractTest(base.TestCase):
 
     def test_releases_by_version(self):
         for version, release in (("1.0", NEWTON), ("1.1", OCATA), ("1.2", OF_2026_2),
-                                 ("1.3", CURRENT), ("1.9", CURRENT), ("0.9", None), ("2.0", None), ("x", None),
+                                 ("1.3", CURRENT), ("1.9", CURRENT), ("0.9", None),
+                                 ("2.0", None), ("x", None),
                                  ("", None), (None, None), ("1." + "9" * 99, None)):
             self.assertIs(release, releases.of_contract(version))
 
