@@ -2,12 +2,14 @@
 """Base classes and helpers of the tests."""
 
 import os
+import time
 import uuid
 
 import fixtures
 import testscenarios
 import testtools
 
+from placement_rpc.db.queries import events
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ResourceRequest
@@ -25,6 +27,36 @@ def examples(sample):
 def new_uuid():
     """Return a new UUID as a str."""
     return str(uuid.uuid4())
+
+
+def wait_until(condition, seconds=60, message=None):
+    """Wait until a condition holds; for what no event or thread of the test announces.
+
+    :param condition: function; its result is returned once it is true
+    :param message: function that returns what to say of a condition that does not hold in time
+    :raises TimeoutError: if it does not hold in time
+    """
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(message() if message else "The condition does not hold")
+        time.sleep(0.02)
+    return found
+
+
+def wait_published(database, seconds=60):
+    """Wait until a relay has published every committed event; return the last position."""
+    def status():
+        with database.reader() as tx:
+            return events.status(tx)
+
+    def is_published():
+        found = status()
+        return not found["unpositioned"] and (
+            found["published_position"] == found["last_position"])
+
+    wait_until(is_published, seconds, lambda: str(status()))
+    return status()["last_position"]
 
 
 class TestCase(testtools.TestCase):

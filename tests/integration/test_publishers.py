@@ -40,14 +40,12 @@ class PublishingTest(base.TestCase):
 
     def assert_left(self, number):
         """The broker counts the messages of a stream now and then."""
-        deadline = time.monotonic() + 20
-        found = None
-        while found != number and time.monotonic() < deadline:
+        def left():
             rows = [line.split("\t") for line in self.broker.rabbitmqctl(
                 "list_queues", "name", "messages").splitlines()]
-            found = int(next(row[1] for row in rows if row[0] == "placement_events"))
-            time.sleep(0.2)
-        self.assertEqual(number, found)
+            return int(next(row[1] for row in rows if row[0] == "placement_events"))
+
+        base.wait_until(lambda: left() == number, 20, lambda: f"{left()} and not {number}")
 
 
 class PublisherTest(PublishingTest):
@@ -92,13 +90,14 @@ class ConnectionTest(PublishingTest):
             self.assertRaises(Unconfirmed, self.publish)
         self.broker.start()
         # The stream takes a moment longer than the broker.
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
+        def is_published():
             try:
-                return self.publish()
+                self.publish()
             except Unconfirmed:
-                time.sleep(0.2)
-        return self.publish()
+                return False
+            return True
+
+        base.wait_until(is_published, 20)
 
     def connections(self):
         """Return the connections that the broker has: its names for them."""

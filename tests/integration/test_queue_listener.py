@@ -57,14 +57,7 @@ class QueueTest(base.TestCase):
         """Make events: this many, and wait until they are published."""
         for each in range(number):
             self.api.create_provider(None, f"{start + each} {base.new_uuid()}")
-        deadline = time.monotonic() + 30
-        while True:
-            with self.running.database.reader() as tx:
-                status = events.status(tx)
-            if status["published_position"] == status["events"]:
-                return
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        base.wait_published(self.running.database)
 
     def rewind(self, position):
         self.running.database.write(lambda tx: events.rewind(tx, position))
@@ -344,11 +337,11 @@ class BrokerAwayTest(QueueTest):
             self.change(3)
             self.broker.restart()
             self.api.create_provider(None, f"after restart {round_}", timeout=40)
-        deadline = time.monotonic() + 40
-        while len(self.seen) < 8 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        if len(self.seen) < 8:
+        try:
+            base.wait_until(lambda: len(self.seen) >= 8, 40)
+        except TimeoutError:
             self.describe()
+            raise
         self.assertEqual(list(range(1, 9)), [event.position for event in self.seen])
         worker.stop()
         thread.join()

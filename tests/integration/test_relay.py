@@ -20,6 +20,7 @@ from placement_rpc.service import conductor
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from tests import base, servers
+from tests.integration import processes
 
 
 class _Listener:
@@ -104,17 +105,9 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
                 models.inventories.c.used).select_from(models.inventories).join(
                     models.resource_providers).join(models.resource_classes)) if row[2]}
 
-    def wait_published(self, seconds=30):
-        """Wait until all that was committed is published; returns the last position."""
-        deadline = time.monotonic() + seconds
-        while True:
-            with self.database.reader() as tx:
-                status = events.status(tx)
-            if not status["unpositioned"] and (
-                    status["published_position"] == status["last_position"]):
-                return status["last_position"]
-            self.assertLess(time.monotonic(), deadline, status)
-            time.sleep(0.05)
+    def wait_published(self):
+        """Wait until all that was committed is published; return the last position."""
+        return base.wait_published(self.database)
 
     def received(self, last):
         """Wait until a listener has the event of a position; returns all, by position.
@@ -122,10 +115,8 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
         The library calls a listener from several threads, in no order; that the messages are in
         order is a test of the stream.
         """
-        deadline = time.monotonic() + 20
-        while last not in {data["position"] for _, data, _ in self.listener.messages}:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        base.wait_until(
+            lambda: last in {data["position"] for _, data, _ in self.listener.messages})
         return sorted(((event_type, data) for event_type, data, _ in self.listener.messages),
                       key=lambda message: message[1]["position"])
 
@@ -154,23 +145,32 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
     def test_it_is_taken_over_when_its_holder_dies(self):
         self.change_things(4)
         self.wait_published()
-        first = self.running.conductor
+        options = self.running.conf.notifications
+        first = self.useFixture(processes.Conductor({
+            "DEFAULT": {"transport_url": self.broker.url},
+            "database": {"connection": self.running.conf.database.connection},
+            "conductor": {"host": "first", "workers": 1},
+            "notifications": {name: options[name] for name in ("topic", "lease", "stream")}}))
+        self.running.conductor.relay.stop()
+        base.wait_until(lambda: self.holder().startswith("first."), message=first.said)
         second = conductor.Conductor(self.running.conf, worker=1, topic=base.new_uuid())
         self.addCleanup(second.stop)
         second.start()
-        time.sleep(1)
-        self.assertEqual((True, False), (first.relay.active, second.relay.active))
-        # As a killed process, which does not release its lease.
-        first.relay._release = lambda: None
-        first.relay._ended.set()
-        first.relay._thread.join()
+        first.kill()
         began = time.monotonic()
         self.change_things(4)
         last = self.wait_published()
         self.assertLess(time.monotonic() - began, 10)
         self.assertTrue(second.relay.active)
+        self.assertFalse(self.holder().startswith("first."))
         messages = self.received(last)
         self.assertEqual(list(range(1, last + 1)), [data["position"] for _, data in messages])
+
+    def holder(self):
+        """Return the holder of the relay's lease; empty if it has none."""
+        with self.database.reader() as tx:
+            return tx.execute(sa.select(models.leases.c.holder).where(
+                models.leases.c.name == relay.LEASE)).scalar() or ""
 
     def test_what_was_published_but_not_remembered_is_published_again_recognisably(self):
         self.change_things(4)
@@ -178,9 +178,7 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
         self.received(last)
         self.database.write(lambda tx: events.rewind(tx, last - 3))
         self.wait_published()
-        deadline = time.monotonic() + 20
-        while len(self.listener.messages) < last + 3 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        base.wait_until(lambda: len(self.listener.messages) >= last + 3)
         ids = [data["event_id"] for _, data, _ in self.listener.messages]
         self.assertEqual((last + 3, last), (len(ids), len(set(ids))))
 
@@ -253,19 +251,19 @@ class BrokerAwayTest(base.TestCase):
             broker.stop()
             for _ in range(5):
                 local.claim_allocations(None, base.claim({uuid: {"VCPU": 1}}))
-            time.sleep(1)
-            with running.database.reader() as tx:
-                status = events.status(tx)
+            # The relay gives events their positions, and not to the broker.
+            base.wait_until(lambda: not self.status(running)["unpositioned"])
+            status = self.status(running)
             self.assertLess(status["published_position"], status["events"])
             self.assertIsNotNone(status["oldest_unsent"])
             broker.start()
-            deadline = time.monotonic() + 30
-            while status["published_position"] < status["events"]:
-                self.assertLess(time.monotonic(), deadline, status)
-                time.sleep(0.1)
-                with running.database.reader() as tx:
-                    status = events.status(tx)
-        self.assertEqual(12, status["published_position"])
+            base.wait_published(running.database)
+        self.assertEqual(12, self.status(running)["published_position"])
+
+    @staticmethod
+    def status(running):
+        with running.database.reader() as tx:
+            return events.status(tx)
 
 
 class ReplayTest(base.TestCase):
@@ -291,9 +289,9 @@ class ReplayTest(base.TestCase):
 
         relayed = relay.Relay(store.conf, store.database, Publisher(), "holder")
         relayed.start()
-        self.wait_for(lambda: sent and self.published(store) == 5)
+        base.wait_until(lambda: sent and self.published(store) == 5)
         client.create_provider(None, "provider 5")
-        self.wait_for(lambda: len(sent) == 3)
+        base.wait_until(lambda: len(sent) == 3)
         relayed.stop()
         self.assertEqual([[1, 2, 3, 4, 5], [6], [1, 2, 3, 4, 5, 6]], sent)
         self.assertEqual(6, self.published(store))
@@ -301,11 +299,6 @@ class ReplayTest(base.TestCase):
     def published(self, store):
         with store.database.reader() as tx:
             return events.status(tx)["published_position"]
-
-    def wait_for(self, condition):
-        deadline = time.monotonic() + 10
-        while not condition() and time.monotonic() < deadline:
-            time.sleep(0.02)
 
     def test_a_lease_that_is_lost_while_publishing_ends_it(self):
         store = self.useFixture(placement_fixtures.Store(notifications__lease=1))
@@ -334,8 +327,7 @@ class ReplayTest(base.TestCase):
         relayed.start()
         self.addCleanup(relayed.stop)
         self.assertTrue(ended.wait(10))
-        time.sleep(0.2)
-        self.assertFalse(relayed.active)
+        base.wait_until(lambda: not relayed.active)
 
 
 class WakeTest(base.TestCase):
@@ -349,13 +341,4 @@ class WakeTest(base.TestCase):
             running.api.create_provider(None, f"provider {number}")
             self.assertEqual(1, len(publisher.read(timeout=20)))
             # Until it has recorded this, the relay is busy and needs no waking.
-            self.wait_recorded(running.database, number + 1)
-
-    def wait_recorded(self, database, position):
-        deadline = time.monotonic() + 20
-        while True:
-            with database.reader() as tx:
-                if events.status(tx)["published_position"] == position:
-                    return
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.02)
+            self.assertEqual(number + 1, base.wait_published(running.database))

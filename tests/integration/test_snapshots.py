@@ -186,11 +186,9 @@ class PeriodTest(base.TestCase):
         uuid = running.api.create_provider(None, "provider").uuid
         running.api.set_inventory(None, uuid, [base.inventory("VCPU", 10)])
         running.api.claim_allocations(None, base.claim({uuid: {"VCPU": 1}}))
-        deadline = time.monotonic() + 20
-        while True:
-            kinds = [event.event_type for event in local.stored_events(running.database)]
-            if kinds.count("allocation.snapshot.end") >= 2:
-                break
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.2)
-        self.assertGreaterEqual(kinds.count("allocation.exists"), 2)
+
+        def kinds():
+            return [event.event_type for event in local.stored_events(running.database)]
+
+        base.wait_until(lambda: kinds().count("allocation.snapshot.end") >= 2)
+        self.assertGreaterEqual(kinds().count("allocation.exists"), 2)

@@ -21,7 +21,6 @@ from tests import base, compute_nodes, servers
 from tests.integration import ledger, processes
 from tests.upgrade import release_environment, side_by_side
 from tests.upgrade.release_environment import THIS_TREE
-from tests.upgrade.side_by_side import wait_until
 
 _VERSION = "0.2.0"
 
@@ -121,7 +120,7 @@ class ReleasesTest(testscenarios.WithScenarios, base.TestCase):
                 return tx.execute(sa.select(models.services.c.host).where(
                     models.services.c.host == conductor.host)).first()
 
-        wait_until(serves, message=conductor.said)
+        base.wait_until(serves, message=conductor.said)
 
     def client(self, installation, url=None):
         return self.useFixture(side_by_side.Client(installation, url or self.url))
@@ -154,7 +153,7 @@ class ReleasesTest(testscenarios.WithScenarios, base.TestCase):
 
     def events(self):
         """Wait until all is published; returns the events of the stream, from the first on."""
-        wait_until(self.all_published, message=lambda: str(self.relayed()))
+        base.wait_until(self.all_published, message=lambda: str(self.relayed()))
         last = self.relayed().last
         found = []
         for event in listener.StreamReader(self.url, "placement_events", 1).events(60):
@@ -206,7 +205,7 @@ class CastsInFlightTest(ReleasesTest):
                 return None
             return answer["result"]
 
-        return wait_until(settled)
+        return base.wait_until(settled)
 
     def test_what_waits_is_settled_by_the_other_release(self):
         """In the order in which it was sent."""
@@ -235,7 +234,7 @@ class CastsInFlightTest(ReleasesTest):
         # It settles them one by one.
         self.running.installation = self.first
         self.running.start()
-        wait_until(lambda: self.count(models.requests) > before + 5)
+        base.wait_until(lambda: self.count(models.requests) > before + 5)
         self.running.kill()
         self.assertLess(self.count(models.requests), before + len(sent))
         self.start(self.running, self.second)
@@ -270,12 +269,12 @@ class OutboxTest(ReleasesTest):
             "database": {"connection": self.store.conf.database.connection}}))
         uuid = self.provider(self.client(first), 100)
         self.claim(facade, uuid)
-        wait_until(self.all_published, message=conductor.said)
+        base.wait_until(self.all_published, message=conductor.said)
         self.broker.stop()
         for _ in range(5):
             self.claim(facade, uuid)
         # The relay cannot publish them, and gives them positions.
-        wait_until(lambda: not self.relayed().waiting, message=conductor.said)
+        base.wait_until(lambda: not self.relayed().waiting, message=conductor.said)
         conductor.kill()
         for _ in range(5):
             self.claim(facade, uuid)
@@ -443,7 +442,7 @@ class CallsTest(ReleasesTest):
         found = []
         for method, arguments in calls:
             if method in ("get_event_positions", "list_events"):
-                wait_until(lambda: not self.count(
+                base.wait_until(lambda: not self.count(
                     models.events, models.events.c.position.is_(None), store=store))
             found.append(_comparable(method, client.ask(method, **arguments)))
         return found
@@ -592,7 +591,7 @@ class RollingTest(ReleasesTest):
             self.assertTrue(claimers.running())
             return self.count(models.requests) > before + number
 
-        wait_until(settled)
+        base.wait_until(settled)
 
 
 class FacadeTest(ReleasesTest):
