@@ -45,7 +45,8 @@ class Client:
                  deadline: float | None = None):
         self.conf = conf or configuration.new_config()
         options = self.conf.placement_client
-        self._deadline = options.deadline if deadline is None else deadline
+        #: Seconds within which a call ends that is made without a time-out.
+        self.deadline = options.deadline if deadline is None else deadline
         self._attempt_timeout = options.attempt_timeout
         self._is_remote = transport == "rpc"
         self._given_pin, self._object_versions = pin, object_versions
@@ -107,7 +108,7 @@ class Client:
 
     def _seconds(self, timeout):
         if timeout is None:
-            return self._deadline
+            return self.deadline
         if type(timeout) not in (int, float) or not timeout >= 0:
             raise exception.InvalidInput(
                 what="timeout", reason="it is not a number of seconds")

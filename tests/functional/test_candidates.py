@@ -351,18 +351,18 @@ class StaleIndexTest(SearchTest):
 class HeldStore:
     """A database whose reading transactions wait until ``release`` is set.
 
-    :param database: :class:`placement_rpc.db.api.Database`
+    :param database: :class:`placement_rpc.db.api.Database`; may be replaced
     """
 
     def __init__(self, database):
-        self._database = database
+        self.database = database
         self.asked, self.release = threading.Event(), threading.Event()
 
     @contextlib.contextmanager
     def reader(self):
         self.asked.set()
         self.release.wait()
-        with self._database.reader() as tx:
+        with self.database.reader() as tx:
             yield tx
 
 
@@ -408,14 +408,14 @@ class BuildTest(SearchTest):
         for failure, expected in (
                 (exception.StoreUnavailable(reason="a test"), exception.StoreUnavailable),
                 (RuntimeError("a test"), exception.ServiceUnavailable)):
-            reader, self.store._database = self.store._database, _Broken(failure)
+            reader, self.store.database = self.store.database, _Broken(failure)
             self.assertRaises(expected, self.found)
-            self.store._database = reader
+            self.store.database = reader
         self.assertEqual({self.uuid}, self.found())
 
     def test_a_process_starts_without_an_index(self):
         self.store.release.set()
-        self.store._database = _Broken(exception.StoreUnavailable(reason="a test"))
+        self.store.database = _Broken(exception.StoreUnavailable(reason="a test"))
         self.search.index.prepare()
         self.assertIn("starts without a candidate index", self.log.output)
 

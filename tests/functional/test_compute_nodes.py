@@ -70,8 +70,7 @@ class NodeTest(base.ContractTest):
 
     def stored(self, **values):
         """A node, created from a compute host."""
-        new = node(uuid=base.new_uuid(), **values)
-        new._context = self.context
+        new = node(uuid=base.new_uuid(), context=self.context, **values)
         new.create()
         return new
 

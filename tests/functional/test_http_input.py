@@ -186,7 +186,7 @@ class InputTest(http.HTTPTest):
         self.assertNotIn("\nFORGED", self.log.output)
 
     def test_a_service_that_is_away(self):
-        self.api._deadline = 0.3
+        self.api.deadline = 0.3
         self.useFixture(placement_fixtures.FaultyCaller(self.api, ["lost"] * 1000))
         answer = self.send("GET", self.one)
         self.assertEqual("placement.service.unavailable", self.refused(503, answer)["code"])

@@ -441,6 +441,6 @@ class ScheduleTest(SharedStorageTest):
 
     def test_the_options_of_the_example_are_understood(self):
         found = environment_example()
-        options = self.script._parser().parse_args(
+        options = self.script.make_parser().parse_args(
             [*found["POOL_OPTIONS"].split(), found["POOL_PATH"]])
         self.assertEqual((NAME, NAME.rstrip("/")), (options.name, options.path))

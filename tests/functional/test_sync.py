@@ -81,7 +81,7 @@ class NodeCycleTest(SyncTest):
         self.assertEqual(32768, self.inventory(self.node.uuid)["MEMORY_MB"][0])
 
     def test_a_node_of_old_without_a_uuid(self):
-        del self.node._obj_uuid
+        self.node = node()
         first = self.sync()
         self.assertEqual(first.provider_uuid, self.sync().provider_uuid)
         self.assertEqual(first.provider_uuid, self.row("cmp1.example.org").uuid)

@@ -267,6 +267,18 @@ class ExitCodeTest(ProgramTest):
         self.assertIn("db sync", checks["Schema"][1])
 
 
+class _PayloadOfRelease1:
+    """A payload as the first release recorded it."""
+
+    def forget_changes(self):
+        """Do nothing: it has no such names."""
+
+    def obj_to_primitive(self):
+        return {"placement_object.name": "AllocationPayload",
+                "placement_object.namespace": "placement",
+                "placement_object.version": "1.0", "placement_object.data": {}}
+
+
 class StatusTest(ProgramTest):
 
     def test_who_runs_what(self):
@@ -294,10 +306,7 @@ class StatusTest(ProgramTest):
 
     def test_events_that_wait_at_an_old_version(self):
         def old(tx, outbox):
-            outbox._add("allocation.delete", {
-                "placement_object.name": "AllocationPayload",
-                "placement_object.namespace": "placement",
-                "placement_object.version": "1.0", "placement_object.data": {}})
+            outbox.add("allocation.delete", _PayloadOfRelease1())
 
         written(self.store.database, old)
         self.assertIn("1 unpublished events are at AllocationPayload 1.0",
