@@ -14,6 +14,7 @@ from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
+from tests import no_io
 
 #: Whether long tests run in full (``make test FULL=1``) instead of as a short sample.
 FULL = bool(os.environ.get("FULL"))
@@ -66,6 +67,8 @@ class TestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
+        if type(self).__module__.startswith("tests.unit."):
+            self.enterContext(no_io.refused())
         self.useFixture(fixtures.Timeout(self.time_limit, gentle=True))
         self.log = self.useFixture(fixtures.FakeLogger())
 

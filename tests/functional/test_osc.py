@@ -13,7 +13,7 @@ from keystoneauth1 import adapter, noauth, session
 from placement_rpc.osc import client, membership, resource_types
 from placement_rpc.testing.facade import Facade
 from tests import base
-from tests.unit.test_osc_program import Openstack, Terminal
+from tests.functional.test_osc_program import Openstack, Terminal
 
 
 class FacadeTest(base.TestCase):

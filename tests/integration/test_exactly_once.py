@@ -55,7 +55,7 @@ class StoreAwayTest(base.TestCase):
                     running.api.claim_allocations(  # noqa: B023
                         None, base.claim({uuid: {"VCPU": 1}}), timeout=30)))  # noqa: B023
                 caller.start()
-                time.sleep(1)
+                base.wait_until(lambda: running.api.sender.connection.waiting)  # noqa: B023
                 server.start()
                 caller.join()
                 self.assertEqual({uuid: number + 1}, results[0].generations)
@@ -92,10 +92,12 @@ class BrokerAwayTest(base.TestCase):
                     base.claim({self.uuid: {"VCPU": 1}}), timeout=3, request_id="late")
                 self.assertLess(time.monotonic() - began, 8)
         self.broker.start()
-        self.running.api.ping(None, timeout=40)
-        # Whatever of it still arrives is past its deadline.
-        time.sleep(2)
-        self.assertEqual(0, self.running.api.get_usages(None, self.uuid).objects[0].used)
+        # What still arrives of the late calls arrives before this one.
+        self.running.api.claim_allocations(
+            None, base.claim({self.uuid: {"VCPU": 2}}), timeout=40)
+        self.assertRaises(
+            exception.RequestNotFound, self.running.api.get_request_result, None, "late")
+        self.assertEqual(2, self.running.api.get_usages(None, self.uuid).objects[0].used)
 
 
 class ManagerTest(base.TestCase):

@@ -4,7 +4,6 @@
 import collections
 import json
 import threading
-import time
 
 import kombu
 
@@ -118,7 +117,7 @@ class ConnectionTest(PublishingTest):
         thread.start()
         try:
             before = self.connections()
-            time.sleep(6)
+            servers.wait_for_heartbeat_timeout(self.broker.url, 2)
             after = self.connections()
         finally:
             ended.set()

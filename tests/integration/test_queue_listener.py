@@ -85,7 +85,7 @@ class QueueTest(base.TestCase):
 
 class QueueListenerTest(QueueTest):
 
-    def test_what_comes_while_nobody_listens_is_kept(self):
+    def test_what_is_published_without_a_listener_is_kept(self):
         self.assertEqual([], self.listen())
         self.change(3)
         self.assertEqual([1, 2, 3], self.listen())
@@ -134,14 +134,14 @@ class QueueListenerTest(QueueTest):
         def handle(event):
             if event.position in poison:
                 tries.append(event.position)
-                raise RuntimeError("can not bill this")
+                raise RuntimeError("cannot bill this")
             self.seen.append(event)
 
         self.assertEqual([1, 3], self.listen(handle))
         self.assertEqual([2, 2, 2], tries)
         letter, = self.dead_letters().all()
         self.assertEqual(self.queue, letter.queue)
-        self.assertIn("can not bill this", letter.reason)
+        self.assertIn("cannot bill this", letter.reason)
         self.assertEqual(1, self.log.output.count("goes to the dead letters"))
         poison.clear()
         self.dead_letters().replay(lambda each: True)
@@ -192,7 +192,7 @@ class QueueListenerTest(QueueTest):
         letter, = self.dead_letters().all()
         self.assertEqual("\\ud800", letter.body)
 
-    def test_a_position_that_can_not_be_saved_ends_it_and_condemns_nothing(self):
+    def test_a_position_that_cannot_be_saved_ends_it_and_condemns_nothing(self):
         self.listen()
         self.change(3)
 
@@ -257,19 +257,25 @@ class QueueListenerTest(QueueTest):
         first, second = self.listener(saved=False), self.listener(saved=False)
         threads = [threading.Thread(target=each.run) for each in (first, second)]
         self.addCleanup(second.stop)
-        for thread in threads:
+        for number, thread in enumerate(threads, 1):
             thread.start()
-            time.sleep(0.5)
+            base.wait_until(lambda: self.consumers() == number)  # noqa: B023
         self.change(3)
         first.stop()
         threads[0].join()
         self.change(3)
-        deadline = time.monotonic() + 20
-        while len(self.seen) < 6 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        base.wait_until(lambda: len(self.seen) >= 6)
         self.assertEqual([1, 2, 3, 4, 5, 6], [event.position for event in self.seen])
         second.stop()
         threads[1].join()
+
+    def consumers(self):
+        """Return how many consumers the queue has."""
+        for line in self.broker.rabbitmqctl("list_queues", "name", "consumers").splitlines():
+            name, _, count = line.partition("\t")
+            if name == self.queue:
+                return int(count)
+        return 0
 
 
 _PROGRAM = """

@@ -3,7 +3,6 @@
 
 import datetime
 import threading
-import time
 
 import sqlalchemy as sa
 import testscenarios
@@ -100,7 +99,7 @@ class SnapshotTest(testscenarios.WithScenarios, base.TestCase):
     def test_a_late_listener_agrees_with_one_that_was_always_there(self):
         """While others claim, move and release as fast as they can."""
         consumers = self.claim(60)
-        ended, errors = threading.Event(), []
+        ended, errors, moves = threading.Event(), [], []
 
         def work(mine):
             try:
@@ -111,6 +110,7 @@ class SnapshotTest(testscenarios.WithScenarios, base.TestCase):
                     target = base.new_uuid()
                     self.client.move_allocations(None, mine.pop(0), target)
                     mine.append(target)
+                    moves.append(target)
             except Exception as error:
                 errors.append(error)
 
@@ -118,10 +118,10 @@ class SnapshotTest(testscenarios.WithScenarios, base.TestCase):
                    for start in range(3)]
         for thread in threads:
             thread.start()
-        time.sleep(0.5)
+        base.wait_until(lambda: errors or len(moves) >= 10)
         self.snapshot()
-        begin = now()
-        time.sleep(0.5)
+        begin, before = now(), len(moves)
+        base.wait_until(lambda: errors or len(moves) >= before + 10)
         ended.set()
         for thread in threads:
             thread.join()

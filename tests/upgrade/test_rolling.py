@@ -3,8 +3,8 @@
 
 The conductors and the clients are of this tree, and speak and store as the releases do that they
 are pinned to: newton and ocata, of which there is no wheel. Release 2026.2 itself, forward and
-back on PostgreSQL and MariaDB, is rolled by :mod:`tests.upgrade.test_releases`. Pins do not depend
-on the database, so they are rolled on SQLite, which that test leaves out.
+back on PostgreSQL and MariaDB, is rolled by :mod:`tests.upgrade.test_release_rolling`. Pins do not
+depend on the database, so they are rolled on SQLite, which that test leaves out.
 """
 
 import pathlib

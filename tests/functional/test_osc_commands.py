@@ -10,7 +10,7 @@ import fixtures
 from keystoneauth1 import fixture
 
 from tests import base
-from tests.unit.test_osc_program import Openstack
+from tests.functional.test_osc_program import Openstack
 
 UUID = "0c5a2b3e-8f0f-4bd0-9d0a-3e1b7b1f6a01"
 AGGREGATE = "c9a3f7d8-3c11-4d7c-8f5e-6b7a8c9d0e01"
@@ -350,7 +350,7 @@ class AllocationTest(CommandTest):
             {"resource_provider": {"uuid": AGGREGATE}, "resources": {"DISK_GB": 1}}]},
             self.server.asked(f"PUT {path}")[0]["body"])
 
-    def test_what_can_not_be_meant_is_sent_nowhere(self):
+    def test_what_cannot_be_meant_is_sent_nowhere(self):
         for arguments in (["--allocation", "VCPU=2"], ["--allocation", f"rp={OTHER}"],
                           ["--allocation", f"rp={OTHER},VCPU=x"],
                           ["--allocation", f"rp={OTHER},VCPU=1,VCPU=2"],

@@ -6,8 +6,8 @@ import json
 import fixtures
 
 from placement_rpc.osc import event_text
-from tests.unit.test_osc import INVENTORY, OTHER, UUID, CommandTest, error
-from tests.unit.test_osc_program import Terminal
+from tests.functional.test_osc_commands import INVENTORY, OTHER, UUID, CommandTest, error
+from tests.functional.test_osc_program import Terminal
 
 
 def event(position, event_type="resource_provider.create", **payload):
