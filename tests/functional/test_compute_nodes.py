@@ -168,7 +168,7 @@ class MigrationTest(NodeTest):
         self.assertEqual(4, len(found))
         self.assertEqual({self.row(data["hypervisor_hostname"]).uuid}, set(found))
 
-    def test_what_cannot_be_migrated_is_told_of_and_the_others_go_on(self):
+    def test_a_node_that_cannot_be_migrated_is_reported_and_others_are_migrated(self):
         good = node("good.example.org", host="good").obj_to_primitive()
         bad = {"host": "bad", "vcpus": 1, "memory_mb": 1, "local_gb": 1}
         self.api.create_provider(None, "taken.example.org")

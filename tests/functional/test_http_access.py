@@ -153,7 +153,7 @@ class PolicyFileTest(http.HTTPTest):
         with open(self.path, "w") as file:
             json.dump(rules, file)
 
-    def test_the_operators_word_is_the_last(self):
+    def test_the_operators_policy_file_overrides_the_defaults(self):
         self.assertEqual(200, self.send(
             "GET", "/resource_providers", token="ada", X_Roles="reader").status_code)
         self.refused(403, self.send("GET", "/resource_providers"))

@@ -127,7 +127,7 @@ class InputTest(http.HTTPTest):
             answer = self.send(method, path)
             self.assertEqual((405, allow), (answer.status_code, answer.headers["allow"]), method)
 
-    def test_names_that_none_can_have_are_nobodys(self):
+    def test_names_that_are_not_valid_are_not_found(self):
         for name in ("", "%20a", "%00", "x" * 201, "a%0a"):
             self.assertEqual({"resource_providers": []},
                              self.get(f"/resource_providers?name={name}"))

@@ -86,7 +86,7 @@ class EventTest(CommandTest):
         self.server.on("GET /events", (503, error(503, "store is away")))
         self.assertEqual("store is away", self.refused("event", "watch"))
 
-    def test_what_changed_of_an_inventory_is_told(self):
+    def test_the_changed_values_of_an_inventory_are_shown(self):
         after = {**INVENTORY, "resource_class": "VCPU", "used": 1, "max_unit": 5}
         for before, change in (({**INVENTORY, "resource_class": "VCPU"}, "max_unit 10 -> 5"),
                                (None, "none -> 10")):

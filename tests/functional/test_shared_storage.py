@@ -189,7 +189,7 @@ class PoolTest(SharedStorageTest):
                          (said["changes"], said["used"]))
         self.assertEqual(before + 2, self.generation(provider))
 
-    def test_one_that_always_comes_too_late_gives_up(self):
+    def test_a_change_that_always_conflicts_ends_with_an_error(self):
         provider = self.create(500, 20)
         self.useFixture(fixtures.MockPatchObject(self.script, "ATTEMPTS", 3))
         self.mount(600, 20)

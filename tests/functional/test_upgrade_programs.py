@@ -145,7 +145,7 @@ class WayTest(ProgramTest):
 
 class ImportTest(ProgramTest):
 
-    def test_what_is_refused_is_told_of_and_the_others_are_in(self):
+    def test_a_refused_node_is_reported_and_others_are_imported(self):
         good = {"host": "a", "hypervisor_hostname": "a.example.org", "vcpus": 1, "memory_mb": 1,
                 "local_gb": 1}
         future = {**nodes()[0], "nova_object.version": "1.20"}
@@ -281,7 +281,7 @@ class _PayloadOfRelease1:
 
 class StatusTest(ProgramTest):
 
-    def test_who_runs_what(self):
+    def test_the_release_of_each_service_is_shown(self):
         self.bring_in(nodes()[0], {"host": "bad", "hypervisor_hostname": "bad", "vcpus": -1,
                                    "memory_mb": 1, "local_gb": 1})
         self.manage("db", "online_data_migrations")

@@ -59,7 +59,7 @@ class DeadLettersTest(test_queue_listener.QueueTest):
         self.assertEqual([1, 2], self.listen())
         self.assertEqual([], json.loads(self.manage("list").stdout))
 
-    def test_a_letter_whose_queue_is_gone_stays_and_the_others_go(self):
+    def test_a_dead_letter_whose_queue_is_deleted_stays_and_others_are_replayed(self):
         self.listen()
         self.publish("nonsense")
         self.listen()

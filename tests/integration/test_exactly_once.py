@@ -75,7 +75,7 @@ class BrokerAwayTest(base.TestCase):
         self.uuid = self.running.api.create_provider(None, "provider").uuid
         self.running.api.set_inventory(None, self.uuid, [base.inventory("VCPU", 8)])
 
-    def test_both_go_on_when_it_comes_back(self):
+    def test_service_and_client_continue_when_the_broker_is_back(self):
         for number in range(1, 3):
             self.broker.restart()
             done = self.running.api.claim_allocations(

@@ -63,7 +63,7 @@ class StreamReaderTest(ListenerTest):
         self.assertEqual([5, 6], self.positions(
             datetime.datetime.fromisoformat(fifth.occurred_at)))
 
-    def test_what_comes_again_is_dropped_and_what_is_missing_is_told(self):
+    def test_repeated_events_are_dropped_and_gaps_are_reported(self):
         self.claim(2)
         self.wait_published(4)
         self.running.database.write(lambda tx: events.rewind(tx, 1))

@@ -50,7 +50,7 @@ class PublishingTest(base.TestCase):
 class PublisherTest(PublishingTest):
     """Loss of the exchange and of the stream."""
 
-    def test_a_stream_that_was_deleted_is_made_anew_and_nothing_is_lost(self):
+    def test_a_deleted_stream_is_declared_again_and_nothing_is_lost(self):
         self.publish()
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             connection.channel().queue_delete("placement_events")
@@ -58,7 +58,7 @@ class PublisherTest(PublishingTest):
         self.publish()
         self.assert_left(1)
 
-    def test_an_exchange_that_was_deleted_is_made_anew(self):
+    def test_a_deleted_exchange_is_declared_again(self):
         self.publish()
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             connection.channel().exchange_delete("placement")

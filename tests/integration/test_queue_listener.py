@@ -96,7 +96,7 @@ class QueueListenerTest(QueueTest):
         self.assertNotIn("no connection", self.log.output)
         self.assertEqual(5, listener.SavedPosition(self.path).load()["position"])
 
-    def test_what_comes_again_is_dropped_also_after_a_restart(self):
+    def test_an_event_that_is_delivered_again_is_dropped_also_after_a_restart(self):
         self.listen()
         self.change(3)
         self.rewind(0)
@@ -104,7 +104,7 @@ class QueueListenerTest(QueueTest):
         self.rewind(1)
         self.assertEqual([1, 2, 3, 4, 5], self.listen())
 
-    def test_a_gap_is_told(self):
+    def test_a_gap_is_reported(self):
         self.listen()
         self.change(2)
         self.running.database.write(lambda tx: tx.exec_driver_sql(
@@ -126,7 +126,7 @@ class QueueListenerTest(QueueTest):
         self.assertEqual([1, 2, 3], self.listen(handle))
         self.assertEqual([], self.dead_letters().all())
 
-    def test_a_poison_event_goes_to_the_dead_letters_and_comes_back_when_it_is_asked_for(self):
+    def test_an_event_that_always_fails_is_dead_lettered_and_can_be_replayed(self):
         self.listen()
         self.change(3)
         poison, tries = {2}, []
@@ -182,7 +182,7 @@ class QueueListenerTest(QueueTest):
         # What was dropped is in the stream, and nothing of it is a dead letter.
         self.assertEqual([], self.dead_letters().all())
 
-    def test_a_message_whose_encoding_breaks_it_stops_nobody(self):
+    def test_a_message_that_cannot_be_decoded_does_not_delay_others(self):
         self.listen()
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             connection.channel().basic_publish(amqp.Message(
@@ -234,7 +234,7 @@ class QueueListenerTest(QueueTest):
         thread.join()
         self.assertGreaterEqual(saved, 2)
 
-    def test_it_can_be_told_to_stop_while_an_event_is_tried_again(self):
+    def test_it_can_be_stopped_while_an_event_is_retried(self):
         self.listen()
         self.change(1)
 

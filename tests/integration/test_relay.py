@@ -267,7 +267,7 @@ class BrokerAwayTest(base.TestCase):
 
 class ReplayTest(base.TestCase):
 
-    def test_a_replay_that_comes_while_a_batch_is_under_way_stands(self):
+    def test_a_replay_during_a_batch_is_not_overwritten(self):
         store = self.useFixture(placement_fixtures.Store())
         client = placement_fixtures.api.PlacementAPI("local", store.conf, manager=(
             placement_fixtures.manager.Manager(store.conf, store.database)))

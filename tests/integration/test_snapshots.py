@@ -134,7 +134,7 @@ class SnapshotTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual(60, sum(line.held for line in late.lines()
                                  if line.resource_class == "DISK_GB") // 10)
 
-    def test_one_that_was_interrupted_is_carried_on(self):
+    def test_an_interrupted_snapshot_is_continued(self):
         self.claim(25)
         snapshot.begin(self.database)
         self.assertEqual(10, snapshot.go_on(self.database))

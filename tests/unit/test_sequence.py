@@ -26,12 +26,12 @@ def handle(sequence, positions):
 
 class SequenceTest(base.TestCase):
 
-    def test_what_comes_again_is_not_new_also_in_another_process(self):
+    def test_an_event_that_was_handled_is_not_new_also_in_another_process(self):
         sequence = Sequence()
         self.assertEqual([4, 5, 6], handle(sequence, [4, 5, 4, 6, 5]))
         self.assertEqual([7], handle(Sequence(sequence.state), [5, 6, 7, 4]))
 
-    def test_gaps_are_told_and_can_be_filled(self):
+    def test_gaps_are_reported_and_can_be_filled(self):
         gaps = []
         sequence = Sequence(on_gap=lambda *gap: gaps.append(gap))
         self.assertEqual([1, 2, 9], handle(sequence, [1, 2, 9]))

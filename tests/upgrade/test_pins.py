@@ -59,7 +59,7 @@ class OldClientTest(MixedTest):
         self.assertEqual({uuid: {"VCPU": 1}}, held.by_provider())
         self.assertEqual(1, new.get_allocations(None, wanted.consumer_uuid).consumer.generation)
 
-    def test_what_it_does_not_know_it_cannot_say(self):
+    def test_a_pinned_client_refuses_what_its_release_lacks(self):
         self.serve()
         old, uuid = self.client("newton"), base.new_uuid()
         for call in (
@@ -75,7 +75,7 @@ class OldClientTest(MixedTest):
             error = self.assertRaises(exception.ServiceTooOld, call)
             self.assertIn("newton", error.text)
 
-    def test_an_operator_is_told_who_still_calls(self):
+    def test_the_oldest_release_that_still_calls_is_reported(self):
         running = self.serve(conductor__report_interval=1)
         self.client("newton").create_provider(None, "provider")
 
@@ -105,7 +105,7 @@ class OldClientTest(MixedTest):
                     resources={"CUSTOM_GOLD": 1}))):
             self.assertIn("custom", self.assertRaises(exception.ServiceTooOld, call).text)
 
-    def test_one_that_says_nothing_of_what_it_reads(self):
+    def test_a_client_without_a_manifest_is_answered_at_the_versions_it_sends(self):
         """A client reads the versions that it sends."""
         self.serve()
         client = self.client()
@@ -117,14 +117,14 @@ class OldClientTest(MixedTest):
             "claim": base.claim({uuid: {"VCPU": 1}}), "request_id": "one"}, 20)
         self.assertFalse(done.obj_attr_is_set("consumer_generation"))
 
-    def test_the_same_request_in_the_words_of_two_releases_is_one(self):
+    def test_a_request_made_in_two_releases_is_the_same_request(self):
         self.serve()
         new, old = self.client("2026.2"), self.client("newton")
         wanted = base.claim({self.provider(new): {"VCPU": 1}}, consumer_generation=None)
         new.claim_allocations(None, wanted, request_id="the-same")
         self.assertTrue(old.claim_allocations(None, wanted, request_id="the-same").replayed)
 
-    def test_manifests_that_are_none(self):
+    def test_manifests_that_are_not_valid_are_refused(self):
         self.serve()
         for manifest in ("nonsense", 5, [5], {"Claim": "x"}, {"Claim": 1}, "1" * 99,
                          {str(number): "1.0" for number in range(300)}):
@@ -161,7 +161,7 @@ class OldConductorTest(MixedTest):
             "claim_allocations", {"claim": base.claim({base.new_uuid(): {"VCPU": 1}}),
                                   "request_id": "one"}, 20)
 
-    def test_a_client_of_this_release_notices_that_it_was_replaced(self):
+    def test_a_client_notices_that_a_service_was_replaced_by_an_older_one(self):
         """It took all services for new; after an error it lists them again and continues."""
         running = self.serve("ocata")
         client = self.mistaken_client()
@@ -172,7 +172,7 @@ class OldConductorTest(MixedTest):
         self.assertIs(releases.RELEASES[1], client.pin.last)
         self.assertEqual("ocata", running.conductor.manager.release.name)
 
-    def test_what_it_stores_a_process_of_that_release_can_read(self):
+    def test_a_pinned_service_stores_what_that_release_can_read(self):
         running = self.serve("newton")
         client = self.client()
         client.claim_allocations(
@@ -207,7 +207,7 @@ class OldConductorTest(MixedTest):
         self.assertEqual({uuid: {"VCPU": 1}},
                          client.get_allocations(None, wanted.consumer_uuid).by_provider())
 
-    def test_an_attempt_that_may_have_been_in_time_is_not_denied(self):
+    def test_an_attempt_with_an_unknown_outcome_is_not_reported_as_refused(self):
         self.serve()
         client = self.client("newton")
         outcomes = [exception.ServiceUnavailable(reason="the answer was lost"),
@@ -221,7 +221,7 @@ class OldConductorTest(MixedTest):
             exception.DeadlineExceeded, client.release_allocations, None, base.new_uuid())
         self.assertEqual([], outcomes)
 
-    def test_a_pin_is_read_anew(self):
+    def test_a_pin_is_read_again_on_reload(self):
         self.serve()
         client = self.client(None)
         client.reload()
@@ -237,7 +237,7 @@ class OldConductorTest(MixedTest):
             client.release_allocations(None, base.new_uuid(), cast=True)
         self.assertEqual(["get_versions"], queries)
 
-    def test_it_says_what_it_is(self):
+    def test_a_pinned_service_reports_its_contract_version(self):
         running = self.serve("ocata")
         (row,) = self.client().get_versions(None).objects
         self.assertEqual("1.1", row.rpc_version)
