@@ -275,7 +275,7 @@ class ClaimRefused(Conflict):
 class CapacityExceeded(ClaimRefused):
     code = "placement.claim.capacity_exceeded"
     message = (
-        "Resource provider {provider} cannot give {requested} of {resource_class}: "
+        "Resource provider {provider} can not give {requested} of {resource_class}: "
         "{free} of a capacity of {capacity} are free"
     )
 
@@ -283,7 +283,7 @@ class CapacityExceeded(ClaimRefused):
 class ConstraintsViolated(ClaimRefused):
     code = "placement.claim.constraints_violated"
     message = (
-        "Resource provider {provider} cannot give {requested} of {resource_class}: {reason}"
+        "Resource provider {provider} can not give {requested} of {resource_class}: {reason}"
     )
 
 
