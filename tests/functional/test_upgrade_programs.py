@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs with which an operator upgrades a deployment."""
 
-import contextlib
-import io
 import json
 import pathlib
 
@@ -18,7 +16,7 @@ from placement_rpc.db.queries import services
 from placement_rpc.nova.compute_node import ComputeNodeStore
 from placement_rpc.objects.nova.compute_node import ComputeNode, ComputeNodeList
 from placement_rpc.testing import fixtures as placement_fixtures
-from tests import base
+from tests import base, programs
 from tests.compute_nodes import independently, nodes
 
 _NODES = pathlib.Path(__file__).parents[2] / "examples" / "nova_compute_nodes.jsonl"
@@ -45,10 +43,7 @@ class ProgramTest(base.TestCase):
 
     def run_program(self, program, *arguments):
         """Run the program; return its exit code, standard output and standard error."""
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = program.main(["--config-file", str(self.file), *arguments])
-        return code, out.getvalue(), err.getvalue()
+        return programs.run(program, "--config-file", str(self.file), *arguments)
 
     def manage(self, *arguments):
         return self.run_program(manage, *arguments)

@@ -2,8 +2,6 @@
 """The relay: every event, in order, at least once, despite failures of broker and store."""
 
 import collections
-import contextlib
-import io
 import json
 import threading
 import time
@@ -20,7 +18,7 @@ from placement_rpc.notifications import envelope, relay
 from placement_rpc.service import conductor
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
-from tests import base, servers
+from tests import base, programs, servers
 from tests.integration import processes
 
 
@@ -190,20 +188,18 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
         url = self.running.conf.database.connection
 
         def run(*arguments):
-            out = io.StringIO()
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-                return manage.main(["--database", url, "outbox", *arguments]), out.getvalue()
+            return programs.run(manage, "--database", url, "outbox", *arguments)
 
-        status, = json.loads(run("status")[1])
+        status, = json.loads(run("status").stdout)
         self.assertEqual({"events": last, "oldest_kept": 1, "last_position": last,
                           "published_position": last, "unsent": 0, "lag_seconds": 0.0}, status)
-        self.assertIn("3 events", run("replay", "--position", str(last - 2))[1])
+        self.assertIn("3 events", run("replay", "--position", str(last - 2)).stdout)
         self.wait_published()
-        self.assertIn(f"{last} events", run("replay", "--since", "2020-01-01T00:00Z")[1])
+        self.assertIn(f"{last} events", run("replay", "--since", "2020-01-01T00:00Z").stdout)
         self.wait_published()
-        self.assertEqual(1, run("replay", "--position", str(last + 9))[0])
-        self.assertIn(f"Pruned {last} ", run("prune", "--older-than", "0")[1])
-        self.assertEqual(1, run("replay", "--position", "1")[0])
+        self.assertEqual(1, run("replay", "--position", str(last + 9)).code)
+        self.assertIn(f"Pruned {last} ", run("prune", "--older-than", "0").stdout)
+        self.assertEqual(1, run("replay", "--position", "1").code)
 
     def test_the_stream_has_everything_from_the_beginning(self):
         self.change_things()
