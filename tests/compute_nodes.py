@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compute nodes that nova's own code serialized, and their inventories by the specification."""
 
+import copy
 import json
 import pathlib
 
@@ -11,6 +12,16 @@ def nodes():
     """Return the 120 nodes, as nova's own code serialised them."""
     with _NODES.open() as file:
         return [json.loads(line) for line in file]
+
+
+def without_id(sent):
+    """Return a copy of a node as it is before the database has given it an id."""
+    new = copy.deepcopy(sent)
+    del new["nova_object.data"]["id"]
+    changes = new.get("nova_object.changes", [])
+    if "id" in changes:
+        changes.remove("id")
+    return new
 
 
 def independently(sent):

@@ -19,6 +19,7 @@ import urllib.parse
 import uuid
 
 import fixtures
+import kombu
 import requests
 import sqlalchemy as sa
 
@@ -182,6 +183,23 @@ def shared():
     found = Servers()
     atexit.register(found.close)
     return found
+
+
+def wait_for_heartbeat_timeout(url, seconds):
+    """Wait until the broker closes a silent connection, as it does after two heartbeats.
+
+    :param url: of a virtual host, as of :meth:`Servers.new_virtual_host`
+    :param seconds: the heartbeat of the connection
+    """
+    silent = kombu.Connection(url.replace("rabbit:", "amqp:"), heartbeat=seconds)
+    silent.connect()
+    try:
+        silent.drain_events(timeout=60)
+    except TimeoutError:
+        raise
+    except silent.recoverable_connection_errors:
+        return
+    raise AssertionError("The broker sent a message to a connection without consumers")
 
 
 class VirtualHost(fixtures.Fixture):

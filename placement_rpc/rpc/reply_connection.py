@@ -28,8 +28,8 @@ from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.rpc import envelope
 
 LOG = logging.getLogger(__name__)
-# Seconds that the broker may leave half a message unread or unsent.
-_PATIENCE = 5
+#: Seconds that the broker may leave half a message unread or unsent.
+PATIENCE = 5
 # Seconds between two checks for a connection, and for the end of this object.
 _LOOK = 1.0
 # Seconds that closing waits for the thread that reads.
@@ -80,9 +80,14 @@ class ReplyConnection:
         self._ended = threading.Event()
         self._blocked = False
         self._reconnect = Reconnect(
-            "Calls", broker, self._ended, survives=(Exception,), patience=_PATIENCE,
+            "Calls", broker, self._ended, survives=(Exception,), patience=PATIENCE,
             on_blocked=self._on_blocked, on_unblocked=self._on_unblocked)
         self._waker, self._woken = socket.socketpair()
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for their answers."""
+        return len(self._waiting)
 
     def ask(self, routing_key: str, call: envelope.Call, seconds: float) -> envelope.Answer:
         """Send a call and wait for its answer.

@@ -48,7 +48,7 @@ class Conductor:
         #: of :mod:`placement_rpc.notifications.publishers`; an embedded service's events are read
         #: from its :class:`~placement_rpc.notifications.publishers.MemoryPublisher`
         self.publisher = get_publisher(conf, routing.EXCHANGE)
-        self.relay = self._commands = self._heartbeat = self._housekeeping = None
+        self.relay = self.commands = self._heartbeat = self._housekeeping = None
         #: dict of ``calls`` or a request queue to its server; empty without RabbitMQ
         self.servers = {}
         self._end_metrics = lambda: None
@@ -77,9 +77,9 @@ class Conductor:
             server.begin()
         self.relay.start()
         if self._broker is not None:
-            self._commands = command_consumer.CommandConsumer(
+            self.commands = command_consumer.CommandConsumer(
                 self.conf, self._broker, self.manager, self._topic)
-            self._commands.start()
+            self.commands.start()
         self._housekeeping = Housekeeping(
             self.conf, self.manager, self._heartbeat, self._holder)
         self._housekeeping.start()
@@ -113,8 +113,8 @@ class Conductor:
     def stop(self):
         """Accept no more calls, finish the accepted ones, and close."""
         consumers = list(self.servers.values())
-        if self._commands is not None:
-            consumers.append(self._commands)
+        if self.commands is not None:
+            consumers.append(self.commands)
         # All are stopped before the first is waited for, so that they drain at the same time.
         for consumer in consumers:
             consumer.stop()

@@ -82,7 +82,8 @@ class _Server(drivers.Driver):
     _command = ()
     _ready = ""
     _crash = signal.SIGKILL
-    _process = None
+    #: The running server, a subprocess.Popen; None before the first start.
+    process = None
 
     def _setUp(self):
         # Not super()._setUp(), which would start pifpaf's own server; only its directory is used.
@@ -93,12 +94,12 @@ class _Server(drivers.Driver):
 
     def start(self):
         """Start the server on its existing data and wait until it accepts connections."""
-        self._process = self._serve(self._command, self._ready)
+        self.process = self._serve(self._command, self._ready)
 
     def stop(self):
         """Stop the server as a crash would, keeping its data; do nothing if it is stopped."""
-        if self._process:
-            self._kill(self._process)
+        if self.process:
+            self._kill(self.process)
 
     def restart(self):
         """Stop the server as a crash would, and start it again."""
@@ -220,7 +221,7 @@ class RabbitMQ(_Server, rabbitmq.RabbitMQDriver):
 
     def stop(self):
         """Kill the node, keeping its data; do nothing if it is stopped."""
-        if self._process and self._process.poll() is None:
+        if self.process and self.process.poll() is None:
             # RabbitMQ delays writing the names of new quorum queues to disk (rabbitmq/ra pull
             # request 443). A queue that is killed before that never works again, and its
             # confirmed messages are lost.

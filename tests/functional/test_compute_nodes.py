@@ -70,8 +70,7 @@ class NodeTest(base.ContractTest):
 
     def stored(self, **values):
         """A node, created from a compute host."""
-        new = node(uuid=base.new_uuid(), **values)
-        new._context = self.context
+        new = node(uuid=base.new_uuid(), context=self.context, **values)
         new.create()
         return new
 
@@ -169,7 +168,7 @@ class MigrationTest(NodeTest):
         self.assertEqual(4, len(found))
         self.assertEqual({self.row(data["hypervisor_hostname"]).uuid}, set(found))
 
-    def test_what_can_not_be_migrated_is_told_of_and_the_others_go_on(self):
+    def test_a_node_that_cannot_be_migrated_is_reported_and_others_are_migrated(self):
         good = node("good.example.org", host="good").obj_to_primitive()
         bad = {"host": "bad", "vcpus": 1, "memory_mb": 1, "local_gb": 1}
         self.api.create_provider(None, "taken.example.org")
@@ -251,7 +250,7 @@ class MigrationTest(NodeTest):
             tx.execute(sa.update(models.compute_nodes).values(uuid=uuid))
         self.assertEqual((1, 1), (lambda done: (done.done, len(done.refused)))(self.migrate()))
 
-    def test_rows_that_can_not_be_migrated_are_not_in_the_way_of_others(self):
+    def test_rows_that_cannot_be_migrated_are_not_in_the_way_of_others(self):
         self.bring_in(*({"host": f"bad{number}", "hypervisor_hostname": f"bad{number}",
                          "vcpus": -1, "memory_mb": 1, "local_gb": 1} for number in range(3)),
                       node().obj_to_primitive())

@@ -127,7 +127,7 @@ class InputTest(http.HTTPTest):
             answer = self.send(method, path)
             self.assertEqual((405, allow), (answer.status_code, answer.headers["allow"]), method)
 
-    def test_names_that_none_can_have_are_nobodys(self):
+    def test_names_that_are_not_valid_are_not_found(self):
         for name in ("", "%20a", "%00", "x" * 201, "a%0a"):
             self.assertEqual({"resource_providers": []},
                              self.get(f"/resource_providers?name={name}"))
@@ -186,7 +186,7 @@ class InputTest(http.HTTPTest):
         self.assertNotIn("\nFORGED", self.log.output)
 
     def test_a_service_that_is_away(self):
-        self.api._deadline = 0.3
+        self.api.deadline = 0.3
         self.useFixture(placement_fixtures.FaultyCaller(self.api, ["lost"] * 1000))
         answer = self.send("GET", self.one)
         self.assertEqual("placement.service.unavailable", self.refused(503, answer)["code"])

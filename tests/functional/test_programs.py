@@ -57,7 +57,7 @@ class StandaloneTest(base.TestCase):
             self.assertNotIn("Traceback", err)
             self.assertIsNone(state_file.read(self.state_dir))
 
-    def test_its_store_can_be_read_and_its_bus_can_not(self):
+    def test_its_store_can_be_read_and_its_bus_cannot(self):
         self.start()
         here = ("--state-dir", self.state_dir)
         listed = run(*here, "--local", "providers")

@@ -157,9 +157,12 @@ class FaultTest(base.ContractTest):
         with self.service.database.writer() as tx:
             tx.exec_driver_sql("UPDATE resource_providers SET updated_at = updated_at")
             waiting.start()
-            time.sleep(1.5)
+            # Until after its deadline.
+            time.sleep(1)
         waiting.join()
-        time.sleep(0.5)
+        conductor = self.service.conductor
+        for server in conductor.servers.values() if conductor else ():
+            base.wait_until(lambda: not server.busy)  # noqa: B023
         self.assertEqual(1, len(errors))
         self.assertEqual("old", self.api.get_provider(None, uuid).name)
 

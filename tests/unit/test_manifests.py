@@ -143,13 +143,13 @@ class PinTest(base.TestCase):
 
     def test_it_is_asked_for_again_after_a_time_and_when_it_is_forgotten(self):
         answers = [self.services(("1.0", True)), self.services(("1.1", True)),
-                   self.services(("1.3", True))]
+                   self.services(("1.3", True)), self.services(("1.1", True))]
         pin = pins.AutoPin(lambda seconds: answers.pop(0), interval=1000)
         self.assertIs(NEWTON, pin.release(1))
         self.assertIs(NEWTON, pin.release(1))
         pin.forget()
         self.assertIs(OCATA, pin.release(1))
-        pin._interval = 0
-        pin.forget()
+        pin = pins.AutoPin(lambda seconds: answers.pop(0), interval=0)
         self.assertIs(CURRENT, pin.release(1))
+        self.assertIs(OCATA, pin.release(1))
         self.assertEqual([], answers)

@@ -172,7 +172,7 @@ class LeanTest(base.TestCase):
             theirs = base_of_all.VersionedObject._obj_from_primitive.__func__(
                 cls, None, cls.VERSION, primitive)
             self.assertEqual(_sorted(theirs.obj_to_primitive()), _sorted(lean.obj_to_primitive()))
-            self.assertEqual(theirs._changed_fields, lean._changed_fields)
+            self.assertEqual(theirs.obj_what_changed(), lean.obj_what_changed())
             self.assertEqual(_values(theirs), _values(lean))
 
     def test_what_is_wrong_is_refused_alike(self):
