@@ -30,7 +30,13 @@ from placement_rpc.accounting import (
 from placement_rpc.accounting import (
     inventories as inventory_rules,
 )
-from placement_rpc.accounting.claims import ClaimChange, MoveChange, ReleaseChange
+from placement_rpc.accounting.claims import (
+    ClaimChange,
+    MoveChange,
+    ReleaseChange,
+    forms_of_claim,
+    request_of_claim,
+)
 from placement_rpc.accounting.fingerprint import CanonicalForm
 from placement_rpc.accounting.group_commit import GroupCommit
 from placement_rpc.accounting.idempotency import Request
@@ -46,7 +52,13 @@ from placement_rpc.nova.inventory import in_use
 from placement_rpc.objects import fields, request, resource_class
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.allocation import AllocationList
-from placement_rpc.objects.claim import Claim, ClaimList, ClaimResult, ClaimResultList
+from placement_rpc.objects.claim import (
+    CONSUMER_TAGS,
+    Claim,
+    ClaimList,
+    ClaimResult,
+    ClaimResultList,
+)
 from placement_rpc.objects.event_page import EventPage, EventPositions
 from placement_rpc.objects.explanation import ExplanationList
 from placement_rpc.objects.inventory import Inventory, InventoryList
@@ -137,7 +149,9 @@ class Manager(Endpoint):
     def update_provider(self, context: RequestContext, provider: ResourceProvider,
                         request_id: str) -> ResourceProvider:
         require_fields(instance_of(ResourceProvider, "provider", provider), "uuid", "name")
-        asked = Request.of(request_id, "update_provider", {"provider": provider})
+        form = CanonicalForm(provider)
+        asked = Request.of(request_id, "update_provider", {"provider": form.without("generation")},
+                           {"provider": form})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: providers.rename(tx, outbox, provider))
 
@@ -145,7 +159,8 @@ class Manager(Endpoint):
     def delete_provider(self, context: RequestContext, provider_uuid: str, request_id: str,
                         generation: int | None = None) -> None:
         uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
-        asked = Request.of(request_id, "delete_provider", {"uuid": uuid, "at": generation})
+        asked = Request.of(request_id, "delete_provider", {"uuid": uuid, "at": None},
+                           {"at": generation})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: providers.delete(tx, outbox, uuid, generation))
 
@@ -178,7 +193,7 @@ class Manager(Endpoint):
             raise exception.BatchTooLarge(
                 what="set of inventories", limit=limit, size=len(given))
         asked = Request.of(request_id, "set_inventory", {
-            "uuid": uuid, "inventories": given, "at": generation})
+            "uuid": uuid, "inventories": given, "at": None}, {"at": generation})
         return InventoryReplacement(asked, uuid, given, generation, context.deadline)
 
     @exposed
@@ -198,7 +213,7 @@ class Manager(Endpoint):
         uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
         instance_of(Inventory, "given", given)
         asked = Request.of(request_id, method, {
-            "uuid": uuid, "inventory": given, "at": generation})
+            "uuid": uuid, "inventory": given, "at": None}, {"at": generation})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: change(tx, outbox, uuid, given, generation))
 
@@ -208,7 +223,7 @@ class Manager(Endpoint):
         uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
         name = resource_class.canonical(name)
         asked = Request.of(request_id, "delete_inventory", {
-            "uuid": uuid, "class": name, "at": generation})
+            "uuid": uuid, "class": name, "at": None}, {"at": generation})
         return idempotency.run_once(
             context, asked,
             lambda tx, outbox: inventory_rules.delete(tx, outbox, uuid, name, generation))
@@ -223,8 +238,7 @@ class Manager(Endpoint):
     def claim_allocations(self, context: RequestContext, claim: Claim,
                           request_id: str) -> ClaimChange:
         instance_of(Claim, "claim", claim).check(self.conf.claims.max_resources)
-        asked = Request.of(request_id, "claim_allocations", {"claim": claim})
-        return ClaimChange(asked, claim, context.deadline)
+        return ClaimChange(request_of_claim(request_id, claim), claim, context.deadline)
 
     @exposed
     def claim_batch(self, context: RequestContext, claims: ClaimList,
@@ -239,20 +253,26 @@ class Manager(Endpoint):
             except exception.InvalidInput as error:
                 raise exception.InvalidInput(
                     what=f"claims[{number}]", reason=error.text) from None
-        forms = [CanonicalForm(claim) for claim in wanted]
-        asked = Request.of(request_id, "claim_batch", {"claims": forms})
+        forms = [forms_of_claim(claim) for claim in wanted]
+        asked = Request.of(request_id, "claim_batch", {"claims": [form for form, _ in forms]},
+                           {"claims": [whole for _, whole in forms]})
         outcomes = self.group_commit.settle([
-            ClaimChange(asked.part(number, {"claim": forms[number]}), claim, context.deadline)
-            for number, claim in enumerate(wanted)])
+            ClaimChange(asked.part(number, {"claim": form}, {"claim": whole}), claim,
+                        context.deadline)
+            for number, (claim, (form, whole)) in enumerate(zip(wanted, forms, strict=True))])
         return ClaimResultList(objects=[_batch_result(each) for each in outcomes])
 
     @exposed
     def release_allocations(self, context: RequestContext, consumer_uuid: str, request_id: str,
-                            consumer_generation: int | None = None) -> ReleaseChange:
+                            consumer_generation: int | None = None,
+                            consumer_tags: list[str] | None = None) -> ReleaseChange:
         uuid = as_uuid("consumer_uuid", consumer_uuid)
         generation = as_generation(consumer_generation)
-        asked = Request.of(request_id, "release_allocations", {"uuid": uuid, "at": generation})
-        return ReleaseChange(asked, uuid, generation, context.deadline)
+        if consumer_tags is not None:
+            consumer_tags = CONSUMER_TAGS.coerce(None, "consumer_tags", consumer_tags)
+        asked = Request.of(request_id, "release_allocations", {"uuid": uuid, "at": None},
+                           {"at": generation})
+        return ReleaseChange(asked, uuid, generation, context.deadline, consumer_tags)
 
     @exposed
     def move_allocations(self, context: RequestContext, source_uuid: str, target_uuid: str,
@@ -260,7 +280,7 @@ class Manager(Endpoint):
         source, target = as_uuid("source_uuid", source_uuid), as_uuid("target_uuid", target_uuid)
         generation = as_generation(consumer_generation)
         asked = Request.of(request_id, "move_allocations", {
-            "source": source, "target": target, "at": generation})
+            "source": source, "target": target, "at": None}, {"at": generation})
         return self._settle_claim(MoveChange(asked, source, target, generation, context.deadline))
 
     @exposed
@@ -271,7 +291,9 @@ class Manager(Endpoint):
         if claim.value("allocations"):
             raise exception.InvalidInput(
                 what="allocations", reason="claim_by_request chooses the provider itself")
-        asked = Request.of(request_id, "claim_by_request", {"wanted": wanted, "claim": claim})
+        form, whole = forms_of_claim(claim)
+        asked = Request.of(request_id, "claim_by_request", {"wanted": wanted, "claim": form},
+                           {"claim": whole})
         return ClaimResult.of_settled(find_and_claim.claim_by_request(
             context, self.candidates, self.group_commit, asked, wanted, claim))
 
@@ -310,7 +332,10 @@ class Manager(Endpoint):
                        request_id: str) -> ProviderAggregates:
         require_fields(instance_of(ProviderAggregates, "aggregates", aggregates),
                        "provider_uuid", "aggregates")
-        asked = Request.of(request_id, "set_aggregates", {"aggregates": aggregates})
+        form = CanonicalForm(aggregates)
+        asked = Request.of(
+            request_id, "set_aggregates", {"aggregates": form.without("generation")},
+            {"aggregates": form})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: aggregate_rules.replace(tx, outbox, aggregates))
 

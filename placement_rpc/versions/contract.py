@@ -12,7 +12,7 @@ Contract versions:
 * 1.0: newton: providers, inventories, claims, compute nodes, get by request
 * 1.1: ocata: custom resource classes, generations of consumers, limits
 * 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node, events, explain
-* 1.3: 2027.1: open
+* 1.3: 2027.1: open: entity tags of consumers, claims that keep the owner
 """
 
 import dataclasses
@@ -76,8 +76,8 @@ CALLS = {
         queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "update")),
     "release_allocations": Call(
         queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "delete"),
-        arguments={"consumer_generation": "1.1"}),
-    # Also before a claim, to read the consumer's owner.
+        arguments={"consumer_generation": "1.1", "consumer_tags": "1.3"}),
+    # Also before a change by a service of release 2026.2, to which the owner has to be named.
     "get_allocations": Call(rules=_rules("allocations", "list", "update", "delete")),
     "get_provider_allocations": Call(rules=_rules(f"{_PROVIDERS}:allocations", "list")),
     "get_usages": Call(rules=_rules(_PROVIDERS, "usages")),
