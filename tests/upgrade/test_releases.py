@@ -692,7 +692,8 @@ class FacadeTest(ReleasesTest):
             for facade in (writer, reader):
                 self.send(facade, 409, "PUT", f"/allocations/{each}", body, idempotency_key=key)
             # The tag of each release is known to itself, and to no other.
-            for facade in (writer, reader):
+            for facade, amount in ((writer, 2), (reader, 1)):
+                body["allocations"][0]["resources"]["VCPU"] = amount
                 tag = self.send(facade, 200, "GET", f"/allocations/{each}").headers["etag"]
                 self.send(facade, 204, "PUT", f"/allocations/{each}", body, if_match=tag)
                 self.send(facade, 412, "DELETE", f"/allocations/{each}", if_match=tag)
