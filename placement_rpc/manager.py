@@ -120,8 +120,22 @@ class Manager(Endpoint):
         from placement_rpc import policy
         return policy.Enforcer(self.conf)
 
-    def check_policy(self, context: RequestContext, method: str) -> None:
-        self.policy.check_call(context, method)
+    def check_policy(self, context: RequestContext, method: str, arguments: dict) -> None:
+        from placement_rpc import policy
+        argument = contract.CALLS[method].consumer
+        self.policy.check_call(context, method, policy.Target(
+            functools.partial(self._owner, arguments.get(argument)) if argument else None))
+
+    def _owner(self, consumer: Any) -> Any:
+        """Return an object with the project_id and the user_id of a consumer, or None.
+
+        :param consumer: its uuid, or a claim, which names the owner of a consumer that has no
+            allocations yet
+        """
+        if not isinstance(consumer, Claim):
+            return reads.consumer_owner(self.database, as_uuid("consumer_uuid", consumer))
+        consumer.check_owner()
+        return reads.consumer_owner(self.database, consumer.consumer_uuid) or consumer
 
     def settle(self, queue: str | None, pending: list) -> list:
         return self._group_commits[queue].settle(pending)

@@ -14,6 +14,7 @@ from placement_rpc.db.api import Database
 from placement_rpc.db.queries import aggregates as aggregate_queries
 from placement_rpc.db.queries import allocations as allocation_queries
 from placement_rpc.db.queries import bulk, events, requests
+from placement_rpc.db.queries import consumers as consumer_queries
 from placement_rpc.db.queries import inventories as inventory_queries
 from placement_rpc.db.queries import providers as provider_queries
 from placement_rpc.db.queries import resource_classes as class_queries
@@ -107,6 +108,12 @@ def consumer_allocations(database: Database, consumer_uuid: str) -> AllocationLi
         project_id=rows[0].project_id, user_id=rows[0].user_id, tag=consumer_tag(
             rows[0].consumer_id, rows[0].consumer_created_at, rows[0].consumer_generation))
     return AllocationList(objects=_allocations(rows), consumer=consumer or None, generation=None)
+
+
+def consumer_owner(database: Database, consumer_uuid: str) -> Any:
+    """Return the row of project_id, user_id of a consumer; None if it has no allocations."""
+    with database.reader() as tx:
+        return consumer_queries.owner(tx, consumer_uuid)
 
 
 def provider_allocations(database: Database, provider_uuid: str) -> AllocationList:

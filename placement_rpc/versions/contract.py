@@ -40,6 +40,8 @@ class Call:
     :param rules: names of the policy rules, each of which admits the call when it comes through
         the HTTP facade; a call without rules is not made by the facade
     :param arguments: argument name to the version that introduced it, if later than the call
+    :param consumer: the argument that is, or names, the consumer whose owner the policy rules can
+        refer to; None for a call about no single consumer
     """
 
     since: str = "1.0"
@@ -48,6 +50,7 @@ class Call:
     castable: bool = False
     rules: tuple[str, ...] = ()
     arguments: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    consumer: str | None = None
 
 
 def _rules(prefix: str, *names: str) -> tuple[str, ...]:
@@ -73,12 +76,15 @@ CALLS = {
     "delete_inventory": Call(queue=FLEET, rules=_rules(_INVENTORIES, "delete")),
     "get_inventory": Call(rules=_rules(_INVENTORIES, "list", "show")),
     "claim_allocations": Call(
-        queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "update")),
+        queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "update"),
+        consumer="claim"),
     "release_allocations": Call(
         queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "delete"),
-        arguments={"consumer_generation": "1.1", "consumer_tags": "1.3"}),
+        arguments={"consumer_generation": "1.1", "consumer_tags": "1.3"},
+        consumer="consumer_uuid"),
     # Also before a change by a service of release 2026.2, to which the owner has to be named.
-    "get_allocations": Call(rules=_rules("allocations", "list", "update", "delete")),
+    "get_allocations": Call(rules=_rules("allocations", "list", "update", "delete"),
+                            consumer="consumer_uuid"),
     "get_provider_allocations": Call(rules=_rules(f"{_PROVIDERS}:allocations", "list")),
     "get_usages": Call(rules=_rules(_PROVIDERS, "usages")),
     "get_by_request": Call(rules=_rules(_PROVIDERS, "list")),

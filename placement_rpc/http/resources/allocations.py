@@ -69,12 +69,29 @@ def released(call):
     return NO_CONTENT
 
 
+def owner(facade, path):
+    """Return the consumer of an address; None if it has no allocations."""
+    # The facade reads it for itself: no rule of the caller admits this call.
+    return facade.api.get_allocations(None, _uuid(path)).value("consumer")
+
+
+def future_owner(facade, path):
+    """Return the consumer of an address, or the owner that a PUT would give it."""
+    return owner(facade, path) or Claim(
+        project_id=facade.conf.api.incomplete_consumer_project_id,
+        user_id=facade.conf.api.incomplete_consumer_user_id)
+
+
 def _consumer(call):
+    return _uuid(call.path)
+
+
+def _uuid(path):
     try:
-        return as_uuid("consumer_uuid", call.path["consumer_uuid"])
+        return as_uuid("consumer_uuid", path["consumer_uuid"])
     except exception.InvalidInput:
         raise errors.BadRequest(reason="Malformed consumer_uuid: "
-                                       f"{call.path['consumer_uuid'][:80]}") from None
+                                       f"{path['consumer_uuid'][:80]}") from None
 
 
 def _wanted(entries):
