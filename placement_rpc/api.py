@@ -23,7 +23,7 @@ from oslo_context.context import RequestContext
 from placement_rpc import exception
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.allocation import AllocationList
-from placement_rpc.objects.claim import Claim, ClaimList, ClaimResult
+from placement_rpc.objects.claim import CONSUMER_TAGS, Claim, ClaimList, ClaimResult
 from placement_rpc.objects.event_page import EventPage, EventPositions
 from placement_rpc.objects.explanation import ExplanationList
 from placement_rpc.objects.fields import Uuid, WholeNumber
@@ -274,6 +274,7 @@ class PlacementAPI(Client):
         :raises CapacityExceeded: if a provider has too little left
         :raises ConstraintsViolated: if an amount breaks min_unit, max_unit or step_size
         :raises ConsumerConflict: if the consumer is at another generation
+        :raises PreconditionFailed: if the consumer has none of the claim's tags
         :raises ProviderNotFound: if there is no such provider
         :raises ResourceClassNotFound: if there is no such class
         :raises RequestIdReused: if another request had the id
@@ -320,22 +321,28 @@ class PlacementAPI(Client):
     def release_allocations(self, context: RequestContext | None, consumer_uuid: str,
                             consumer_generation: int | None = None,
                             request_id: str | None = None, timeout: float | None = None,
-                            cast: bool = False) -> ClaimResult | str:
+                            cast: bool = False,
+                            consumer_tags: Sequence[str] | None = None) -> ClaimResult | str:
         """Release everything that a consumer holds.
 
         :param cast: as of :meth:`claim_allocations`
+        :param consumer_tags: entity tags, of which the consumer must have one, or ``*`` for any
+            consumer that has allocations; None to accept any
         :returns: the result; of a cast, the request's id
         :raises ConsumerNotFound: if the consumer holds nothing
         :raises ConsumerConflict: if the consumer is at another generation
+        :raises PreconditionFailed: if the consumer has none of the tags
         """
+        more: dict[str, Any] = {} if consumer_tags is None else {
+            "consumer_tags": CONSUMER_TAGS.coerce(None, "consumer_tags", consumer_tags)}
         if not cast:
             return self._change(context, "release_allocations", request_id, timeout,
                                 consumer_uuid=consumer_uuid,
-                                consumer_generation=consumer_generation)
+                                consumer_generation=consumer_generation, **more)
         return self._cast(
             context, "release_allocations", request_id, timeout,
             consumer_uuid=Uuid().coerce(None, "consumer_uuid", consumer_uuid),
-            consumer_generation=consumer_generation)
+            consumer_generation=consumer_generation, **more)
 
     def move_allocations(self, context: RequestContext | None, source_uuid: str,
                          target_uuid: str, consumer_generation: int | None = None,

@@ -289,6 +289,13 @@ class ComputeNodeExists(Conflict):
     message = "Compute node {node} already exists"
 
 
+class ComputeNodeConflict(Conflict):
+    """A node contradicts another one, or cannot be changed in this way."""
+
+    code = "placement.compute_node.conflict"
+    message = "Compute node {node}: {reason}"
+
+
 class ResourceClassExists(Conflict):
     code = "placement.resource_class.exists"
     message = "Resource class {resource_class} already exists"

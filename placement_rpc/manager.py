@@ -31,7 +31,13 @@ from placement_rpc.accounting import (
 from placement_rpc.accounting import (
     inventories as inventory_rules,
 )
-from placement_rpc.accounting.claims import ClaimChange, MoveChange, ReleaseChange
+from placement_rpc.accounting.claims import (
+    ClaimChange,
+    MoveChange,
+    ReleaseChange,
+    forms_of_claim,
+    request_of_claim,
+)
 from placement_rpc.accounting.fingerprint import CanonicalForm
 from placement_rpc.accounting.group_commit import GroupCommit
 from placement_rpc.accounting.idempotency import Request
@@ -47,7 +53,13 @@ from placement_rpc.nova.inventory import in_use
 from placement_rpc.objects import fields, request, resource_class
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.allocation import AllocationList
-from placement_rpc.objects.claim import Claim, ClaimList, ClaimResult, ClaimResultList
+from placement_rpc.objects.claim import (
+    CONSUMER_TAGS,
+    Claim,
+    ClaimList,
+    ClaimResult,
+    ClaimResultList,
+)
 from placement_rpc.objects.event_page import EventPage, EventPositions
 from placement_rpc.objects.explanation import ExplanationList
 from placement_rpc.objects.inventory import Inventory, InventoryList
@@ -111,8 +123,22 @@ class Manager(Endpoint):
         from placement_rpc import policy
         return policy.Enforcer(self.conf)
 
-    def check_policy(self, context: RequestContext, method: str) -> None:
-        self.policy.check_call(context, method)
+    def check_policy(self, context: RequestContext, method: str, arguments: dict) -> None:
+        from placement_rpc import policy
+        argument = contract.CALLS[method].consumer
+        self.policy.check_call(context, method, policy.Target(
+            functools.partial(self._owner, arguments.get(argument)) if argument else None))
+
+    def _owner(self, consumer: Any) -> Any:
+        """Return an object with the project_id and the user_id of a consumer, or None.
+
+        :param consumer: its uuid, or a claim, which names the owner of a consumer that has no
+            allocations yet
+        """
+        if not isinstance(consumer, Claim):
+            return reads.consumer_owner(self.database, as_uuid("consumer_uuid", consumer))
+        consumer.check_owner()
+        return reads.consumer_owner(self.database, consumer.consumer_uuid) or consumer
 
     def check_everywhere(self, what: str, contract_version: str) -> None:
         self._everywhere.check(what, contract_version)
@@ -147,8 +173,10 @@ class Manager(Endpoint):
         require_fields(instance_of(ResourceProvider, "provider", provider), "uuid", "name")
         if provider.obj_attr_is_set("parent_provider_uuid"):
             self.check_everywhere("the parent of a resource provider", "1.3")
-        asked = Request.of(request_id, "update_provider", {"provider": provider})
         may_move = as_bool("may_move", may_move) is not False
+        form = CanonicalForm(provider)
+        asked = Request.of(request_id, "update_provider", {"provider": form.without("generation")},
+                            {"provider": form})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: providers.update(tx, outbox, provider, may_move))
 
@@ -156,7 +184,8 @@ class Manager(Endpoint):
     def delete_provider(self, context: RequestContext, provider_uuid: str, request_id: str,
                         generation: int | None = None) -> None:
         uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
-        asked = Request.of(request_id, "delete_provider", {"uuid": uuid, "at": generation})
+        asked = Request.of(request_id, "delete_provider", {"uuid": uuid, "at": None},
+                           {"at": generation})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: providers.delete(tx, outbox, uuid, generation))
 
@@ -203,7 +232,7 @@ class Manager(Endpoint):
             raise exception.BatchTooLarge(
                 what="set of inventories", limit=limit, size=len(given))
         asked = Request.of(request_id, "set_inventory", {
-            "uuid": uuid, "inventories": given, "at": generation})
+            "uuid": uuid, "inventories": given, "at": None}, {"at": generation})
         return InventoryReplacement(asked, uuid, given, generation, context.deadline)
 
     @exposed
@@ -223,7 +252,7 @@ class Manager(Endpoint):
         uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
         instance_of(Inventory, "given", given)
         asked = Request.of(request_id, method, {
-            "uuid": uuid, "inventory": given, "at": generation})
+            "uuid": uuid, "inventory": given, "at": None}, {"at": generation})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: change(tx, outbox, uuid, given, generation))
 
@@ -233,7 +262,7 @@ class Manager(Endpoint):
         uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
         name = resource_class.canonical(name)
         asked = Request.of(request_id, "delete_inventory", {
-            "uuid": uuid, "class": name, "at": generation})
+            "uuid": uuid, "class": name, "at": None}, {"at": generation})
         return idempotency.run_once(
             context, asked,
             lambda tx, outbox: inventory_rules.delete(tx, outbox, uuid, name, generation))
@@ -248,8 +277,7 @@ class Manager(Endpoint):
     def claim_allocations(self, context: RequestContext, claim: Claim,
                           request_id: str) -> ClaimChange:
         instance_of(Claim, "claim", claim).check(self.conf.claims.max_resources)
-        asked = Request.of(request_id, "claim_allocations", {"claim": claim})
-        return ClaimChange(asked, claim, context.deadline)
+        return ClaimChange(request_of_claim(request_id, claim), claim, context.deadline)
 
     @exposed
     def claim_batch(self, context: RequestContext, claims: ClaimList,
@@ -264,20 +292,26 @@ class Manager(Endpoint):
             except exception.InvalidInput as error:
                 raise exception.InvalidInput(
                     what=f"claims[{number}]", reason=error.text) from None
-        forms = [CanonicalForm(claim) for claim in wanted]
-        asked = Request.of(request_id, "claim_batch", {"claims": forms})
+        forms = [forms_of_claim(claim) for claim in wanted]
+        asked = Request.of(request_id, "claim_batch", {"claims": [form for form, _ in forms]},
+                           {"claims": [whole for _, whole in forms]})
         outcomes = self.group_commit.settle([
-            ClaimChange(asked.part(number, {"claim": forms[number]}), claim, context.deadline)
-            for number, claim in enumerate(wanted)])
+            ClaimChange(asked.part(number, {"claim": form}, {"claim": whole}), claim,
+                        context.deadline)
+            for number, (claim, (form, whole)) in enumerate(zip(wanted, forms, strict=True))])
         return ClaimResultList(objects=[_batch_result(each) for each in outcomes])
 
     @exposed
     def release_allocations(self, context: RequestContext, consumer_uuid: str, request_id: str,
-                            consumer_generation: int | None = None) -> ReleaseChange:
+                            consumer_generation: int | None = None,
+                            consumer_tags: list[str] | None = None) -> ReleaseChange:
         uuid = as_uuid("consumer_uuid", consumer_uuid)
         generation = as_generation(consumer_generation)
-        asked = Request.of(request_id, "release_allocations", {"uuid": uuid, "at": generation})
-        return ReleaseChange(asked, uuid, generation, context.deadline)
+        if consumer_tags is not None:
+            consumer_tags = CONSUMER_TAGS.coerce(None, "consumer_tags", consumer_tags)
+        asked = Request.of(request_id, "release_allocations", {"uuid": uuid, "at": None},
+                           {"at": generation})
+        return ReleaseChange(asked, uuid, generation, context.deadline, consumer_tags)
 
     @exposed
     def move_allocations(self, context: RequestContext, source_uuid: str, target_uuid: str,
@@ -285,7 +319,7 @@ class Manager(Endpoint):
         source, target = as_uuid("source_uuid", source_uuid), as_uuid("target_uuid", target_uuid)
         generation = as_generation(consumer_generation)
         asked = Request.of(request_id, "move_allocations", {
-            "source": source, "target": target, "at": generation})
+            "source": source, "target": target, "at": None}, {"at": generation})
         return self._settle_claim(MoveChange(asked, source, target, generation, context.deadline))
 
     @exposed
@@ -296,7 +330,9 @@ class Manager(Endpoint):
         if claim.value("allocations"):
             raise exception.InvalidInput(
                 what="allocations", reason="claim_by_request chooses the provider itself")
-        asked = Request.of(request_id, "claim_by_request", {"wanted": wanted, "claim": claim})
+        form, whole = forms_of_claim(claim)
+        asked = Request.of(request_id, "claim_by_request", {"wanted": wanted, "claim": form},
+                           {"claim": whole})
         return ClaimResult.of_settled(find_and_claim.claim_by_request(
             context, self.candidates, self.group_commit, asked, wanted, claim))
 
@@ -335,7 +371,10 @@ class Manager(Endpoint):
                        request_id: str) -> ProviderAggregates:
         require_fields(instance_of(ProviderAggregates, "aggregates", aggregates),
                        "provider_uuid", "aggregates")
-        asked = Request.of(request_id, "set_aggregates", {"aggregates": aggregates})
+        form = CanonicalForm(aggregates)
+        asked = Request.of(
+            request_id, "set_aggregates", {"aggregates": form.without("generation")},
+            {"aggregates": form})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: aggregate_rules.replace(tx, outbox, aggregates))
 
@@ -377,7 +416,8 @@ class Manager(Endpoint):
                             request_id: str) -> ProviderTraits:
         require_fields(instance_of(ProviderTraits, "traits_of", traits_of),
                        "provider_uuid", "traits")
-        asked = Request.of(request_id, "set_provider_traits", {"traits": traits_of})
+        asked = Request.of(request_id, "set_provider_traits", {
+            "traits": CanonicalForm(traits_of).without("generation")})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: traits.replace(tx, outbox, traits_of))
 

@@ -5,6 +5,8 @@ import copy
 import json
 import pathlib
 
+from placement_rpc.db.queries import compute_nodes as queries
+
 _NODES = pathlib.Path(__file__).parents[1] / "examples" / "nova_compute_nodes.jsonl"
 
 
@@ -53,3 +55,13 @@ def independently(sent):
                           ("NUMA_MEMORY_MB", memory)):
         rows[name] = (sum(amounts), 0, max(amounts), 1.0)
     return rows
+
+
+def store_rows(database, *rows):
+    """Store nodes as an import of release 2026.2 did, which checked less.
+
+    :param rows: dicts of column to value
+    """
+    columns = {name: None for name in (*queries.COLUMNS, *queries.CAPACITY)
+               if name not in ("id", "created_at", "updated_at")}
+    database.write(lambda tx: queries.insert_many(tx, [{**columns, **row} for row in rows]))

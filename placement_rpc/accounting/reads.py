@@ -9,12 +9,14 @@ from typing import Any
 from placement_rpc import exception
 from placement_rpc.accounting import providers as provider_rules
 from placement_rpc.accounting import resource_classes, traits
+from placement_rpc.accounting.consumer_tags import consumer_tag
 from placement_rpc.accounting.inventories import inventory_list
 from placement_rpc.accounting.providers import get_or_404
 from placement_rpc.db.api import Database
 from placement_rpc.db.queries import aggregates as aggregate_queries
 from placement_rpc.db.queries import allocations as allocation_queries
 from placement_rpc.db.queries import bulk, events, requests
+from placement_rpc.db.queries import consumers as consumer_queries
 from placement_rpc.db.queries import inventories as inventory_queries
 from placement_rpc.db.queries import providers as provider_queries
 from placement_rpc.db.queries import resource_classes as class_queries
@@ -124,8 +126,15 @@ def consumer_allocations(database: Database, consumer_uuid: str) -> AllocationLi
         rows = allocation_queries.of_consumer(tx, consumer_uuid)
     consumer = rows and Consumer(
         uuid=rows[0].consumer_uuid, generation=rows[0].consumer_generation,
-        project_id=rows[0].project_id, user_id=rows[0].user_id)
+        project_id=rows[0].project_id, user_id=rows[0].user_id, tag=consumer_tag(
+            rows[0].consumer_id, rows[0].consumer_created_at, rows[0].consumer_generation))
     return AllocationList(objects=_allocations(rows), consumer=consumer or None, generation=None)
+
+
+def consumer_owner(database: Database, consumer_uuid: str) -> Any:
+    """Return the row of project_id, user_id of a consumer; None if it has no allocations."""
+    with database.reader() as tx:
+        return consumer_queries.owner(tx, consumer_uuid)
 
 
 def provider_allocations(database: Database, provider_uuid: str) -> AllocationList:
@@ -192,8 +201,9 @@ def request_result(database: Database, request_id: str) -> RequestResult:
         row = requests.find(tx, [request_id]).get(request_id)
     if row is None:
         raise exception.RequestNotFound(request_id=request_id)
-    return RequestResult(request_id=row.request_id, method=row.method,
-                         outcome=json.loads(row.outcome))
+    return RequestResult(request_id=row.request_id, method=row.method, outcome={
+        name: value for name, value in json.loads(row.outcome).items()
+        if name in ("result", "error")})
 
 
 def event_positions(database: Database) -> EventPositions:

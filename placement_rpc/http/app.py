@@ -5,6 +5,7 @@ In this order: request id, authentication (401), microversion (400, 406), addres
 (405), policy (403), media type of the answer (406), body and query (400, 413, 415), handler.
 """
 
+import functools
 import itertools
 import json
 import re
@@ -99,7 +100,8 @@ class _Address:
         compiled = self.find(req, path)
         route = compiled.route
         if route.rule is not None:
-            self._facade.authorize(req.context.caller, route.rule)
+            self._facade.authorize(req.context.caller, route.rule, route.owner and (
+                functools.partial(route.owner, self._facade, path)))
         self._check_accept(req)
         query = bodies.query(req)
         if route.variant is not None:

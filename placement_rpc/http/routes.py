@@ -53,6 +53,9 @@ class Route:
     :param variant: str, the query parameter without a value that selects this route among those
         with the same method and path
     :param spelling: :class:`placement_rpc.http.spelling.Spelling`
+    :param owner: callable of a :class:`placement_rpc.http.facade.Facade` and the variable parts of
+        the address that returns an object with the project_id and the user_id to which the rule
+        can refer, or None; None if the route is about no single consumer
     """
 
     method: str
@@ -68,6 +71,7 @@ class Route:
     answer: dict | None = None
     variant: str | None = None
     spelling: Spelling = PROVIDERS
+    owner: object = None
 
 
 _ALL = "/resource_providers"
@@ -120,10 +124,11 @@ _PROVIDERS = (
 
 _ALLOCATIONS = (
     Route("GET", _CONSUMER, allocations.of_consumer, allocation_rules.LIST,
-          answer={V1_0: allocation.OF_CONSUMER}),
+          answer={V1_0: allocation.OF_CONSUMER}, owner=allocations.owner),
     Route("PUT", _CONSUMER, allocations.claimed, allocation_rules.UPDATE, status=204,
-          body={V1_0: allocation.CLAIM_1_0}),
-    Route("DELETE", _CONSUMER, allocations.released, allocation_rules.DELETE, status=204),
+          body={V1_0: allocation.CLAIM_1_0}, owner=allocations.future_owner),
+    Route("DELETE", _CONSUMER, allocations.released, allocation_rules.DELETE, status=204,
+          owner=allocations.owner),
 )
 
 _CLASSES = (

@@ -219,23 +219,26 @@ class Mapping(fields.FieldType):
 
 
 class Several(fields.FieldType):
-    """A list of values of one type, with a bound on their number."""
+    """A list of values of one type, with bounds on their number."""
 
-    def __init__(self, values, maximum=500):
+    def __init__(self, values, maximum=500, minimum=0):
         self._values = values
         self._maximum = maximum
+        self._minimum = minimum
 
     def coerce(self, obj, attr, value):
         if not isinstance(value, (list, tuple)):
             raise _error(attr, value, "a list")
         if len(value) > self._maximum:
             raise exception.BatchTooLarge(what=attr, limit=self._maximum, size=len(value))
+        if len(value) < self._minimum:
+            raise _error(attr, value, f"at least {self._minimum} long")
         return [self._values.coerce(obj, f"{attr}[{index}]", item)
                 for index, item in enumerate(value)]
 
     def get_schema(self):
         return {"type": ["array"], "items": self._values.get_schema(),
-                "maxItems": self._maximum}
+                "minItems": self._minimum, "maxItems": self._maximum}
 
 
 class Choice(fields.FieldType):

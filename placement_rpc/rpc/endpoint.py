@@ -68,15 +68,16 @@ class Endpoint:
             # placement_rpc.accounting.idempotency.
             context.check_deadline()
         if context.rule is not None:
-            self.check_policy(context, method)
+            self.check_policy(context, method, arguments)
         if self.calls[method].everywhere:
             self.check_everywhere(method, self.calls[method].since)
         context.database = self.database
         return getattr(self, method)(context, **arguments)
 
-    def check_policy(self, context, method: str) -> None:
+    def check_policy(self, context, method: str, arguments: dict) -> None:
         """Check a call that comes through the HTTP facade a second time.
 
+        :param arguments: dict of argument name to value
         :raises Forbidden: if the rule that the facade names does not admit it
         """
         raise exception.Forbidden(rule=str(context.rule)[:64])

@@ -12,7 +12,8 @@ Contract versions:
 * 1.0: newton: providers, inventories, claims, compute nodes, get by request
 * 1.1: ocata: custom resource classes, generations of consumers, limits
 * 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node, events, explain
-* 1.3: 2027.1: traits, trees of providers (not complete)
+* 1.3: 2027.1: traits, trees, entity tags of consumers, claims that keep the owner (not
+  complete)
 """
 
 import dataclasses
@@ -42,6 +43,8 @@ class Call:
     :param arguments: argument name to the version that introduced it, if later than the call
     :param everywhere: whether every live service must know the contract that introduced the call,
         since an older one would misread or undo what it changes
+    :param consumer: the argument that is, or names, the consumer whose owner the policy rules can
+        refer to; None for a call about no single consumer
     """
 
     since: str = "1.0"
@@ -51,6 +54,7 @@ class Call:
     rules: tuple[str, ...] = ()
     arguments: Mapping[str, str] = dataclasses.field(default_factory=dict)
     everywhere: bool = False
+    consumer: str | None = None
 
 
 def _rules(prefix: str, *names: str) -> tuple[str, ...]:
@@ -82,12 +86,15 @@ CALLS = {
     "delete_inventory": Call(queue=FLEET, rules=_rules(_INVENTORIES, "delete")),
     "get_inventory": Call(rules=_rules(_INVENTORIES, "list", "show")),
     "claim_allocations": Call(
-        queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "update")),
+        queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "update"),
+        consumer="claim"),
     "release_allocations": Call(
         queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "delete"),
-        arguments={"consumer_generation": "1.1"}),
-    # Also before a claim, to read the consumer's owner.
-    "get_allocations": Call(rules=_rules("allocations", "list", "update", "delete")),
+        arguments={"consumer_generation": "1.1", "consumer_tags": "1.3"},
+        consumer="consumer_uuid"),
+    # Also before a change by a service of release 2026.2, to which the owner has to be named.
+    "get_allocations": Call(rules=_rules("allocations", "list", "update", "delete"),
+                            consumer="consumer_uuid"),
     "get_provider_allocations": Call(rules=_rules(f"{_PROVIDERS}:allocations", "list")),
     "get_usages": Call(rules=_rules(_PROVIDERS, "usages")),
     "get_by_request": Call(rules=_rules(_PROVIDERS, "list")),
