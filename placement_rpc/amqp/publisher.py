@@ -13,7 +13,6 @@ from placement_rpc.amqp import frames
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.connection import Connection
 from placement_rpc.amqp.frames import CHANNEL_FAILURES, FAILURES
-from placement_rpc.backoff import Backoff
 
 LOG = logging.getLogger(__name__)
 # Seconds after which a broker that does not confirm counts as away.
@@ -126,7 +125,7 @@ class Publisher:
         self._declare = declare
         self._connection: Connection | None = None
         self._channel: ConfirmedChannel | None = None
-        self._backoff = Backoff()
+        self._backoff = broker.backoff()
         self._retry_at = 0.0
 
     def publish(self, messages: Iterable[Outgoing], timeout: float = CONFIRM_TIMEOUT,

@@ -71,6 +71,14 @@ def declare_reply_queue(connection: Connection, queue: str,
     channel.close()
 
 
+def consumer_arguments(options: cfg.ConfigOpts.GroupAttr) -> dict[str, Any]:
+    """Return the arguments of the consumers of request and reply queues.
+
+    :param options: ``conf.oslo_messaging_rabbit``
+    """
+    return {"x-cancel-on-ha-failover": True} if options.enable_cancel_on_failover else {}
+
+
 def declare(connection: Connection, queue: str, arguments: dict[str, Any]) -> None:
     """Declare a durable queue.
 

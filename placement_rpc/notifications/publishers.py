@@ -28,7 +28,7 @@ class RabbitPublisher:
 
     def __init__(self, conf: cfg.ConfigOpts, broker: Broker, exchange: str) -> None:
         self._options = conf.notifications
-        self._rabbit = conf.oslo_messaging_rabbit
+        self._rabbit = broker.options
         self._routing_key = f"{self._options.topic}.{envelope.PRIORITY}"
         self._exchange = exchange
         self._publisher = Publisher(broker, self._declare)

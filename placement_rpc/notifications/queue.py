@@ -79,12 +79,13 @@ class QueueListener:
             conf.queues.dead_letters_max_age)
         self._queue = queue
         self._handler = handler
-        found = Broker.of(conf) if broker is None else Broker.at(broker)
+        found = broker if isinstance(broker, Broker) else Broker.of(conf, broker)
         if found is None:
             raise ValueError("a queue needs RabbitMQ, and transport_url is not RabbitMQ")
         self._saved = saved
         self._on_gap = on_gap
         self._exchange = exchange
+        self._rabbit = found.options
         self._ended = threading.Event()
         self._reconnect = Reconnect(f"Queue {queue}", found, self._ended)
         # These belong to the open connection; only the thread in run() uses them.
@@ -178,7 +179,7 @@ class QueueListener:
             "x-single-active-consumer": True,
             # The listener counts attempts, and an event that expires must not be a dead letter.
             "x-delivery-limit": 1_000_000})
-        topology.declare_exchange(connection, self._exchange, self._conf.oslo_messaging_rabbit)
+        topology.declare_exchange(connection, self._exchange, self._rabbit)
         topology.bind(connection, self._queue, self._exchange,
                       f"{self._conf.notifications.topic}.{envelope.PRIORITY}")
 

@@ -51,7 +51,7 @@ class BatchServer:
     """
 
     def __init__(self, conf, broker, manager, queues, threads, queue=None):
-        self._options = conf.oslo_messaging_rabbit
+        self._options = broker.options
         self._broker = broker
         self._manager = manager
         self._queues = queues
@@ -115,9 +115,10 @@ class BatchServer:
 
     def _serve(self, consumer):
         first, *others = self._queues
-        consumer.consume(first, self.places)
+        arguments = topology.consumer_arguments(self._options)
+        consumer.consume(first, self.places, arguments)
         for queue in others:
-            consumer.consume(queue, _OWN_WINDOW)
+            consumer.consume(queue, _OWN_WINDOW, arguments)
         self._listens.set()
         while not self._ended.is_set():
             messages = consumer.receive(_IDLE, self.places)

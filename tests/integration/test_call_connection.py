@@ -14,7 +14,6 @@ import kombu
 import psutil
 
 from placement_rpc import exception
-from placement_rpc.amqp import broker as amqp_broker
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.conf import service as configuration
 from placement_rpc.context import RequestContext
@@ -232,8 +231,7 @@ class AnswersTest(ConversationTest):
         self.assertEqual(before, (process.num_fds(), threading.active_count()))
 
     def test_an_idle_client_stays_connected(self):
-        self.patch(amqp_broker, "HEARTBEAT", 2)
-        caller = self.make_caller()
+        caller = self.make_caller(oslo_messaging_rabbit__heartbeat_timeout_threshold=2)
         self.say("first", caller=caller)
         servers.wait_for_heartbeat_timeout(self.broker.url, 2)
         self.assertEqual("second", self.say("second", caller=caller))

@@ -7,6 +7,7 @@ import time
 
 from placement_rpc.amqp import reconnect
 from placement_rpc.amqp.publisher import Unconfirmed
+from placement_rpc.backoff import Backoff
 from tests import base
 
 
@@ -35,6 +36,10 @@ class _Broker:
         self.options = None
         # What the library raises about handshakes that it cannot parse.
         self.broken_handshakes = []
+
+    @staticmethod
+    def backoff():
+        return Backoff()
 
     def connect(self, **options):
         self.options = options
