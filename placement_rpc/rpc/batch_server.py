@@ -107,13 +107,16 @@ class BatchServer:
                     for queue in self._queues:
                         topology.declare_call_queue(
                             connection, queue, routing.EXCHANGE, self._options)
+                    bindings = topology.KeptBindings(
+                        connection, routing.EXCHANGE, self._options,
+                        [topology.Binding(queue, queue) for queue in self._queues])
                     self._consumer = Consumer(connection)
-                    self._serve(self._consumer)
+                    self._serve(self._consumer, bindings)
             finally:
                 self._consumer = None
         self._done.set()
 
-    def _serve(self, consumer):
+    def _serve(self, consumer, bindings):
         first, *others = self._queues
         arguments = topology.consumer_arguments(self._options)
         consumer.consume(first, self.places, arguments)
@@ -121,6 +124,7 @@ class BatchServer:
             consumer.consume(queue, _OWN_WINDOW, arguments)
         self._listens.set()
         while not self._ended.is_set():
+            bindings.keep()
             messages = consumer.receive(_IDLE, self.places)
             if messages:
                 self._take(consumer, messages)
