@@ -195,11 +195,16 @@ def parse_url(conf: cfg.ConfigOpts, url: str | None = None) -> oslo_messaging.Tr
         if parts.fragment or "@" in parts.path + parts.query:
             # A part of a password that was taken for the rest of the URL.
             raise ValueError(url)
-        return oslo_messaging.TransportURL.parse(conf, url)
+        parsed = oslo_messaging.TransportURL.parse(conf, url)
+        if len({host.username is None for host in parsed.hosts}) > 1:
+            # Or for another host, as a part of a password behind a comma.
+            raise ValueError(url)
+        return parsed
     except (oslo_messaging.InvalidTransportURL, ValueError):
         raise exception.InvalidInput(
             what="transport_url", reason="it must have the form "
             "rabbit://user:password@host:port/virtual_host, in which the characters / @ : % , # ? "
-            "of a user, a password or a virtual host are percent-encoded, for example / as %2F"
+            "[ ] of a user, a password or a virtual host are percent-encoded, for example / as "
+            "%2F; of several hosts, each has user and password, or none has"
         ) from None
 

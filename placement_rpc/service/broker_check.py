@@ -57,10 +57,14 @@ class Management:
     """
 
     def __init__(self, url, virtual_host, ca_file=None):
-        parts = urllib.parse.urlsplit(url)
-        # An @ behind the host is that of a password with a character that ends the host.
-        if parts.scheme not in ("http", "https") or not parts.hostname or (
-                "@" in f"{parts.path}{parts.query}{parts.fragment}"):
+        try:
+            parts = urllib.parse.urlsplit(url)
+            # An @ behind the host is that of a password with a character that ends the host.
+            valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and (
+                "@" not in f"{parts.path}{parts.query}{parts.fragment}")
+        except ValueError:
+            valid = False
+        if not valid:
             raise exception.InvalidInput(
                 what="management URL",
                 reason="it must have the form http://user:password@host:15672, with "
