@@ -12,6 +12,7 @@ from placement_rpc.cmd import errors, state_file
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
+from placement_rpc.service import private_files
 from placement_rpc.upgrade import contract_check, gate, startup_check, status
 
 PROGRAM = "placement-rpc-status"
@@ -136,6 +137,7 @@ def _not_yet():
 
 
 @errors.one_line_errors(PROGRAM, failure=255)
+@private_files.owner_only()
 def main(args=None):
     conf = configuration.unparsed()
     upgradecheck.register_cli_options(conf, Checks(conf))
