@@ -11,11 +11,12 @@ import contextlib
 import select
 import socket
 from struct import unpack_from
+from typing import Any
 
 import amqp
 import kombu
 from amqp import exceptions as amqp_exceptions
-from amqp import spec
+from amqp import spec, transport
 from kombu import exceptions as kombu_exceptions
 
 #: The errors that a connection or a channel can end with. Callers reconnect in any case, so
@@ -52,6 +53,27 @@ def opened(connection: kombu.Connection) -> amqp.Connection:
             found._transport.sock is None):
         raise amqp_exceptions.RecoverableConnectionError("the connection is lost")
     return found
+
+
+def handshake(address: str, parameters: dict[str, Any], timeout: float) -> dict[str, Any]:
+    """Make a TLS handshake as a connection does, without logging in.
+
+    It ends with the broker's first frame: a broker that uses TLS 1.3 refuses the certificate of a
+    client after the client's part of the handshake.
+
+    :param address: ``HOST:PORT``
+    :param parameters: what py-amqp takes as ``ssl``
+    :param timeout: seconds
+    :returns: the broker's certificate, as :meth:`ssl.SSLSocket.getpeercert` returns it
+    :raises OSError: if the broker cannot be reached, or the handshake fails
+    """
+    made = transport.Transport(address, connect_timeout=timeout, ssl=parameters)
+    made.connect()
+    try:
+        made.read_frame()
+        return made.sock.getpeercert()
+    finally:
+        made.close()
 
 
 def set_patience(connection: kombu.Connection, seconds: float) -> None:

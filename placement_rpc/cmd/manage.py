@@ -22,6 +22,7 @@ from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.objects import class_names
+from placement_rpc.service import private_files
 
 # Groups of commands that need no database.
 _OF_THE_BROKER = ("dead-letters", "broker")
@@ -75,6 +76,7 @@ def _parser():
 
 
 @errors.one_line_errors("placement-rpc-manage")
+@private_files.owner_only()
 def main(args=None):
     options = _parser().parse_args(args)
     conf = configuration.new_config(config_files=options.config_file)

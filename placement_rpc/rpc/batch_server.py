@@ -51,7 +51,7 @@ class BatchServer:
     """
 
     def __init__(self, conf, broker, manager, queues, threads, queue=None):
-        self._options = conf.oslo_messaging_rabbit
+        self._options = broker.options
         self._broker = broker
         self._manager = manager
         self._queues = queues
@@ -107,19 +107,24 @@ class BatchServer:
                     for queue in self._queues:
                         topology.declare_call_queue(
                             connection, queue, routing.EXCHANGE, self._options)
+                    bindings = topology.KeptBindings(
+                        connection, routing.EXCHANGE, self._options,
+                        [topology.Binding(queue, queue) for queue in self._queues])
                     self._consumer = Consumer(connection)
-                    self._serve(self._consumer)
+                    self._serve(self._consumer, bindings)
             finally:
                 self._consumer = None
         self._done.set()
 
-    def _serve(self, consumer):
+    def _serve(self, consumer, bindings):
         first, *others = self._queues
-        consumer.consume(first, self.places)
+        arguments = topology.consumer_arguments(self._options)
+        consumer.consume(first, self.places, arguments)
         for queue in others:
-            consumer.consume(queue, _OWN_WINDOW)
+            consumer.consume(queue, _OWN_WINDOW, arguments)
         self._listens.set()
         while not self._ended.is_set():
+            bindings.keep()
             messages = consumer.receive(_IDLE, self.places)
             if messages:
                 self._take(consumer, messages)

@@ -17,7 +17,6 @@ from typing import Any
 
 import amqp
 from kombu import compression
-from oslo_config import cfg
 
 from placement_rpc import exception
 from placement_rpc.amqp import topology
@@ -60,15 +59,13 @@ class _Waiter:
 class ReplyConnection:
     """Sends calls and receives their answers; connects when the first is made.
 
-    :param options: ``conf.oslo_messaging_rabbit``
     :param broker: where to connect
     :param exchange: where the topics are
     :param limit: the most calls under way
     """
 
-    def __init__(self, options: cfg.ConfigOpts.GroupAttr, broker: Broker, exchange: str,
-                 limit: int) -> None:
-        self._options = options
+    def __init__(self, broker: Broker, exchange: str, limit: int) -> None:
+        self._options = broker.options
         self._exchange = exchange
         self._limit = limit
         #: The queue of the answers; None before the first connection.
@@ -203,7 +200,8 @@ class ReplyConnection:
         topology.declare_reply_queue(connection, self.reply_to, self._options)
         consumer = Consumer(connection)
         consumer.on_return(self._returned)
-        consumer.consume(self.reply_to, window=None, callback=self._came)
+        consumer.consume(self.reply_to, window=None, callback=self._came,
+                         arguments=topology.consumer_arguments(self._options))
         with self._changed:
             self._blocked, self._consumer = False, consumer
             self._changed.notify_all()

@@ -29,8 +29,7 @@ class RabbitSender:
         self._serializer = Serializer()
         #: The connection of all its calls.
         self.connection = ReplyConnection(
-            conf.oslo_messaging_rabbit, broker, routing.EXCHANGE,
-            conf.placement_client.max_concurrent_calls)
+            broker, routing.EXCHANGE, conf.placement_client.max_concurrent_calls)
 
     def call(self, context: RequestContext, method: str, arguments: dict[str, Any],
              timeout: float, server: str | None = None) -> Any:

@@ -11,7 +11,6 @@ import oslo_messaging
 import psutil
 
 from placement_rpc import api, exception, manager
-from placement_rpc.amqp import broker as amqp_broker
 from placement_rpc.amqp import topology
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.conf import service as configuration
@@ -270,9 +269,9 @@ class AcceptedCallsTest(base.TestCase):
         call.join()
 
     def test_heartbeats_are_sent_while_the_thread_that_reads_is_busy(self):
-        self.patch(amqp_broker, "HEARTBEAT", 2)
-        server = _serve_slowly(self.broker.url, on_read=lambda: (
-            servers.wait_for_heartbeat_timeout(self.broker.url, 2)))
+        server = _serve_slowly(
+            f"{self.broker.url}?heartbeat_timeout_threshold=2",
+            on_read=lambda: servers.wait_for_heartbeat_timeout(self.broker.url, 2))
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)
         self.assertEqual(os.getpid(), self.call(0))
