@@ -9,6 +9,7 @@ answers are lost with the connection fail at once, and are retried under the sam
 """
 
 import logging
+import math
 import socket
 import threading
 import time
@@ -84,11 +85,17 @@ class ReplyConnection:
             on_blocked=self._on_blocked, on_unblocked=self._on_unblocked)
         self._waker, self._woken = socket.socketpair()
 
-    def ask(self, routing_key: str, call: envelope.Call, seconds: float) -> envelope.Answer:
+    def ask(self, routing_key: str, call: envelope.Call, seconds: float,
+            repeat_after: float = math.inf) -> envelope.Answer:
         """Send a call and wait for its answer.
+
+        The server that took the call may be stopped, so the call is sent again while there is no
+        answer. The first answer to any of the copies is returned.
 
         :param call: without a message id, which is made here
         :param seconds: how long to wait
+        :param repeat_after: seconds until a second copy is sent; each further pause is twice as
+            long
         :raises Unroutable: if no queue is bound to the routing key
         :raises ServiceUnavailable: if the outcome is unknown
         :raises InvalidInput: if this was closed
@@ -103,14 +110,25 @@ class ReplyConnection:
         try:
             consumer = self._opened(ends)
             call.reply_to = self.reply_to
-            self._send(consumer, routing_key, self._message(call, seconds), ends)
-            if not waiter.came.acquire(timeout=max(0.0, ends - time.monotonic())):
-                raise TimeoutError
+            copies = self._send_copies(consumer, routing_key, call, waiter, ends, repeat_after)
         finally:
             self._waiting.pop(call.message_id, None)
         if waiter.error is not None:
             raise waiter.error
+        waiter.answer.copies = copies
         return waiter.answer
+
+    def _send_copies(self, consumer, routing_key, call, waiter, ends, pause):
+        """Send copies of a call until one is answered; return how many were sent."""
+        copies, now = 0, time.monotonic()
+        while now < ends or not copies:
+            self._send(consumer, routing_key, self._message(call, ends - now), ends)
+            copies += 1
+            if waiter.came.acquire(timeout=max(0.0, min(pause, ends - now))):
+                return copies
+            pause *= 2
+            now = time.monotonic()
+        raise TimeoutError
 
     def _message(self, call, seconds):
         body, headers = envelope.seal_call(call), {}
@@ -121,7 +139,7 @@ class ReplyConnection:
         # The broker drops the call when its thread no longer waits.
         return amqp.Message(
             body, content_type="application/json", content_encoding="utf-8", delivery_mode=2,
-            correlation_id=call.message_id, expiration=str(int(seconds * 1000)),
+            correlation_id=call.message_id, expiration=str(max(0, int(seconds * 1000))),
             application_headers=headers)
 
     def _enter(self, message_id, waiter):

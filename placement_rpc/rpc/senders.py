@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One attempt at a call: over RabbitMQ, or in this process."""
 
+import math
 from typing import Any
 
 import oslo_messaging
@@ -14,6 +15,14 @@ from placement_rpc.rpc import envelope, routing
 from placement_rpc.rpc.dispatcher import Dispatcher
 from placement_rpc.rpc.reply_connection import ReplyConnection, Unroutable
 from placement_rpc.rpc.serializer import Serializer
+from placement_rpc.versions import contract
+
+#: Errors with which a server refuses a call for a reason of its own: at another server, or
+#: earlier, the same call may have succeeded.
+NOTHING_DONE = (exception.RequestExpired, exception.ServiceTooOld, exception.UnsupportedCall,
+                exception.IncompatibleObjectVersion)
+# A call whose answer may take long is repeated so many times later than others.
+_LATER = 8
 
 
 class RabbitSender:
@@ -27,6 +36,7 @@ class RabbitSender:
     def __init__(self, conf: cfg.ConfigOpts, broker: Broker, topic: str = routing.TOPIC):
         self._topic = topic
         self._serializer = Serializer()
+        self._repeat_after = conf.placement_client.repeat_after
         self._connection = ReplyConnection(
             conf.oslo_messaging_rabbit, broker, routing.EXCHANGE,
             conf.placement_client.max_concurrent_calls)
@@ -56,7 +66,11 @@ class RabbitSender:
             # From the JSON encoder.
             raise exception.InvalidInput(what=method, reason=_first_line(error)) from None
         if answer.failure:
-            raise error_of(answer)
+            error = error_of(answer)
+            if answer.copies > 1 and isinstance(error, NOTHING_DONE):
+                # Another copy, in time or at another service, may have succeeded.
+                raise exception.ServiceUnavailable(reason=error.text)
+            raise error
         return self._serializer.deserialize_entity(context, answer.result)
 
     def _ask(self, context, method, arguments, timeout, server):
@@ -67,15 +81,23 @@ class RabbitSender:
             self._serializer.serialize_context(context))
         if server is not None:
             return self._connection.ask(f"{self._topic}.{server}", call, timeout)
+        repeat_after = self._repeats(method)
         topic = routing.topic_of(
             self._topic, method, context.service_release or context.release)
         try:
-            return self._connection.ask(topic, call, timeout)
+            return self._connection.ask(topic, call, timeout, repeat_after)
         except Unroutable:
             if topic == self._topic:
                 raise
             # An older service has no such request queue and takes all calls from the first.
-            return self._connection.ask(self._topic, call, timeout)
+            return self._connection.ask(self._topic, call, timeout, repeat_after)
+
+    def _repeats(self, method):
+        """Return the seconds after which a call is sent again."""
+        known = contract.CALLS.get(method)
+        if known is None:
+            return math.inf
+        return self._repeat_after * (_LATER if known.slow else 1)
 
     def close(self) -> None:
         """Close the connection; calls that wait fail."""

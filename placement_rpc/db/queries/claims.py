@@ -15,7 +15,7 @@ import typing
 import sqlalchemy as sa
 
 from placement_rpc.db import models
-from placement_rpc.db.queries import bulk, claims_at_once, events, inventories, requests
+from placement_rpc.db.queries import bulk, claims_at_once, events, inventories, locking, requests
 
 _allocations = models.allocations
 _consumers = models.consumers
@@ -93,9 +93,10 @@ def lock_consumers(tx, uuids):
     """Lock consumers.
 
     :param uuids: collection of uuids; those without a consumer are ignored
+    :raises placement_rpc.db.api.Locked: if one of them stays locked
     :returns: list of rows of id, uuid, generation, project_id, user_id, updated_at
     """
-    return _LOCK_CONSUMERS.execute(tx, {"uuids": sorted(uuids)}).all()
+    return locking.execute(tx, _LOCK_CONSUMERS, {"uuids": sorted(uuids)}).all()
 
 
 def held(tx, consumer_ids):
@@ -112,9 +113,10 @@ def lock_providers(tx, uuids):
     """Lock providers.
 
     :param uuids: collection of uuids; those without a provider are ignored
+    :raises placement_rpc.db.api.Locked: if one of them stays locked
     :returns: list of rows of id, uuid, generation
     """
-    return _LOCK_PROVIDERS.execute(tx, {"uuids": sorted(uuids)}).all()
+    return locking.execute(tx, _LOCK_PROVIDERS, {"uuids": sorted(uuids)}).all()
 
 
 def inventories_of(tx, provider_ids):
