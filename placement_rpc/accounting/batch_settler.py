@@ -92,8 +92,10 @@ class _Parts:
             return [batch.blocked(self._method) for _ in pending]
         try:
             outcomes = self._database.write(attempt, self._method, waits=False)
-        except db.Locked:
+        except db.Locked as error:
             # A row of another kind, such as the same new consumer in two transactions.
+            LOG.info("%d requests (%s) wait for a locked row: %s", len(pending), self._method,
+                     error.__cause__)
             self._waits += 1
             if len(pending) == 1:
                 return [batch.blocked(self._method)]

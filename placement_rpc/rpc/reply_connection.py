@@ -8,12 +8,14 @@ than a confirm does. One thread connects, reads, and wakes the threads that wait
 answers are lost with the connection fail at once, and are retried under the same request id.
 """
 
+import itertools
 import logging
 import math
 import socket
 import threading
 import time
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 import amqp
@@ -86,7 +88,7 @@ class ReplyConnection:
         self._waker, self._woken = socket.socketpair()
 
     def ask(self, routing_key: str, call: envelope.Call, seconds: float,
-            repeat_after: float = math.inf) -> envelope.Answer:
+            pauses: Iterable[float] = ()) -> envelope.Answer:
         """Send a call and wait for its answer.
 
         The server that took the call may be stopped, so the call is sent again while there is no
@@ -94,8 +96,7 @@ class ReplyConnection:
 
         :param call: without a message id, which is made here
         :param seconds: how long to wait
-        :param repeat_after: seconds until a second copy is sent; each further pause is twice as
-            long
+        :param pauses: seconds after which each further copy is sent
         :raises Unroutable: if no queue is bound to the routing key
         :raises ServiceUnavailable: if the outcome is unknown
         :raises InvalidInput: if this was closed
@@ -110,7 +111,7 @@ class ReplyConnection:
         try:
             consumer = self._opened(ends)
             call.reply_to = self.reply_to
-            copies = self._send_copies(consumer, routing_key, call, waiter, ends, repeat_after)
+            copies = self._send_copies(consumer, routing_key, call, waiter, ends, pauses)
         finally:
             self._waiting.pop(call.message_id, None)
         if waiter.error is not None:
@@ -118,16 +119,15 @@ class ReplyConnection:
         waiter.answer.copies = copies
         return waiter.answer
 
-    def _send_copies(self, consumer, routing_key, call, waiter, ends, pause):
+    def _send_copies(self, consumer, routing_key, call, waiter, ends, pauses):
         """Send copies of a call until one is answered; return how many were sent."""
-        copies, now = 0, time.monotonic()
-        while now < ends or not copies:
-            self._send(consumer, routing_key, self._message(call, ends - now), ends)
-            copies += 1
-            if waiter.came.acquire(timeout=max(0.0, min(pause, ends - now))):
+        for copies, pause in enumerate(itertools.chain(pauses, [math.inf]), 1):
+            left = max(0.0, ends - time.monotonic())
+            self._send(consumer, routing_key, self._message(call, left), ends)
+            if waiter.came.acquire(timeout=min(pause, max(0.0, ends - time.monotonic()))):
                 return copies
-            pause *= 2
-            now = time.monotonic()
+            if time.monotonic() >= ends:
+                break
         raise TimeoutError
 
     def _message(self, call, seconds):
@@ -139,7 +139,7 @@ class ReplyConnection:
         # The broker drops the call when its thread no longer waits.
         return amqp.Message(
             body, content_type="application/json", content_encoding="utf-8", delivery_mode=2,
-            correlation_id=call.message_id, expiration=str(max(0, int(seconds * 1000))),
+            correlation_id=call.message_id, expiration=str(int(seconds * 1000)),
             application_headers=headers)
 
     def _enter(self, message_id, waiter):

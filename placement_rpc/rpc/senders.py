@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One attempt at a call: over RabbitMQ, or in this process."""
 
-import math
+import time
 from typing import Any
 
 import oslo_messaging
@@ -13,16 +13,14 @@ from placement_rpc.amqp.broker import Broker
 from placement_rpc.context import RequestContext
 from placement_rpc.rpc import envelope, routing
 from placement_rpc.rpc.dispatcher import Dispatcher
+from placement_rpc.rpc.repeats import Repeats
 from placement_rpc.rpc.reply_connection import ReplyConnection, Unroutable
 from placement_rpc.rpc.serializer import Serializer
-from placement_rpc.versions import contract
 
 #: Errors with which a server refuses a call for a reason of its own: at another server, or
 #: earlier, the same call may have succeeded.
 NOTHING_DONE = (exception.RequestExpired, exception.ServiceTooOld, exception.UnsupportedCall,
                 exception.IncompatibleObjectVersion)
-# A call whose answer may take long is repeated so many times later than others.
-_LATER = 8
 
 
 class RabbitSender:
@@ -36,7 +34,7 @@ class RabbitSender:
     def __init__(self, conf: cfg.ConfigOpts, broker: Broker, topic: str = routing.TOPIC):
         self._topic = topic
         self._serializer = Serializer()
-        self._repeat_after = conf.placement_client.repeat_after
+        self._repeats = Repeats(conf.placement_client.repeat_after)
         self._connection = ReplyConnection(
             conf.oslo_messaging_rabbit, broker, routing.EXCHANGE,
             conf.placement_client.max_concurrent_calls)
@@ -53,8 +51,10 @@ class RabbitSender:
         :raises UnsupportedCall: if the server, or this client, does not know a part of the call
         :raises PlacementException: the error with which the server refused the call
         """
+        began = time.monotonic()
         try:
             answer = self._ask(context, method, arguments, timeout, server)
+            self._repeats.answered(method, time.monotonic() - began)
         except exception.PlacementException:
             raise
         except TimeoutError:
@@ -81,23 +81,15 @@ class RabbitSender:
             self._serializer.serialize_context(context))
         if server is not None:
             return self._connection.ask(f"{self._topic}.{server}", call, timeout)
-        repeat_after = self._repeats(method)
         topic = routing.topic_of(
             self._topic, method, context.service_release or context.release)
         try:
-            return self._connection.ask(topic, call, timeout, repeat_after)
+            return self._connection.ask(topic, call, timeout, self._repeats.pauses(method))
         except Unroutable:
             if topic == self._topic:
                 raise
             # An older service has no such request queue and takes all calls from the first.
-            return self._connection.ask(self._topic, call, timeout, repeat_after)
-
-    def _repeats(self, method):
-        """Return the seconds after which a call is sent again."""
-        known = contract.CALLS.get(method)
-        if known is None:
-            return math.inf
-        return self._repeat_after * (_LATER if known.slow else 1)
+            return self._connection.ask(self._topic, call, timeout, self._repeats.pauses(method))
 
     def close(self) -> None:
         """Close the connection; calls that wait fail."""
