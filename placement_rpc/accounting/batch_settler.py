@@ -81,7 +81,7 @@ class _Parts:
         self._waits = 0
 
     def settle(self, pending):
-        locked: set[str] = set()
+        locked = set()
 
         def attempt(tx):
             locked.clear()

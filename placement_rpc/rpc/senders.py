@@ -66,11 +66,11 @@ class RabbitSender:
             # From the JSON encoder.
             raise exception.InvalidInput(what=method, reason=_first_line(error)) from None
         if answer.failure:
-            error = error_of(answer)
-            if answer.copies > 1 and isinstance(error, NOTHING_DONE):
+            refusal = error_of(answer)
+            if answer.copies > 1 and isinstance(refusal, NOTHING_DONE):
                 # Another copy, in time or at another service, may have succeeded.
-                raise exception.ServiceUnavailable(reason=error.text)
-            raise error
+                raise exception.ServiceUnavailable(reason=refusal.text)
+            raise refusal
         return self._serializer.deserialize_entity(context, answer.result)
 
     def _ask(self, context, method, arguments, timeout, server):

@@ -31,14 +31,14 @@ class OverLists:
         self._with_arrays = build(_among_array)
         self._with_values = build(_among_values)
 
-    def execute(self, tx, lists, options=None):
+    def execute(self, tx, lists):
         """Run the statement.
 
         :param lists: dict of name to list of values
-        :param options: dict, execution options of SQLAlchemy; None for none
         """
-        statement = self._with_arrays if tx.dialect.name == "postgresql" else self._with_values
-        return tx.execute(statement, lists, execution_options=options)
+        if tx.dialect.name == "postgresql":
+            return tx.execute(self._with_arrays, lists)
+        return tx.execute(self._with_values, lists)
 
 
 def _among_array(column, name):

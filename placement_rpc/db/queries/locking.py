@@ -4,21 +4,20 @@
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
-from placement_rpc.db import api, errors, models, sessions
+from placement_rpc.db import api, errors, models
 from placement_rpc.db.queries import bulk
-
-_OPTIONS = {sessions.LOCKS_ROWS: True}
 
 
 def execute(tx, statement, lists):
     """Run a statement that locks rows.
 
-    :param statement: :class:`placement_rpc.db.queries.bulk.OverLists`
+    :param statement: :class:`placement_rpc.db.queries.bulk.OverLists`, with the execution option
+        :data:`placement_rpc.db.sessions.LOCKS_ROWS`
     :param lists: dict of name to list of values
     :raises placement_rpc.db.api.Locked: if another transaction keeps one of the rows locked
     """
     try:
-        return statement.execute(tx, lists, _OPTIONS)
+        return statement.execute(tx, lists)
     except (db_exc.DBError, sa.exc.DBAPIError) as error:
         # On MariaDB the limit of a locking statement is one of its time.
         if errors.kind(error) in (errors.Kind.LOCKED, errors.Kind.BUSY):
