@@ -6,7 +6,9 @@ client made. A repeated request, because an answer was lost or the bus delivered
 answered with the stored outcome.
 """
 
+import base64
 import dataclasses
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,6 +22,9 @@ from placement_rpc.db.queries import requests
 from placement_rpc.objects import base, fields
 from placement_rpc.objects.payloads import EventPayload
 from placement_rpc.objects.request_result import outcome_result
+
+# Letters of the hash in the id of a part: what the column has left after the longest request id.
+_NAME_LENGTH = 13
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,6 +60,19 @@ class Request:
         # can make the ids of the others, since "#" is not allowed in an id.
         request_id = f"{self.request_id}#{number}" if number else self.request_id
         return Request(request_id, self.method, plain_data.fingerprint(
+            self.method, [self.fingerprint, arguments]))
+
+    def named_part(self, name: str, arguments: Mapping[str, Any]) -> "Request":
+        """Return the request of a part that has a name and no number.
+
+        The id ends with 78 bits of a hash: parts of different names have different ids.
+
+        :param name: of the part, the same in every attempt
+        :param arguments: what this part asks for
+        """
+        digest = hashlib.sha256(f"{self.request_id}#{name}".encode()).digest()
+        part = base64.urlsafe_b64encode(digest)[:_NAME_LENGTH].decode()
+        return Request(f"{self.request_id}#{part}", self.method, plain_data.fingerprint(
             self.method, [self.fingerprint, arguments]))
 
     def check_same(self, row: Any) -> None:

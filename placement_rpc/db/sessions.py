@@ -37,10 +37,10 @@ def prepare(engine, options):
 
 
 def lift_limits(connection):
-    """Let the present transaction wait for locks and be idle: a change of the schema is rare.
+    """Let a change of the schema be idle, and wait for locks for as long as it says itself.
 
-    On MariaDB such a change waits for as long as ``lock_wait_timeout`` says, and is not part of a
-    transaction.
+    On MariaDB such a change is not part of a transaction, and waits for its locks for as long as
+    ``lock_wait_timeout`` says.
 
     :param connection: :class:`sqlalchemy.Connection`
     """
