@@ -85,7 +85,7 @@ from placement_rpc.rpc.endpoint import (
     require_fields,
 )
 from placement_rpc.telemetry.metrics import Metrics
-from placement_rpc.upgrade.gate import ContractGate, InventoryGate
+from placement_rpc.upgrade.gate import InventoryGate, LiveReleases
 from placement_rpc.versions import contract, pins, releases
 from placement_rpc.versions.seen_clients import SeenClients
 
@@ -102,9 +102,6 @@ class Manager(Endpoint):
         self.database = database
         # An operator may pin it to an older release.
         self.release = pins.fixed(conf.upgrade_levels.placement) or releases.CURRENT
-        if self.release is not releases.CURRENT:
-            # What it stores is read by processes of that release.
-            database.versions = self.release.versions
         self.metrics = Metrics(conf.metrics.slow_call)
         limit = conf.claims.max_settled_together
         self.group_commit = GroupCommit(
@@ -114,7 +111,10 @@ class Manager(Endpoint):
             contract.FLEET: GroupCommit(database, limit, method="set_inventory")}
         self.candidates = get_search(conf, database)
         self.gate = InventoryGate(conf, database)
-        self._everywhere = ContractGate(conf, database)
+        self._live_releases = LiveReleases(conf, database)
+        # What it stores is read by processes of the release that it is pinned to, or of any that
+        # is alive.
+        database.versions = self._stored_versions
         self.seen_clients = SeenClients()
 
     @functools.cached_property
@@ -140,8 +140,13 @@ class Manager(Endpoint):
         consumer.check_owner()
         return reads.consumer_owner(self.database, consumer.consumer_uuid) or consumer
 
+    def _stored_versions(self):
+        if self.release is not releases.CURRENT:
+            return self.release.versions
+        return self._live_releases.stored_versions()
+
     def check_everywhere(self, what: str, contract_version: str) -> None:
-        self._everywhere.check(what, contract_version)
+        self._live_releases.check(what, contract_version)
 
     def settle(self, queue: str | None, pending: list) -> list:
         return self._group_commits[queue].settle(pending)
@@ -533,7 +538,8 @@ class Manager(Endpoint):
                     limit: int | None = None) -> EventPage:
         if after is not None:
             after = fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, "after", after)
-        return reads.events_after(self.database, after, as_limit(limit or MAX_PAGE))
+        return reads.events_after(
+            self.database, after, as_limit(limit or MAX_PAGE), context.receiver)
 
     # -- the service itself -------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from placement_rpc.db.queries import traits as trait_queries
 from placement_rpc.objects import codec
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.allocation import Allocation, AllocationList
+from placement_rpc.objects.base import backported
 from placement_rpc.objects.codec import without_envelopes
 from placement_rpc.objects.consumer import Consumer
 from placement_rpc.objects.event_page import EventPage, EventPositions
@@ -217,11 +218,14 @@ def _positions(tx):
     return EventPositions(last=last, oldest=last + 1 if oldest is None else oldest)
 
 
-def events_after(database: Database, after: int | None, limit: int) -> EventPage:
+def events_after(database: Database, after: int | None, limit: int,
+                 versions: dict[str, str] | None = None) -> EventPage:
     """Return an :class:`EventPage` of the events after a position.
 
     :param after: None to begin with the oldest event that is kept
     :param limit: the most events to return
+    :param versions: dict of object name to the version that the reader knows; None for those of
+        this release
     :raises EventsPruned: if some of these events are no longer kept
     :raises InvalidInput: if the position was not assigned yet
     """
@@ -239,7 +243,8 @@ def events_after(database: Database, after: int | None, limit: int) -> EventPage
     if after + 1 < first and after < bounds.last:
         raise exception.EventsPruned(after=after, oldest=first)
     return EventPage(position=rows[-1].position if rows else after, events=[
-        _event(row, without_envelopes(json.loads(row.payload))) for row in rows])
+        _event(row, without_envelopes(backported(json.loads(row.payload), versions or {})))
+        for row in rows])
 
 
 def _event(row, payload):

@@ -79,9 +79,9 @@ class Database:
     def __init__(self, conf, connections=None):
         options = service_options.register(conf).database
         self.max_attempts = conf.claims.max_attempts
-        #: dict of object name to the version at which objects are stored; None for the versions
-        #: of this release
-        self.versions = None
+        #: callable that returns a dict of object name to the version at which objects are stored;
+        #: None for the versions of this release
+        self.versions = lambda: None
         self._may_overfill = conf.claims.allow_capacity_below_use
         self._after_commit = []
         self._sqlite = _is_sqlite(options.connection)
@@ -228,11 +228,12 @@ class Database:
         :raises Locked: if a row stays locked, and ``waits`` is false; nothing was done
         """
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, jitter=1)
+        versions = self.versions()
         for attempt in range(self.max_attempts):
             try:
                 with self._writer() as connection:
                     connection.info.pop(EVENTS_WRITTEN, None)
-                    connection.info[VERSIONS] = self.versions
+                    connection.info[VERSIONS] = versions
                     connection.info[MAY_OVERFILL] = self._may_overfill
                     result = change(connection)
                     has_events = connection.info.pop(EVENTS_WRITTEN, False)

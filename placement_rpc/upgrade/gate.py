@@ -70,24 +70,25 @@ class InventoryGate:
             return [row for row in alive(tx, self._down_time) if not knows(row)]
 
 
-class ContractGate:
-    """Whether all live services know a version of the contract.
+class LiveReleases:
+    """The releases of the live services, asked for again every :data:`CHECKED_FOR` seconds.
 
-    What an older service would misread or undo waits for that. It is asked again every
-    :data:`CHECKED_FOR` seconds, since an operator may go back to an older release.
+    What an older service would misread or undo waits until there is none. What is stored can be
+    read by all of them.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param database: :class:`placement_rpc.db.api.Database`
     :param clock: callable that returns seconds
     """
 
-    CHECKED_FOR = 5.0
+    CHECKED_FOR = 1.0
 
     def __init__(self, conf, database, clock=time.monotonic):
         self._down_time = conf.conductor.service_down_time
         self._database = database
         self._clock = clock
-        self._open_until = {}
+        self._rows = []
+        self._read_at = -math.inf
 
     def check(self, what, contract_version):
         """Check that every live service knows a version of the contract.
@@ -95,21 +96,30 @@ class ContractGate:
         :param what: str, what needs it
         :raises UpgradeInProgress: if one does not; it names all of them
         """
-        if self._clock() < self._open_until.get(contract_version, -math.inf):
-            return
-        found = self.holders(contract_version)
+        needed = releases.number(contract_version)
+        found = [row for row in self._alive() if not releases.is_version(row.rpc_version)
+                 or releases.number(row.rpc_version) < needed]
         if found:
             raise exception.UpgradeInProgress(
                 what=what, needed=contract_version, who=", ".join(map(name, found)))
-        self._open_until[contract_version] = self._clock() + self.CHECKED_FOR
 
-    def holders(self, contract_version):
-        """Return the rows of the live services that do not know a version, as a list."""
-        needed = releases.number(contract_version)
-        with self._database.reader() as tx:
-            return [row for row in alive(tx, self._down_time)
-                    if not releases.is_version(row.rpc_version)
-                    or releases.number(row.rpc_version) < needed]
+    def stored_versions(self):
+        """Return the versions at which every live service can read objects.
+
+        :returns: dict of object name to version; None for those of this release
+        """
+        found = [releases.of_contract(row.rpc_version) for row in self._alive()]
+        oldest = min((each for each in found if each), key=lambda each: each.number,
+                     default=releases.CURRENT)
+        return None if oldest is releases.CURRENT else oldest.versions
+
+    def _alive(self):
+        """Return the rows of the live services."""
+        if self._clock() - self._read_at >= self.CHECKED_FOR:
+            with self._database.reader() as tx:
+                self._rows = alive(tx, self._down_time)
+            self._read_at = self._clock()
+        return self._rows
 
 
 def alive(tx, down_time):

@@ -28,6 +28,19 @@ DIRECTIONS = [
 ]
 
 
+# What this tree says of providers and their lists, and the old release does not.
+_NEWS = ("parent_provider_uuid", "root_provider_uuid", "updated_at", "more")
+
+
+def without_news(value):
+    """Return the part of a dict that the old release knows; other values are returned as they are.
+    """
+    if not isinstance(value, dict):
+        return value
+    return {name: each for name, each in value.items() if name not in _NEWS
+            and not (name == "position" and each is None)}
+
+
 def claim(allocations, consumer, **values):
     """Return a Claim as :mod:`tests.upgrade.release_client` takes it."""
     return {"!Claim": {"consumer_uuid": consumer, "allocations": allocations,

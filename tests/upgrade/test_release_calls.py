@@ -10,6 +10,7 @@ from tests.upgrade.release_case import (
     inventory,
     name_node,
     request,
+    without_news,
 )
 
 
@@ -145,5 +146,5 @@ def _masked(value):
         return [_masked(each) for each in value]
     if isinstance(value, dict):
         return {name: None if name in _MASKED else _masked(each)
-                for name, each in value.items()}
+                for name, each in without_news(value).items()}
     return value
