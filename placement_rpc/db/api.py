@@ -301,11 +301,12 @@ def _create_private_file(path):
     """Create the file of a SQLite database, if it does not exist, for its owner only.
 
     SQLite gives the files of its write-ahead log the same permissions. A path that cannot be
-    created is reported when the database is opened.
+    created is reported when the database is opened. A file that exists must not be opened here:
+    closing it would release the locks that SQLite holds on it in this process.
     """
     if path and path != ":memory:" and not path.startswith("file:"):
         with contextlib.suppress(OSError):
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _unavailable(error):

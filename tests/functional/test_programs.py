@@ -15,6 +15,7 @@ import sqlalchemy as sa
 import testtools
 
 from placement_rpc.cmd import output, state_file
+from placement_rpc.db import api as db
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 
@@ -182,6 +183,27 @@ class PrivateFilesTest(base.TestCase):
                 ("x.sqlite", "x.sqlite-wal", "x.sqlite-shm"), 0o600), self.modes())
         # Its other files are its own concern.
         self.assertEqual(0o022, os.umask(0o022))
+
+
+    def test_a_second_engine_takes_no_locks_from_the_first(self):
+        """A process that closes a file loses all its locks on the file, also those of SQLite."""
+        path = self.directory / "x.sqlite"
+        store = self.useFixture(placement_fixtures.Store(f"sqlite:///{path}"))
+        with store.database.reader() as tx:
+            tx.execute(sa.text("SELECT 1 FROM resource_providers"))
+            db.Database(store.conf).close()
+            # Another program that believes to be the last one removes the log when it closes it.
+            subprocess.run([sys.executable, "-c", _OPEN_AND_CLOSE, str(path)], check=True)
+            self.assertIn("x.sqlite-wal", self.modes())
+        store.database.write(lambda tx: tx.execute(sa.text("DELETE FROM leases")))
+
+
+_OPEN_AND_CLOSE = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("SELECT 1 FROM resource_providers")
+connection.close()
+"""
 
 
 class OutputTest(testtools.TestCase):

@@ -166,12 +166,12 @@ class QueueListenerTest(QueueTest):
 
     def test_a_later_minor_version_is_handled_and_an_unknown_type_passed_over(self):
         self.listen()
-        self.publish(self.message("trait.create", position=1))
-        self.publish(self.message("trait.create", position=2))
+        self.publish(self.message("trait.forecast", position=1))
+        self.publish(self.message("trait.forecast", position=2))
         self.publish(self.message(version="1.7", position=3, provider_uuid="x", novelty=5))
         self.assertEqual([3], self.listen())
         self.assertEqual(5, self.seen[0].payload["novelty"])
-        self.assertEqual(1, self.log.output.count("trait.create are not known"))
+        self.assertEqual(1, self.log.output.count("trait.forecast are not known"))
         self.assertEqual([], self.dead_letters().all())
 
     def test_the_queue_has_limits(self):
