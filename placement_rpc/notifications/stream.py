@@ -114,7 +114,8 @@ class StreamReader:
                             reason=f"nothing came from stream {self._stream!r}")
                 return received[0].headers["x-stream-offset"]
         except FAILURES as error:
-            raise exception.ServiceUnavailable(reason=f"{type(error).__name__}") from error
+            raise exception.ServiceUnavailable(
+                reason=f"{type(error).__name__}: {str(error)[:200]}") from error
 
     def _consume(self, connection, offset):
         consumer = Consumer(connection)
