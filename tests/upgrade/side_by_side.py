@@ -158,7 +158,7 @@ class Facade(fixtures.Fixture):
         self.session = requests.Session()
         self.addCleanup(self.session.close)
         self.session.headers.update({
-            "x-auth-token": "admin", "openstack-api-version": "placement latest"})
+            "x-auth-token": "admin", "openstack-api-version": "placement 1.4"})
         try:
             base.wait_until(
                 lambda: self.send("GET", "/resource_providers").status_code == 200, _START_TIMEOUT)
