@@ -63,7 +63,8 @@ class PlacementAPI(Client):
     deadline. Every change takes ``request_id``; None for a new one.
 
     In addition to the errors that it names, a method may raise InvalidInput and its subclasses
-    for bad input, DeadlineExceeded if the time is over and the outcome unknown, and
+    for bad input, DeadlineExceeded if the time is over and the outcome unknown (its subclass
+    ReadTimedOut for a call that changes nothing), and
     UnsupportedCall if the service is too old for the call.
     """
 

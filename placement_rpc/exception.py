@@ -373,6 +373,14 @@ class DeadlineExceeded(PlacementException):
     )
 
 
+class ReadTimedOut(DeadlineExceeded):
+    """The client's deadline passed without an answer to a call that changes nothing."""
+
+    code = "placement.client.read_timed_out"
+    http_status = 503
+    message = "No answer to {method} within {seconds} s ({reason})"
+
+
 class ServiceUnavailable(PlacementException):
     """The broker cannot be reached, no service consumes from it, or the service is not ready.
 

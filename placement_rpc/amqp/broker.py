@@ -38,6 +38,7 @@ CONNECT_TIMEOUT = 5
 EMBEDDED = "inprocess"
 _RABBIT = ("rabbit", "kombu")
 _SOCKET_TIMEOUT = 60
+_PORTS = 2 ** 16
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -199,7 +200,6 @@ def parse_url(conf: cfg.ConfigOpts, url: str | None = None) -> oslo_messaging.Tr
         if len({host.username is None for host in parsed.hosts}) > 1:
             # Or for another host, as a part of a password behind a comma.
             raise ValueError(url)
-        return parsed
     except (oslo_messaging.InvalidTransportURL, ValueError):
         raise exception.InvalidInput(
             what="transport_url", reason="it must have the form "
@@ -207,4 +207,11 @@ def parse_url(conf: cfg.ConfigOpts, url: str | None = None) -> oslo_messaging.Tr
             "[ ] of a user, a password or a virtual host are percent-encoded, for example / as "
             "%2F; of several hosts, each has user and password, or none has"
         ) from None
+    for host in parsed.hosts:
+        if not host.hostname and parsed.transport in _RABBIT:
+            raise exception.InvalidInput(what="transport_url", reason="it has no host name")
+        if host.port is not None and not 0 < host.port < _PORTS:
+            raise exception.InvalidInput(
+                what="transport_url", reason=f"{host.port} is not a port")
+    return parsed
 

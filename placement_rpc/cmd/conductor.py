@@ -22,6 +22,17 @@ def main(args=None):
         sys.argv[1:] if args is None else args, prog=conductor.BINARY)
     log.setup(conf, configuration.PROJECT)
     # Checked before the workers start, so that an error is reported once and not by each worker.
+    with errors.quietly(args):
+        _check(conf)
+    conductor.run_conductor(conf)
+    return 0
+
+
+def _check(conf):
+    """Check the configuration, the database and the other processes.
+
+    :raises PlacementException: if a worker could not run
+    """
     database = db.Database(conf)
     try:
         migration.check(database)
@@ -31,8 +42,6 @@ def main(args=None):
     for option in (conf.upgrade_levels.placement, conf.notifications.payload_pin):
         pins.fixed(option or pins.AUTO)
     Broker.of(conf)
-    conductor.run_conductor(conf)
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,31 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expected errors of the programs: one clear line instead of a traceback."""
+"""Errors of the programs: one clear line instead of a traceback, which ``--debug`` shows."""
 
+import contextlib
 import functools
+import logging
 import os
 import sys
+import traceback
 
 import oslo_messaging
 from oslo_config import cfg
 
 from placement_rpc import exception
 
+_DEBUG = "--debug"
+
 
 class ExtraMissing(Exception):
     """A command needs an extra of the package that is not installed."""
 
 
+# Their text says what is wrong. Any other error is a defect, or an outage that was not expected.
 _EXPECTED = (
     ExtraMissing, exception.PlacementException, cfg.Error, oslo_messaging.InvalidTransportURL,
     OSError, ValueError,
 )
+_LONGEST = 1000
 
 
 def one_line_errors(program, failure=1):
-    """Decorate a ``main`` so that it prints one line for an expected error.
+    """Decorate a ``main`` so that it prints one line for an error.
 
     Its exit code is then ``failure``; it is 130 after an interrupt, and 0 if the reader of its
-    output closed the pipe.
+    output closed the pipe. If the arguments have ``--debug``, the traceback is printed too.
 
     :param program: str, the name at the beginning of the line
     :param failure: int, the exit code
@@ -42,9 +49,72 @@ def one_line_errors(program, failure=1):
                 # at exit.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 0
-            except _EXPECTED as error:
-                print(f"{program}: {str(error).strip() or type(error).__name__}",
-                      file=sys.stderr)
+            except Exception as error:
+                report(program, error, args)
                 return failure
         return run
     return decorate
+
+
+def report(program, error, args=None):
+    """Print an error to standard error: in one line, and before it the traceback in debug mode.
+
+    :param program: str, the name at the beginning of the line
+    :param args: list of str, the arguments of the program; None for those of this process
+    """
+    if is_debug(args):
+        traceback.print_exception(error)
+    text = _line(error)
+    if not isinstance(error, _EXPECTED):
+        text = f"unexpected error: {text}; {_DEBUG} shows the traceback"
+    print(f"{program}: {text}", file=sys.stderr)
+
+
+def is_debug(args=None):
+    """Return whether the arguments ask for tracebacks and the log.
+
+    :param args: as of :func:`report`
+    """
+    return _DEBUG in (sys.argv[1:] if args is None else args)
+
+
+@contextlib.contextmanager
+def quietly(args=None):
+    """Keep the log off the terminal for a block, unless the program is in debug mode.
+
+    A program that an operator waits for reports an error once, in its last line. What goes to a
+    file is logged all the same.
+
+    :param args: as of :func:`report`
+    """
+    root = logging.getLogger()
+    silenced = [] if is_debug(args) else [
+        (handler, handler.level) for handler in root.handlers
+        if getattr(handler, "stream", None) in (sys.stderr, sys.stdout)]
+    for handler, _ in silenced:
+        handler.setLevel(logging.CRITICAL + 1)
+    # Without any handler, Python prints warnings to standard error.
+    nothing = logging.NullHandler() if not root.handlers and not is_debug(args) else None
+    if nothing is not None:
+        root.addHandler(nothing)
+    try:
+        yield
+    finally:
+        for handler, level in silenced:
+            handler.setLevel(level)
+        if nothing is not None:
+            root.removeHandler(nothing)
+
+
+def _line(error):
+    """Return an error in one line, with its cause if that says more."""
+    text = str(error).strip()
+    if not isinstance(error, _EXPECTED):
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    cause = error.__cause__
+    if isinstance(error, exception.StoreUnavailable) and cause is not None:
+        # The text of the driver does not travel to clients; it is for the operator. SQLAlchemy
+        # adds its own lines to it.
+        first = str(getattr(cause, "orig", None) or cause).strip().partition("\n")[0]
+        text = f"{text}: {first}" if first and first not in text else text
+    return " ".join((text or type(error).__name__).split())[:_LONGEST]

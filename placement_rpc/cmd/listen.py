@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``placement-rpc listen``: events as they happen, as a table or as JSON lines."""
 
-import datetime
 import fnmatch
 import json
 import sys
@@ -9,6 +8,7 @@ import sys
 import rich.console
 import rich.markup
 
+from placement_rpc.cmd import usage_report
 from placement_rpc.notifications import listener
 
 _COLOURS = {"create": "green", "associate": "green", "update": "yellow", "delete": "red",
@@ -30,7 +30,7 @@ def add_arguments(parser):
 def _start(text):
     if text.isdigit():
         return int(text)
-    return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
+    return usage_report.moment(text)
 
 
 def run(broker, stream, options):
@@ -40,6 +40,7 @@ def run(broker, stream, options):
     :param stream: str, the stream's name
     :param options: the parsed arguments
     :returns: int, the exit code
+    :raises ServiceUnavailable: if there is no broker, or no stream
     """
     style = options.format
     if style == "auto":
@@ -47,6 +48,8 @@ def run(broker, stream, options):
     show = {"table": Table(), "json": _print_json, "cloudevents": _print_cloud_event}[style]
     reader = listener.StreamReader(
         broker, stream, "next" if options.start is None else options.start)
+    # While it runs, it reconnects; a broker that is not there at the start is an error.
+    reader.tail()
     left = options.count
     try:
         for event in reader.events(options.idle):

@@ -5,6 +5,7 @@ from placement_rpc import api, exception, manager
 from placement_rpc.cmd import usage_report
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
+from placement_rpc.db import migration
 from placement_rpc.db.queries import events as outbox
 from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.usage import UsageAccount
@@ -30,6 +31,7 @@ def run(options, conf, running):
                    "directory of a running service with --state-dir")
     database = db.Database(conf)
     try:
+        migration.check(database)
         if options.command == "usage-report":
             return report_usage(database, options)
         with api.PlacementAPI("local", conf, manager=manager.Manager(conf, database)) as client:

@@ -2,7 +2,9 @@
 """``placement-rpc``: run the service in one process, or query a running one."""
 
 import argparse
+import contextlib
 import importlib
+import logging
 import sys
 import time
 
@@ -17,6 +19,10 @@ from placement_rpc.objects import codec
 
 # The exit code if the service does not answer; 1 is any other error, and argparse's is 2.
 _UNREACHABLE = 3
+
+# Seconds; no call takes longer than a day.
+_LONGEST = 86_400
+_MAX_PORT = 65535
 
 # Commands that read events and make no call.
 _OF_EVENTS = {"listen": listen, "usage-report": usage_report}
@@ -81,6 +87,8 @@ def _common_options():
                         help="state directory of a standalone service (default: ./state)")
     parser.add_argument("--local", action="store_true",
                         help="read the service's database directly instead of calling it")
+    parser.add_argument("--debug", action="store_true",
+                        help="show the log, and the traceback of an error")
     return parser
 
 
@@ -105,10 +113,10 @@ def _parser():
         if name in _OF_EVENTS:
             _OF_EVENTS[name].add_arguments(command)
             continue
-        command.add_argument("--timeout", type=float, default=10, metavar="SECONDS",
+        command.add_argument("--timeout", type=_seconds, default=10, metavar="SECONDS",
                              help="time limit of each call (default: 10)")
         if name in ("providers", "usages"):
-            command.add_argument("--limit", type=int, metavar="N",
+            command.add_argument("--limit", type=_positive, metavar="N",
                                  help="show only the first N providers")
         if name == "providers":
             command.add_argument("--name", help="show only the provider with this name")
@@ -116,6 +124,27 @@ def _parser():
             command.add_argument("provider", nargs="*", metavar="UUID",
                                  help="providers to show (default: all)")
     return parser
+
+
+def _seconds(text):
+    value = float(text)
+    if not 0 <= value < _LONGEST:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds")
+    return value
+
+
+def _positive(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return value
+
+
+def _port(text):
+    value = int(text)
+    if not 0 <= value <= _MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text} is not a port, 0 to {_MAX_PORT}")
+    return value
 
 
 def _add_standalone_arguments(parser):
@@ -127,7 +156,7 @@ def _add_standalone_arguments(parser):
         "--database", metavar="URL",
         help="SQLAlchemy URL (default: an SQLite file in the state directory)")
     parser.add_argument(
-        "--http-port", type=int, metavar="PORT",
+        "--http-port", type=_port, metavar="PORT",
         help="port of the HTTP facade, 0 for any free one (default: [api] bind_port, 8778)")
 
 
@@ -191,11 +220,16 @@ def main(args=None):
         conf.set_override("state_dir", options.state_dir, group="standalone")
     if options.command == "standalone":
         return _service_module("standalone").run(options, conf)
+    if options.debug:
+        logging.basicConfig(level=logging.INFO)
+    # 'listen' goes on while the broker is away, and its log says so.
+    is_quiet = options.command != "listen"
     try:
-        return _call(options, conf)
+        with errors.quietly(args) if is_quiet else contextlib.nullcontext():
+            return _call(options, conf)
     except (exception.ServiceUnavailable, exception.DeadlineExceeded,
             exception.StoreUnavailable) as error:
-        print(f"placement-rpc: {error}", file=sys.stderr)
+        errors.report("placement-rpc", error, args)
         return _UNREACHABLE
 
 

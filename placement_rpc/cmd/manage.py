@@ -60,6 +60,8 @@ def _parser():
     parser.add_argument("--state-dir", metavar="PATH",
                         help="state directory of a standalone service, whose database and bus are "
                              "used if none are configured (default: ./state)")
+    parser.add_argument("--debug", action="store_true",
+                        help="show the log, and the traceback of an error")
     groups = parser.add_subparsers(dest="group", required=True, metavar="GROUP")
     commands = groups.add_parser("db", help="the database schema").add_subparsers(
         dest="command", required=True, metavar="COMMAND")
@@ -86,14 +88,21 @@ def main(args=None):
         conf.set_override("transport_url", options.transport_url)
     state_file.configure(conf, options.state_dir)
     log.setup(conf, configuration.PROJECT)
+    with errors.quietly(args):
+        return _run(options, conf)
+
+
+def _run(options, conf):
     if options.group in _OF_THE_BROKER:
         return options.run(options, conf)
     if not conf.database.connection:
         print("placement-rpc-manage: no database is configured: set [database] connection or "
               "give --database", file=sys.stderr)
         return 2
-    database = db.Database(conf)
+    database = db.Database(conf, create=options.run is _db_sync)
     try:
+        if options.group != "db":
+            migration.check(database)
         return options.run(database, options, conf)
     finally:
         database.close()

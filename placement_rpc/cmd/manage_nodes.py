@@ -69,7 +69,6 @@ def _add_format(command):
 
 
 def _import(database, options, conf):
-    migration.check(database)
     work = importer.Import(
         database, conf.compute_nodes, migration.is_contracted(database), options.replace)
     done, reported = work.done, 0
@@ -88,7 +87,6 @@ def _import(database, options, conf):
 
 
 def _list(database, options, conf):
-    migration.check(database)
     rows = [{"id": row.id, "uuid": row.uuid, "host": row.host,
              "hypervisor_hostname": row.hypervisor_hostname,
              "migrated": row.inventory_migrated_at is not None,
@@ -101,7 +99,6 @@ def _list(database, options, conf):
 
 
 def _show(database, options, conf):
-    migration.check(database)
     values, obstacle = inspection.shown(database, conf.compute_nodes, options.node)
     values = {name: value.isoformat() if isinstance(value, datetime.datetime) else value
               for name, value in values.items()}
@@ -112,7 +109,6 @@ def _show(database, options, conf):
 
 
 def _delete(database, options, _conf):
-    migration.check(database)
     code = 0
     for text in options.nodes:
         try:

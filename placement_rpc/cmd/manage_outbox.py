@@ -11,7 +11,7 @@ from placement_rpc import exception
 from placement_rpc.accounting import snapshot
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.publisher import Unconfirmed
-from placement_rpc.cmd import output
+from placement_rpc.cmd import output, usage_report
 from placement_rpc.db.queries import bulk, events
 from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.publishers import RabbitPublisher
@@ -54,8 +54,7 @@ def add_commands(groups):
 
 def _time(text):
     """Return a datetime in UTC without a zone, as the tables store times."""
-    moment = datetime.datetime.fromisoformat(text)
-    return moment.astimezone(datetime.UTC).replace(tzinfo=None)
+    return usage_report.moment(text).replace(tzinfo=None)
 
 
 def _status(database, options, _conf):

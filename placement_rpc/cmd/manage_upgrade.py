@@ -6,7 +6,6 @@ import json
 import sys
 
 from placement_rpc.cmd import output
-from placement_rpc.db import migration
 from placement_rpc.upgrade import status
 from placement_rpc.versions import releases
 
@@ -32,7 +31,6 @@ def add_commands(groups):
 
 
 def _status(database, options, conf):
-    migration.check(database)
     found = status.status(database, conf)
     if options.format == "json" or (options.format == "auto" and not sys.stdout.isatty()):
         json.dump({"release": releases.CURRENT.name, **dataclasses.asdict(found)}, sys.stdout,

@@ -48,17 +48,13 @@ def run(options, conf):
         return 1
     _configure(options, configuration.register(conf), state_dir)
     with contextlib.ExitStack() as stack:
-        try:
-            url, management_url = _bus_url(options, stack)
-            conf.set_override("transport_url", url)
-            conductor = Conductor(conf, binary="placement-rpc-standalone")
-            prepare_store(conf)
-            stack.callback(conductor.stop)
-            conductor.start()
-            server = _http_server(conf, conductor, stack)
-        except exception.PlacementException as error:
-            print(f"placement-rpc: {error}", file=sys.stderr)
-            return 1
+        url, management_url = _bus_url(options, stack)
+        conf.set_override("transport_url", url)
+        conductor = Conductor(conf, binary="placement-rpc-standalone")
+        prepare_store(conf)
+        stack.callback(conductor.stop)
+        conductor.start()
+        server = _http_server(conf, conductor, stack)
         state_file.write(state_dir, transport_url=url, database=conf.database.connection,
                          management_url=management_url, http_url=server.url)
         stack.callback(state_file.remove, state_dir)

@@ -37,11 +37,22 @@ def read(directory):
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return json.load(file)
+                return _checked(json.load(file))
     except (OSError, ValueError):
         # There is no file, or it belongs to another user, or it is being written.
         return None
     return None
+
+
+def _checked(facts):
+    """Return the facts of a service.
+
+    :raises ValueError: if they are not what :func:`write` records
+    """
+    if not isinstance(facts, dict) or not all(
+            isinstance(facts.get(name), str) for name in ("transport_url", "database")):
+        raise ValueError("it is not the state of a service")
+    return facts
 
 
 def configure(conf, directory=None):

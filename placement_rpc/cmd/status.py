@@ -27,10 +27,12 @@ class Checks(upgradecheck.UpgradeCommands):
     """The checks. A failure blocks the next step of an upgrade; a warning names remaining work.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`, not parsed yet
+    :param args: list of str, the arguments of the program; None for those of this process
     """
 
-    def __init__(self, conf):
+    def __init__(self, conf, args=None):
         self._conf = conf
+        self._args = args
         self._database = None
 
     def check(self):
@@ -39,12 +41,13 @@ class Checks(upgradecheck.UpgradeCommands):
         :raises StoreUnavailable: if the database cannot be reached
         """
         log.setup(self._conf, configuration.PROJECT)
-        state_file.configure(self._conf)
-        self._database = db.Database(self._conf)
-        try:
-            return super().check()
-        finally:
-            self._database.close()
+        with errors.quietly(self._args):
+            state_file.configure(self._conf)
+            self._database = db.Database(self._conf)
+            try:
+                return super().check()
+            finally:
+                self._database.close()
 
     def _schema(self):
         found, needed = migration.current(self._database), migration.newest()
@@ -140,7 +143,7 @@ def _not_yet():
 @private_files.owner_only()
 def main(args=None):
     conf = configuration.unparsed()
-    upgradecheck.register_cli_options(conf, Checks(conf))
+    upgradecheck.register_cli_options(conf, Checks(conf, args))
     configuration.parse(conf, sys.argv[1:] if args is None else args, prog=PROGRAM)
     # oslo.upgradecheck reads its option --json from this global.
     upgradecheck.CONF = conf

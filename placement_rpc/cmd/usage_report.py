@@ -26,19 +26,26 @@ _SKEW = datetime.timedelta(minutes=1)
 _PATIENCE = 5
 
 
+def moment(text):
+    """Return the datetime in UTC of a text in ISO 8601; local time without a zone.
+
+    :raises ValueError: if it is not a time
+    """
+    try:
+        return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
+    except OverflowError:
+        raise ValueError(f"{text} is not a time in UTC") from None
+
+
 def add_arguments(parser):
-    parser.add_argument("--from", dest="begin", type=_time, required=True, metavar="TIME",
+    parser.add_argument("--from", dest="begin", type=moment, required=True, metavar="TIME",
                         help="beginning of the period, ISO 8601; local time without a zone")
-    parser.add_argument("--to", dest="end", type=_time, metavar="TIME",
+    parser.add_argument("--to", dest="end", type=moment, metavar="TIME",
                         help="end of the period (default: now)")
     parser.add_argument("--project", metavar="ID", help="report only this project")
     parser.add_argument("--resource-class", metavar="CLASS", help="report only this class")
     parser.add_argument("--allow-incomplete", action="store_true",
                         help="report even if required events are missing")
-
-
-def _time(text):
-    return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
 
 
 def from_stream(broker, stream, options, look_back):

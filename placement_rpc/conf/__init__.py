@@ -8,6 +8,7 @@ A client gets its configuration here. A service gets it from :mod:`placement_rpc
 which adds the options of libraries that a client does not install.
 """
 
+import itertools
 import os
 
 from oslo_config import cfg
@@ -41,15 +42,41 @@ def unparsed():
 
 
 def parse(conf, args=(), config_files=None, prog=PROJECT, **overrides):
-    """Read the files and the arguments; see :func:`new_config`."""
-    conf(
-        args=list(args), project=PROJECT, prog=prog, version=placement_rpc.__version__,
-        default_config_files=_standard_files(config_files),
-    )
+    """Read the files and the arguments; see :func:`new_config`.
+
+    :raises oslo_config.cfg.Error: if a file cannot be read, or an option has no valid value
+    """
+    files = _standard_files(config_files)
+    try:
+        conf(args=list(args), project=PROJECT, prog=prog, version=placement_rpc.__version__,
+             default_config_files=files)
+    except UnicodeDecodeError:
+        raise cfg.Error("A configuration file is not UTF-8 text: "
+                        f"{', '.join([*files, *_files_in(args)])}") from None
+    _check_values(conf)
     for key, value in overrides.items():
         group, _, name = key.rpartition("__")
         conf.set_override(name, value, group=group or None)
     return conf
+
+
+def _files_in(args):
+    """Return the configuration files that arguments name, as a list."""
+    args = list(args)
+    after = [following for each, following in itertools.pairwise(args)
+             if each == "--config-file"]
+    return after + [each.partition("=")[2] for each in args if each.startswith("--config-file=")]
+
+
+def _check_values(conf):
+    """Read every option, so that a wrong value is found at the start and not at its first use.
+
+    :raises oslo_config.cfg.Error: for the first that is wrong
+    """
+    for value in conf.values():
+        if isinstance(value, cfg.ConfigOpts.GroupAttr):
+            for _ in value.values():
+                continue
 
 
 def _standard_files(config_files):

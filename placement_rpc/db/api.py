@@ -17,12 +17,11 @@ import time
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import engines
-from sqlalchemy.engine import make_url
 
 from placement_rpc import exception
 from placement_rpc.backoff import Backoff
 from placement_rpc.conf import service as service_options
-from placement_rpc.db import errors, sessions
+from placement_rpc.db import errors, sessions, urls
 from placement_rpc.telemetry.spans import span
 
 LOG = logging.getLogger(__name__)
@@ -68,7 +67,9 @@ class Database:
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param connections: int, the most connections; None for ``[database] max_pool_size``
-    :raises StoreUnavailable: when the database cannot be reached
+    :param create: bool, whether a SQLite file that does not exist is created
+    :raises StoreUnavailable: when the database cannot be reached, or its kind or its driver is
+        not supported
     """
 
     #: Seconds for which PostgreSQL may keep a session's plans. Lower costs more planning; higher
@@ -76,7 +77,7 @@ class Database:
     #: the server's processor time in ``make bench QUICK=1 ONLY=claims``.
     plan_lifetime = 1.0
 
-    def __init__(self, conf, connections=None):
+    def __init__(self, conf, connections=None, create=False):
         options = service_options.register(conf).database
         self.max_attempts = conf.claims.max_attempts
         #: callable that returns a dict of object name to the version at which objects are stored;
@@ -84,14 +85,18 @@ class Database:
         self.versions = lambda: None
         self._may_overfill = conf.claims.allow_capacity_below_use
         self._after_commit = []
-        self._sqlite = _is_sqlite(options.connection)
+        url = urls.parsed(options.connection)
+        urls.check_driver(url)
+        if create:
+            _create_private_file(urls.file_of(url))
+        else:
+            urls.check_file(url)
+        self._sqlite = url.get_backend_name() == "sqlite"
         # oslo.db keeps no pool of SQLite's connections, and takes no options for one.
         pool = {} if self._sqlite else {
             "max_pool_size": connections or options.max_pool_size,
             "max_overflow": 0 if connections else options.max_overflow,
             "pool_timeout": options.pool_timeout}
-        if self._sqlite:
-            _create_private_file(make_url(options.connection).database)
         try:
             self.engine = engines.create_engine(
                 options.connection, sqlite_fk=True,
@@ -103,6 +108,8 @@ class Database:
         except (db_exc.DBError, db_exc.CantStartEngineError, sa.exc.SQLAlchemyError,
                 ImportError) as error:
             raise _unavailable(error) from error
+        except urls.PARAMETERS as error:
+            raise urls.refused(error) from None
         if self._sqlite:
             self.engine.pool = _pool_of_files(self.engine)
         else:
@@ -285,26 +292,16 @@ def _pool_of_files(engine):
         dialect=engine.dialect, _dispatch=engine.pool.dispatch)
 
 
-def _is_sqlite(url):
-    """Return whether a URL names a SQLite database.
-
-    :raises StoreUnavailable: when the text is no URL of a database
-    """
-    try:
-        return make_url(url).get_backend_name() == "sqlite"
-    except sa.exc.ArgumentError as error:
-        raise exception.StoreUnavailable(
-            reason="[database] connection is not set, or is not an SQLAlchemy URL") from error
-
-
 def _create_private_file(path):
     """Create the file of a SQLite database, if it does not exist, for its owner only.
 
     SQLite gives the files of its write-ahead log the same permissions. A path that cannot be
     created is reported when the database is opened. A file that exists must not be opened here:
     closing it would release the locks that SQLite holds on it in this process.
+
+    :param path: None for a database that is not in a file
     """
-    if path and path != ":memory:" and not path.startswith("file:"):
+    if path is not None:
         with contextlib.suppress(OSError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 

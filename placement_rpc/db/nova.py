@@ -4,6 +4,7 @@
 import sqlalchemy as sa
 
 from placement_rpc import exception
+from placement_rpc.db import urls
 
 _BATCH = 500
 _IN_USE = ("claimed", "allocated")
@@ -18,10 +19,11 @@ def compute_nodes(url):
     :raises StoreUnavailable: when the database cannot be read
     :raises InvalidInput: when it has no such table
     """
+    urls.check_file(urls.parsed(url))
     try:
         engine = sa.create_engine(url)
         try:
-            with engine.connect() as connection:
+            with _connection(engine) as connection:
                 yield from _rows(connection)
         finally:
             engine.dispose()
@@ -31,6 +33,13 @@ def compute_nodes(url):
     except (sa.exc.SQLAlchemyError, ImportError) as error:
         raise exception.StoreUnavailable(
             reason=f"{type(error).__name__}, of the database to read from") from error
+
+
+def _connection(engine):
+    try:
+        return engine.connect()
+    except urls.PARAMETERS as error:
+        raise urls.refused(error) from None
 
 
 def _rows(connection):

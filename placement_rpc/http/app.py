@@ -111,11 +111,9 @@ class _Address:
         call = Call(req, self._facade, route, path, query, body)
         try:
             answer = route.handler(call)
-        except exception.DeadlineExceeded as error:
-            if req.method == "GET":
-                # A read has no unknown outcome, so it answers 503, not 504.
-                raise exception.ServiceUnavailable(reason=error.kwargs["reason"]) from None
-            raise
+        except exception.ReadTimedOut as error:
+            # A read has no unknown outcome, so it answers 503, not 504.
+            raise exception.ServiceUnavailable(reason=error.kwargs["reason"]) from None
         except (exception.ConcurrentUpdate, exception.ConsumerConflict) as error:
             if call.is_about_condition(error):
                 raise preconditions.failed() from None

@@ -115,7 +115,7 @@ class StreamReader:
                 return received[0].headers["x-stream-offset"]
         except FAILURES as error:
             raise exception.ServiceUnavailable(
-                reason=f"{type(error).__name__}: {error}") from error
+                reason=f"{type(error).__name__}: {str(error)[:200]}") from error
 
     def _consume(self, connection, offset):
         consumer = Consumer(connection)

@@ -217,6 +217,7 @@ class Client:
         """Make attempts until one is answered or the deadline passes.
 
         :param attempt: callable of the seconds that the attempt may take
+        :param request_id: None for a call that changes nothing
         """
         ends = time.monotonic() + seconds
         backoff, last = Backoff(_FIRST_PAUSE), None
@@ -237,9 +238,11 @@ class Client:
                     # A lock that it waits for is released soon, or its session is ended.
                     pause = min(pause, _BUSY_PAUSE)
             time.sleep(max(0, min(pause, ends - time.monotonic())))
-        raise exception.DeadlineExceeded(
-            method=method, seconds=round(seconds, 3), reason=last or "no attempt was made",
-            request_id=request_id)
+        facts = {"method": method, "seconds": round(seconds, 3),
+                 "reason": last or "no attempt was made"}
+        if request_id is None:
+            raise exception.ReadTimedOut(**facts)
+        raise exception.DeadlineExceeded(**facts, request_id=request_id)
 
 
 def _broker(conf, url):

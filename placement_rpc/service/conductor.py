@@ -171,7 +171,7 @@ def run_conductor(conf):
 
 def prepare_store(conf):
     """Create the schema or bring it up to this release; for the embedded default."""
-    database = db.Database(conf)
+    database = db.Database(conf, create=True)
     try:
         return migration.sync(
             database, class_names.STANDARD_IDS, traits.STANDARD)

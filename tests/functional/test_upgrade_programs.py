@@ -408,6 +408,7 @@ class ExitCodeTest(ProgramTest):
         self.assertNotIn("Traceback", err)
 
     def test_of_an_empty_database(self):
+        (self.directory / "empty").touch()
         self.file.write_text(f"[database]\nconnection = sqlite:///{self.directory}/empty\n")
         code, checks = self.check()
         self.assertEqual(2, code)

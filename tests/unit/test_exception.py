@@ -56,5 +56,6 @@ class ErrorTest(base.TestCase):
 
     def test_what_may_be_tried_again(self):
         self.assertEqual(
-            {"DeadlineExceeded", "ServiceUnavailable", "StoreUnavailable", "StoreBusy"},
+            {"DeadlineExceeded", "ReadTimedOut", "ServiceUnavailable", "StoreUnavailable",
+             "StoreBusy"},
             {cls.__name__ for cls in _tree() if cls.retryable})

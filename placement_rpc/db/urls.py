@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""URLs of databases: which can be used, and whether the file of SQLite exists."""
+
+import pathlib
+import urllib.parse
+
+import sqlalchemy as sa
+from sqlalchemy.engine import make_url
+
+from placement_rpc import exception
+
+# Dict of the kind of database to the drivers that are supported, the recommended one first.
+_DRIVERS = {"sqlite": ("pysqlite",), "postgresql": ("psycopg",), "mysql": ("pymysql", "mysqldb"),
+            "mariadb": ("pymysql", "mysqldb")}
+
+#: What drivers raise for parameters that they do not know, or that have wrong values.
+PARAMETERS = (TypeError, ValueError, AttributeError, LookupError)
+
+
+def parsed(text: str | None) -> sa.URL:
+    """Return a URL.
+
+    :raises StoreUnavailable: if the text is not a URL of a database
+    """
+    try:
+        return make_url(text or "")
+    except (sa.exc.ArgumentError, ValueError) as error:
+        raise exception.StoreUnavailable(
+            reason="[database] connection is not set, or is not an SQLAlchemy URL") from error
+
+
+def check_driver(url: sa.URL) -> None:
+    """Check that the service supports the database and the driver of a URL.
+
+    :raises StoreUnavailable: if it does not; the error says what to write instead
+    """
+    kind = url.get_backend_name()
+    if kind not in _DRIVERS:
+        raise exception.StoreUnavailable(
+            reason=f"databases of the kind {kind!r} are not supported; there are "
+                   f"{', '.join(sorted(_DRIVERS))}")
+    recommended, *_ = _DRIVERS[kind]
+    try:
+        driver = url.get_driver_name()
+    except sa.exc.NoSuchModuleError:
+        driver = url.drivername.partition("+")[2]
+    if driver not in _DRIVERS[kind]:
+        raise exception.StoreUnavailable(
+            reason=f"the driver {driver} is not supported; write {kind}+{recommended}://")
+
+
+def file_of(url: sa.URL) -> pathlib.Path | None:
+    """Return the file of a SQLite database; None for one in memory and for other databases."""
+    name = url.database
+    if url.get_backend_name() != "sqlite" or not name:
+        return None
+    if name.startswith("file:"):
+        name = urllib.parse.unquote(urllib.parse.urlsplit(name).path)
+    if not name or name == ":memory:" or url.query.get("mode") == "memory":
+        return None
+    return pathlib.Path(name)
+
+
+def refused(error: Exception) -> exception.StoreUnavailable:
+    """Return the error for an exception of :data:`PARAMETERS`."""
+    return exception.StoreUnavailable(
+        reason="the driver does not accept the parameters of the URL "
+               f"({' '.join(str(error).split())[:200]})")
+
+
+def check_file(url: sa.URL) -> None:
+    """Check that a SQLite database exists: opening it would create an empty one.
+
+    :raises StoreUnavailable: if it does not
+    """
+    path = file_of(url)
+    if path is not None and not path.exists():
+        raise exception.StoreUnavailable(reason=f"there is no file {path}")

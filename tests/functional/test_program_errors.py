@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of the programs on a terminal: one line and an exit code, whatever is wrong."""
+
+import configparser
+import fcntl
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import fixtures
+
+from placement_rpc.cmd import state_file
+from placement_rpc.testing import fixtures as placement_fixtures
+from tests import base
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_NOT_SUPPORTED = "The database cannot be reached: the driver {} is not supported; write {}://"
+
+
+def programs():
+    """Return the console scripts of the package: dict of name to module and function."""
+    setup = configparser.ConfigParser()
+    setup.read(_ROOT / "setup.cfg")
+    return dict(line.replace(" ", "").split("=") for line in
+                setup["options.entry_points"]["console_scripts"].strip().splitlines())
+
+
+class ProgramTest(base.TestCase):
+    # Each program takes its time to start on a busy machine.
+    time_limit = 300
+
+    def setUp(self):
+        super().setUp()
+        self.directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            # Nothing listens there when the socket is closed.
+            self.port = server.getsockname()[1]
+        self.url = f"rabbit://ada:secret@127.0.0.1:{self.port}/"
+
+    def run_program(self, name, *arguments):
+        """Run a program as its console script does."""
+        module, function = programs()[name].split(":")
+        return subprocess.run(
+            [sys.executable, "-c", f"import sys; sys.argv[0] = {name!r}; "
+             f"from {module} import {function}; sys.exit({function}())", *arguments],
+            check=False, capture_output=True, text=True, cwd=self.directory, timeout=120,
+            stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(_ROOT)})
+
+    def file(self, name, text):
+        path = self.directory / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return str(path)
+
+    def refused(self, name, *arguments, code=None, words=()):
+        """Check that a program fails with one line; returns the line."""
+        done = self.run_program(name, *arguments)
+        self.assertIn(done.returncode, (1, 3, 255) if code is None else (code,),
+                      (arguments, done.stderr))
+        lines = done.stderr.splitlines()
+        self.assertEqual(1, len(lines), (arguments, done.stderr))
+        self.assertTrue(lines[0].startswith(f"{name}: "), lines)
+        for word in ("Traceback", "TypeError", "request None", "secret", "unexpected error"):
+            self.assertNotIn(word, lines[0])
+        for word in words:
+            self.assertIn(word, lines[0], arguments)
+        self.assertEqual("", done.stdout)
+        return lines[0]
+
+
+class ConfigurationTest(ProgramTest):
+
+    def test_files_that_can_not_be_read(self):
+        arguments = {"placement-rpc": ["ping"], "placement-rpc-manage": ["db", "version"],
+                     "placement-rpc-status": ["upgrade", "check"], "placement-rpc-conductor": []}
+        self.assertEqual(set(arguments), set(programs()))
+        files = (
+            self.file("broken.conf", "[database\n"), self.file("binary.conf", b"\xff\xfe\x00"),
+            self.file("value.conf", "[claims]\nmax_batch = many\n"),
+            str(self.directory / "no-such.conf"), str(self.directory))
+        for name, command in arguments.items():
+            # All of them read files in the same way; one program is tried with each file.
+            for file in files if name == "placement-rpc-manage" else files[1:3]:
+                words = ("max_batch",) if "value" in file else (file,)
+                self.refused(name, "--config-file", file, *command, words=words)
+
+
+class DatabaseTest(ProgramTest):
+
+    def test_urls_that_can_not_be_used(self):
+        away = f"127.0.0.1:{self.port}"
+        for url, words in (
+                ("postgresql+psycopg2://", (_NOT_SUPPORTED.format("psycopg2",
+                                                                 "postgresql+psycopg"),)),
+                ("mysql+asyncmy://h/x", ("asyncmy", "mysql+pymysql")),
+                ("foo://x", ("'foo'", "postgresql")), ("nonsense", ("not an SQLAlchemy URL",)),
+                (f"mysql+pymysql://u:secret@{away}/x?foo=bar", ("parameters", "foo")),
+                (f"postgresql+psycopg://u:secret@{away}/x", ("127.0.0.1", "refused")),
+                (f"mysql+pymysql://u:secret@{away}/x", ("127.0.0.1", "refused"))):
+            self.refused("placement-rpc-manage", "--database", url, "outbox", "status",
+                         words=words)
+        self.refused("placement-rpc", "--state-dir", "state", "standalone", "--database",
+                     "postgresql+psycopg2://", words=("psycopg2",))
+        for name, arguments in (("placement-rpc-conductor", ()),
+                                ("placement-rpc-status", ("upgrade", "check"))):
+            file = self.file("db.conf", "[database]\nconnection = postgresql+psycopg2://\n")
+            self.refused(name, "--config-file", file, *arguments, words=("psycopg2",))
+
+    def test_a_file_that_is_not_there_is_not_made(self):
+        for url in ("sqlite:///typo.sqlite", "sqlite:///file:typo.sqlite?uri=true",
+                    f"sqlite:///{self.directory}/no/where"):
+            for command in (("db", "version"), ("compute-nodes", "list")):
+                self.refused("placement-rpc-manage", "--database", url, *command,
+                             words=("there is no file",))
+        file = self.file("db.conf", "[database]\nconnection = sqlite:///typo.sqlite\n")
+        self.refused("placement-rpc", "--config-file", file, "--local", "providers", code=3)
+        self.refused("placement-rpc-conductor", "--config-file", file)
+        self.refused("placement-rpc-status", "--config-file", file, "upgrade", "check")
+        self.assertEqual(["db.conf"], [each.name for each in self.directory.iterdir()])
+        # Those that make one.
+        done = self.run_program(
+            "placement-rpc-manage", "--database", "sqlite:///made.sqlite", "db", "sync")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.refused("placement-rpc-manage", "--database", "sqlite:///made.sqlite",
+                     "compute-nodes", "import", "--from-database", "sqlite:///nova.sqlite",
+                     words=("nova.sqlite",))
+        self.assertFalse((self.directory / "nova.sqlite").exists())
+
+    def test_a_database_without_the_tables(self):
+        self.file("empty.sqlite", "")
+        url = f"sqlite:///{self.directory}/empty.sqlite"
+        for command in (("outbox", "status"), ("compute-nodes", "list"), ("upgrade", "status"),
+                        ("index", "verify", "--here")):
+            self.refused("placement-rpc-manage", "--database", url, *command,
+                         words=("db sync",))
+        file = self.file("db.conf", f"[database]\nconnection = {url}\n")
+        self.refused("placement-rpc", "--config-file", file, "--local", "providers",
+                     words=("db sync",))
+
+
+class BusTest(ProgramTest):
+
+    def test_urls_that_can_not_be_used(self):
+        for url in ("nonsense", "foo://x", "rabbit://[::1", "rabbit://h:99999/",
+                    "rabbit://ada:secret@h:port/", "rabbit://ada:secret@/"):
+            self.refused("placement-rpc", "--transport-url", url, "ping",
+                         words=("transport_url",))
+        self.refused("placement-rpc-manage", "--transport-url", "foo://x", "dead-letters", "list",
+                     words=("transport_url",))
+        store = self.useFixture(placement_fixtures.Store())
+        file = self.file("bus.conf", "[DEFAULT]\ntransport_url = rabbit://h:99999/\n[database]\n"
+                         f"connection = {store.conf.database.connection}\n")
+        self.refused("placement-rpc-conductor", "--config-file", file, words=("99999",))
+
+    def test_a_broker_that_is_away(self):
+        for command in (("ping", "--timeout", "1"), ("providers", "--timeout", "1"),
+                        ("usages", "--timeout", "1"), ("services", "--timeout", "1"),
+                        ("listen",), ("usage-report", "--from", "2026-01-01")):
+            line = self.refused("placement-rpc", "--transport-url", self.url, *command, code=3,
+                                words=("refused",))
+            self.assertNotIn("outcome", line)
+        for command in (("dead-letters", "list"), ("broker", "check")):
+            self.refused("placement-rpc-manage", "--transport-url", self.url, *command)
+
+    def test_a_state_file_that_is_none(self):
+        path = self.directory / "state" / state_file.NAME
+        path.parent.mkdir()
+        for facts in ([], "text", {"transport_url": 5}, {"transport_url": self.url}):
+            path.write_text(json.dumps(facts))
+            with path.open() as locked:
+                # As a running service does.
+                fcntl.flock(locked, fcntl.LOCK_EX)
+                self.refused("placement-rpc", "ping", code=3, words=("no service runs",))
+
+
+class DebugTest(ProgramTest):
+
+    def test_the_traceback_and_the_log_are_shown_on_request(self):
+        done = self.run_program("placement-rpc-manage", "--debug", "--database",
+                                f"mysql+pymysql://u:secret@127.0.0.1:{self.port}/x",
+                                "db", "version")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("Traceback", done.stderr)
+        self.assertTrue(done.stderr.splitlines()[-1].startswith("placement-rpc-manage: "))
+        self.assertNotIn("secret", done.stderr)
+
+    def test_an_error_that_nobody_expected(self):
+        program = (
+            "import sys; from placement_rpc.cmd import manage, output; "
+            "output.show = lambda *_: 1 / 0; "
+            "sys.exit(manage.main(sys.argv[1:]))")
+        store = self.useFixture(placement_fixtures.Store())
+        for debug in ((), ("--debug",)):
+            done = subprocess.run(
+                [sys.executable, "-c", program, *debug, "--database",
+                 store.conf.database.connection, "outbox", "status"],
+                check=False, capture_output=True, text=True, cwd=_ROOT, timeout=120)
+            self.assertEqual(1, done.returncode)
+            *before, last = done.stderr.splitlines()
+            self.assertEqual("placement-rpc-manage: unexpected error: ZeroDivisionError: division "
+                             "by zero; --debug shows the traceback", last)
+            self.assertEqual(bool(debug), "Traceback (most recent call last):" in before)
+            if not debug:
+                self.assertEqual([], before)
+
+
+class UsageTest(ProgramTest):
+
+    def test_values_that_are_none(self):
+        for arguments in (("ping", "--timeout", "-1"), ("ping", "--timeout", "nan"),
+                          ("providers", "--limit", "0"), ("listen", "--from", "now"),
+                          ("usage-report", "--from", "9999-12-31T23:59:59-23:00"),
+                          ("standalone", "--http-port", "99999"), ("pony",)):
+            done = self.run_program("placement-rpc", *arguments)
+            self.assertEqual(2, done.returncode, arguments)
+            self.assertIn("error: ", done.stderr.splitlines()[-1])
+            self.assertNotIn("Traceback", done.stderr)
