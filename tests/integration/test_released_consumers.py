@@ -54,16 +54,16 @@ class ReleasedTest(testscenarios.WithScenarios, base.TestCase):
         if self.kind == "sqlite":
             # Its planner is not told how the values are distributed.
             return
-        self.insert(_EVENTS, age=10_000)
-        self.insert(_EVENTS, "allocation.create", named=False, age=10_000)
-        consumers = self.insert(2)
+        long = "x" * 1000
+        consumers = self.insert(_EVENTS, payload=long)
+        self.insert(_EVENTS, "allocation.create", payload=long, named=False, age=10_000)
         with self.database.writer() as tx:
             tx.exec_driver_sql(
                 "ANALYZE events" if self.kind == "postgresql" else "ANALYZE TABLE events")
         statements = []
         sa.event.listen(self.database.engine, "before_cursor_execute",
                         lambda *arguments: statements.append(arguments[2:4]))
-        self.assertEqual(set(consumers), self.released(consumers))
+        self.assertEqual(set(consumers[:2]), self.released(consumers[:2]))
         found = [each for each in statements if "released_consumer" in each[0]]
         self.assertEqual(2, len(found))
         with self.database.reader() as tx:
