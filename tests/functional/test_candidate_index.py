@@ -5,6 +5,7 @@ import contextlib
 import json
 import threading
 import time
+import traceback
 import urllib.error
 import urllib.request
 
@@ -231,11 +232,46 @@ class BuildTest(SearchTest):
             self.store.database = reader
         self.assertEqual({self.uuid}, self.found())
 
+    def test_each_call_that_waits_for_a_build_gets_an_error_of_its_own(self):
+        failure = exception.StoreUnavailable(reason="a test")
+        index = LiveIndex(_Failing(self.store, failure).reader)
+        errors = []
+
+        def wait():
+            errors.append(self.assertRaises(
+                exception.StoreUnavailable, index.wait_until_ready))
+
+        threads = [threading.Thread(target=wait) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        self.store.release.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(4, len({id(error) for error in errors}))
+        self.assertNotIn(failure, errors)
+        # No thread that waited has raised it.
+        self.assertNotIn("wait_until_ready", [
+            each.name for each in traceback.extract_tb(failure.__traceback__)])
+
     def test_a_process_starts_without_an_index(self):
         self.store.release.set()
         self.store.database = _Broken(exception.StoreUnavailable(reason="a test"))
         self.search.index.prepare()
         self.assertIn("starts without a candidate index", self.log.output)
+
+
+class _Failing:
+    """A database of which reading transactions wait, and then fail."""
+
+    def __init__(self, store, failure):
+        self._store = store
+        self._failure = failure
+
+    @contextlib.contextmanager
+    def reader(self):
+        with self._store.reader():
+            raise self._failure
+        yield
 
 
 class _Broken:

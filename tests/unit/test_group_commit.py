@@ -2,6 +2,7 @@
 """Group commit: callers that arrive while a transaction runs share the next one."""
 
 import threading
+import traceback
 
 from placement_rpc import exception
 from placement_rpc.accounting.batch import Outcome, PendingRequest
@@ -41,6 +42,11 @@ class _Store:
             if name in self.errors:
                 raise self.errors[name]
         return [Outcome(result=name) for name in names]
+
+
+def _functions(error):
+    """Return the names of the functions in the traceback of an error."""
+    return [each.name for each in traceback.extract_tb(error.__traceback__)]
 
 
 class GroupCommitTest(base.TestCase):
@@ -115,6 +121,22 @@ class GroupCommitTest(base.TestCase):
         self.assertEqual(3, len({id(error) for error in errors}))
         self.settle("e")
         self.assertEqual(["e"], self.answers[("e",)])
+
+    def test_no_thread_changes_the_error_of_another(self):
+        self.store.errors["c"] = failure = exception.StoreUnavailable(reason="away")
+        failure.__cause__ = origin = OSError("the driver's")
+        self.settle_together(("a",), *((name,) for name in "bcdefgh"))
+        errors = [self.answers[(name,)] for name in "bcdefgh"]
+        self.assertNotIn(failure, errors)
+        # The cause has the traceback of the thread that led, and none of those that waited.
+        self.assertNotIn("result", _functions(failure))
+        for error in errors:
+            self.assertEqual("result", _functions(error)[-1])
+            self.assertIs(failure, error.__cause__)
+            self.assertIs(origin, error.__cause__.__cause__)
+            error.kwargs = {"reason": "changed by one thread"}
+        self.assertEqual({"reason": "away"}, failure.kwargs)
+        self.assertEqual(7, len({id(error.__traceback__) for error in errors}))
 
     def test_a_leader_that_is_ended_leaves_no_caller_waiting(self):
         self.store.errors["c"] = SystemExit()
