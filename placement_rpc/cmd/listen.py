@@ -9,8 +9,6 @@ import sys
 import rich.console
 import rich.markup
 
-from placement_rpc.notifications import listener
-
 _COLOURS = {"create": "green", "associate": "green", "update": "yellow", "delete": "red",
             "disassociate": "red", "refused": "magenta", "capacity_exceeded": "magenta"}
 
@@ -33,11 +31,11 @@ def _start(text):
     return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
 
 
-def run(broker, stream, options):
+def run(reader, options):
     """Print events until a limit of the options is reached or the user interrupts.
 
-    :param broker: :class:`placement_rpc.amqp.broker.Broker`
-    :param stream: str, the stream's name
+    :param reader: callable that makes a
+        :class:`placement_rpc.notifications.stream.StreamReader`, of its ``start``
     :param options: the parsed arguments
     :returns: int, the exit code
     """
@@ -45,11 +43,10 @@ def run(broker, stream, options):
     if style == "auto":
         style = "table" if sys.stdout.isatty() else "json"
     show = {"table": Table(), "json": _print_json, "cloudevents": _print_cloud_event}[style]
-    reader = listener.StreamReader(
-        broker, stream, "next" if options.start is None else options.start)
+    events = reader("next" if options.start is None else options.start).events(options.idle)
     left = options.count
     try:
-        for event in reader.events(options.idle):
+        for event in events:
             if not _wanted(event, options):
                 continue
             show(event)

@@ -8,7 +8,7 @@ import sys
 import rich.console
 import rich.progress
 
-from placement_rpc import exception
+from placement_rpc import bodies, exception
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.dead_letters import DeadLetters
 from placement_rpc.cmd import output
@@ -62,7 +62,7 @@ def _row(letter):
 def _subject(body):
     """Return the method or event type of a message; None if this service did not send it."""
     try:
-        message = json.loads(body)
+        message = bodies.parsed(body, bodies.ANSWERS)
         if isinstance(message, dict) and "method" in message:
             return str(message["method"])
         return str(envelope.opened(body)["event_type"])
@@ -81,8 +81,8 @@ def _show(options, conf):
     for letter in _dead_letters(conf).all():
         if letter.id in options.ids:
             try:
-                body = json.loads(letter.body)
-            except (ValueError, RecursionError):
+                body = bodies.parsed(letter.body, bodies.ANSWERS)
+            except ValueError:
                 body = letter.body
             json.dump({**_row(letter), "body": body}, sys.stdout, indent=2)
             print()

@@ -20,6 +20,7 @@ from placement_rpc.conf import (
     compute_nodes,
     conductor,
     http,
+    messages,
     metrics,
     notifications,
     queues,
@@ -27,8 +28,8 @@ from placement_rpc.conf import (
     upgrade_levels,
 )
 
-_MODULES = (candidates, claims, client, compute_nodes, conductor, http, metrics, notifications,
-            queues, standalone, upgrade_levels)
+_MODULES = (candidates, claims, client, compute_nodes, conductor, http, messages, metrics,
+            notifications, queues, standalone, upgrade_levels)
 
 # oslo.messaging's RPC client reads these two groups on each call, but registers them on the global
 # configuration only: on any other configuration the call would fail.

@@ -6,6 +6,7 @@ import datetime
 import json
 from typing import Any, Self
 
+from placement_rpc import bodies
 from placement_rpc.notifications import envelope
 from placement_rpc.objects import catalog
 from placement_rpc.objects.codec import without_envelopes
@@ -34,15 +35,18 @@ class Event:
     payload: dict
 
     @classmethod
-    def of_message(cls, body: bytes | str) -> Self:
+    def of_message(cls, body: bytes | str, compressed: object = None,
+                   limits: bodies.Limits = bodies.ANSWERS) -> Self:
         """Return the event in a message.
 
+        :param compressed: how the body is compressed, the message's header ``compression``
+        :param limits: what the message may be
         :raises NotAPlacementEvent: if the message is not an event of this service
         :raises UnsupportedPayload: if its payload is of a later major version
         """
         try:
-            message = envelope.opened(body)
-        except (ValueError, RecursionError) as error:
+            message = envelope.opened(body, compressed, limits)
+        except (ValueError, RecursionError, MemoryError) as error:
             raise NotAPlacementEvent(str(error)) from None
         _check_version(message.get("event_type"), message.get("payload"))
         return cls._of(message["event_type"], without_envelopes(message.get("payload")))

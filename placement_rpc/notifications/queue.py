@@ -9,6 +9,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from placement_rpc import bodies
 from placement_rpc.amqp import dead_letters, topology
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.consumer import Consumer, deliveries
@@ -74,6 +75,7 @@ class QueueListener:
                  exchange: str = "placement") -> None:
         self._conf = conf
         self._options = conf.queues
+        self._limits = bodies.Limits.of_answers(conf)
         self._dead_letters = dead_letters.DeadLetterQueue(
             conf.queues.dead_letters, conf.queues.dead_letters_max_length,
             conf.queues.dead_letters_max_age)
@@ -185,7 +187,8 @@ class QueueListener:
     def _handle(self, message):
         """Have an event handled or dead-lettered; an error of the handler is not raised."""
         try:
-            event = Event.of_message(message.body)
+            event = Event.of_message(
+                message.body, (message.headers or {}).get("compression"), self._limits)
         except ValueError as error:
             self._dead_letter(message, "a message", str(error))
             return

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from amqp import exceptions as amqp_exceptions
 
-from placement_rpc import exception
+from placement_rpc import bodies, exception
 from placement_rpc.amqp import topology
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.consumer import WINDOW, Consumer
@@ -43,14 +43,17 @@ class StreamReader:
         are published from now on
     :param on_gap: callable of the position that was expected and the one that came; None for a
         line in the log
+    :param limits: what a message may be; a message that exceeds them is skipped and logged
     """
 
     def __init__(self, broker: Broker | str, stream: str,
                  start: int | str | datetime.datetime = "next",
-                 on_gap: Callable[[int, int], object] | None = None) -> None:
+                 on_gap: Callable[[int, int], object] | None = None,
+                 limits: bodies.Limits = bodies.ANSWERS) -> None:
         self._broker = Broker.at(broker)
         self._stream = stream
         self._start = start
+        self._limits = limits
         # Events that are missing before the first one are a gap, too.
         self._sequence = Sequence(
             {"position": start - 1} if isinstance(start, int) else None, on_gap)
@@ -159,7 +162,8 @@ class StreamReader:
     def _event(self, message):
         """Return the event in a message; None for other messages, duplicates and early events."""
         try:
-            event = Event.of_message(message.body)
+            event = Event.of_message(
+                message.body, (message.headers or {}).get("compression"), self._limits)
         except ValueError as error:
             LOG.warning("A message that is no event is skipped: %s", error)
             return None

@@ -17,7 +17,7 @@ import threading
 import time
 import uuid
 
-from placement_rpc import exception
+from placement_rpc import bodies, exception
 from placement_rpc.amqp import topology
 from placement_rpc.amqp.broker import CONNECT_TIMEOUT
 from placement_rpc.amqp.consumer import Consumer, deliveries
@@ -52,6 +52,8 @@ class BatchServer:
 
     def __init__(self, conf, broker, manager, queues, threads, queue=None):
         self._options = conf.oslo_messaging_rabbit
+        self._requests = bodies.Limits.of_requests(conf)
+        self._answers = bodies.Limits.of_answers(conf)
         self._broker = broker
         self._manager = manager
         self._queues = queues
@@ -134,7 +136,7 @@ class BatchServer:
     def _take(self, consumer, messages):
         batch = []
         for message in messages:
-            call = _call(message)
+            call = self._call(consumer, message)
             if call is None:
                 consumer.acknowledge([message])
                 continue
@@ -151,6 +153,22 @@ class BatchServer:
             self._settle_in_a_thread(consumer, batch)
         elif batch:
             self._settle(consumer, batch)
+
+    def _call(self, consumer, message):
+        """Return the call in a message; None if the message has to be dropped."""
+        if deliveries(message) >= topology.DELIVERY_LIMIT:
+            LOG.error("A call is dropped: it was delivered %d times and never answered",
+                      deliveries(message))
+            return None
+        try:
+            return envelope.open_call(
+                message.body, (message.headers or {}).get("compression"), self._requests)
+        except envelope.UnreadableCall as error:
+            LOG.warning("A message that is not a call is dropped: %s", error)
+            if error.caller is not None:
+                consumer.answer(error.caller.reply_to,
+                                envelope.seal_answer(error.caller, error=error.error))
+        return None
 
     def _is_batched(self, call):
         found = self._manager.call_of(call.method)
@@ -241,7 +259,8 @@ class BatchServer:
                 with spans.span("writing"):
                     result = self._dispatcher.serializer.serialize_entity(
                         context, self._manager.answer(settled))
-                    yield call, envelope.seal_answer(call, result), "done"
+                    yield call, envelope.seal_answer(
+                        call, result, limits=self._answers), "done"
             except Exception as error:
                 yield _refused(call, error)
 
@@ -268,7 +287,8 @@ class BatchServer:
                 raise exception.UnsupportedCall(
                     reason=f"{str(call.method)[:64]} is not served by this queue")
             return envelope.seal_answer(call, self._dispatcher.answer(
-                call.version, call.method, call.context, call.args, call.namespace))
+                call.version, call.method, call.context, call.args, call.namespace),
+                limits=self._answers)
         except Exception as error:
             return _refused(call, error)[1]
 
@@ -294,19 +314,6 @@ def _places(threads, queue, conf):
         return conf.conductor.claims_together
     # Enough for a batch, and few enough to leave calls for other processes.
     return _BATCH * threads
-
-
-def _call(message):
-    """Return the call in a message; None if the message has to be dropped."""
-    if deliveries(message) >= topology.DELIVERY_LIMIT:
-        LOG.error("A call is dropped: it was delivered %d times and never answered",
-                  deliveries(message))
-        return None
-    try:
-        return envelope.open_call(message.body, (message.headers or {}).get("compression"))
-    except ValueError as error:
-        LOG.warning("A message that is not a call is dropped: %s", error)
-    return None
 
 
 def _refused(call, error):

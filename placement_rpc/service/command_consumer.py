@@ -9,7 +9,7 @@ are delivered again, and those that were committed are recognised by their reque
 import logging
 import threading
 
-from placement_rpc import exception
+from placement_rpc import bodies, exception
 from placement_rpc.accounting.batch import Outcome
 from placement_rpc.amqp import consumer, dead_letters, publisher
 from placement_rpc.amqp.reconnect import Reconnect
@@ -42,6 +42,7 @@ class CommandConsumer:
 
     def __init__(self, conf, broker, manager, topic=routing.TOPIC):
         self._options = conf.queues
+        self._limits = bodies.Limits.of_requests(conf)
         self._manager = manager
         self._topic = topic
         self._queue = command_queue.name(topic)
@@ -183,7 +184,8 @@ class CommandConsumer:
 
         :raises PlacementException: if the message cannot be parsed
         """
-        command = command_queue.opened(message.body)
+        command = command_queue.opened(
+            message.body, (message.headers or {}).get("compression"), self._limits)
         method = command["method"]
         call = self._manager.call_of(method)
         if call is None or not call.castable:

@@ -12,6 +12,7 @@ import types
 import amqp
 import kombu
 import psutil
+from kombu import compression
 
 from placement_rpc import exception
 from placement_rpc.amqp import broker as amqp_broker
@@ -131,12 +132,63 @@ class AnswersTest(ConversationTest):
         self.assertRaises(exception.InvalidInput, self.say, object())
 
     def test_large_ones(self):
-        text = "ä" * 2_000_000
+        text = "ä" * 500_000
         self.assertEqual(text, self.say(text))
 
+    def test_what_is_too_large_is_not_sent(self):
+        for text, unit in (("x" * 5_000_000, "bytes"), ([[]] * 200_000, "elements")):
+            error = self.assertRaises(exception.MessageTooLarge, self.say, text)
+            self.assertEqual(unit, error.kwargs["unit"])
+        self.assertEqual("small", self.say("small"))
+
+    def test_a_server_with_a_lower_limit_says_so(self):
+        caller = self.make_caller(messages__max_request=10 ** 8,
+                                  messages__max_request_elements=10 ** 6)
+        for text in ("x" * 5_000_000, [[]] * 200_000):
+            self.assertRaises(exception.MessageTooLarge, self.say, text, caller=caller)
+        self.assertIn("not a call is dropped", self.log.output)
+        self.assertEqual("small", self.say("small"))
+
+    def test_an_answer_that_is_too_large(self):
+        caller = self.make_caller(messages__max_answer=2 ** 16)
+        error = self.assertRaises(exception.AnswerTooLarge, self.say, "x" * 2 ** 17, caller=caller)
+        self.assertEqual(2 ** 16, error.kwargs["limit"])
+        self.assertEqual("small", self.say("small", caller=caller))
+
     def test_compressed_ones(self):
-        caller = self.make_caller(oslo_messaging_rabbit__kombu_compression="gzip")
-        self.assertEqual("squeeze" * 1000, self.say("squeeze" * 1000, caller=caller))
+        for name in ("gzip", "bz2"):
+            caller = self.make_caller(oslo_messaging_rabbit__kombu_compression=name)
+            self.assertEqual("squeeze" * 1000, self.say("squeeze" * 1000, caller=caller))
+
+    def test_a_compression_that_is_not_accepted(self):
+        caller = self.make_caller(oslo_messaging_rabbit__kombu_compression="lzma")
+        # Who sent it is not known without reading it.
+        self.assertRaises(exception.ServiceUnavailable, self.say, "x", 2, caller=caller)
+        self.assertIn("'application/x-lzma' is not accepted", self.log.output)
+        self.assertEqual("next", self.say("next"))
+
+    def test_a_compression_that_is_not_known(self):
+        error = self.assertRaises(exception.InvalidInput, self.make_caller,
+                                  oslo_messaging_rabbit__kombu_compression="brotli")
+        self.assertIn("kombu_compression", error.text)
+
+    def test_a_compressed_answer(self):
+        self.say("so that there is a queue")
+        reply_to, sent = self.caller._connection.reply_to, []
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            answer = envelope.seal_answer(envelope.Call("say", "1.0", {}, {}, "?"), "squeeze")
+
+            def answer_it(message_id):
+                body, kind = compression.compress(answer.replace("?", message_id), "bzip2")
+                connection.channel().basic_publish(amqp.Message(
+                    body, application_headers={"compression": kind}), routing_key=reply_to)
+
+            threads, answers = self.in_threads(lambda text: self.say(text, after=5), "slow")
+            while not sent:
+                sent = list(self.caller._connection._waiting)
+            answer_it(sent[0])
+            threads[0].join()
+        self.assertEqual(["squeeze"], answers)
 
     def test_nobody_listens(self):
         caller = senders.RabbitSender(self.conf, Broker.of(self.conf), "nowhere")

@@ -2,6 +2,7 @@
 """Request queues: claims in batches that are acknowledged after their commit, and that bulk calls
 about the fleet do not delay."""
 
+import bz2
 import json
 import socket
 import threading
@@ -119,6 +120,16 @@ class ClaimServerTest(ClaimTest):
         self.claim()
         self.assertEqual(1, self.used())
         self.assertIn("not a call is dropped", self.log.output)
+
+    def test_what_is_too_large_is_refused_to_its_sender(self):
+        client = self.plain_client()
+        for text in ("x" * 5_000_000, [[]] * 200_000):
+            self.assertRaises(exception.MessageTooLarge, client.call, {}, "claim_allocations",
+                              claim=text, request_id="large")
+        self.publish(bz2.compress(bytes(10 ** 8)),
+                     application_headers={"compression": "application/x-bz2"})
+        self.claim()
+        self.assertEqual(1, self.used())
 
     def test_releases_come_this_way_and_compressed_calls_too(self):
         seen = []

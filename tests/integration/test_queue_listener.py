@@ -74,11 +74,11 @@ class QueueTest(base.TestCase):
         return dead_letters.DeadLetters(
             broker.Broker.at(self.broker.url), command_queue.dead_letter_queue(self.conf.queues))
 
-    def publish(self, body):
+    def publish(self, body, **properties):
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             connection.Producer().publish(
                 body, routing_key=self.queue, content_type="application/json",
-                content_encoding="utf-8")
+                content_encoding="utf-8", **properties)
 
     def message(self, event_type="resource_provider.create", version="1.0", position=100, **data):
         """A notification as another release of the service might send it."""
@@ -102,6 +102,18 @@ class QueueListenerTest(QueueTest):
         # Nothing was acknowledged twice, which would end the channel.
         self.assertNotIn("no connection", self.log.output)
         self.assertEqual(5, listener.SavedPosition(self.path).load()["position"])
+
+    def test_compressed_ones_and_bombs(self):
+        self.listen()
+        for number, name in enumerate(("gzip", "bzip2")):
+            self.publish(self.message(position=number + 1), compression=name)
+        self.publish(bytes(10 ** 8), compression="bzip2")
+        self.publish(self.message(position=3), compression="lzma")
+        self.publish(self.message(position=4))
+        self.assertEqual([1, 2, 4], self.listen())
+        reasons = sorted(letter.reason for letter in self.dead_letters().all())
+        self.assertIn("at most", reasons[0])
+        self.assertIn("not accepted", reasons[1])
 
     def test_what_comes_again_is_dropped_also_after_a_restart(self):
         self.listen()
