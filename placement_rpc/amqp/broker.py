@@ -11,14 +11,13 @@ import ssl
 from collections.abc import Iterator
 from typing import Any, Self
 
-import kombu
 import oslo_messaging
 from kombu.utils import url as kombu_url
 from oslo_config import cfg
 from oslo_utils import netutils
 
 from placement_rpc import exception
-from placement_rpc.amqp import frames
+from placement_rpc.amqp import contents, frames
 from placement_rpc.amqp.connection import Connection
 
 #: Seconds, for each node.
@@ -78,17 +77,19 @@ class Broker:
             return cls((broker.replace("rabbit:", "amqp:", 1),))
         return broker
 
-    def connect(self, patience: float = _SOCKET_TIMEOUT, **options: Any) -> Connection:
+    def connect(self, patience: float = _SOCKET_TIMEOUT,
+                largest_body: int = contents.LARGEST_BODY, **options: Any) -> Connection:
         """Connect to one of the nodes, in random order.
 
         :param patience: seconds that a read or a write of a part of a frame may block
+        :param largest_body: the most bytes in the body of a message that is read
         :param options: further arguments of py-amqp's connection
         :raises FAILURES: if no node accepts a connection
         """
-        connection = kombu.Connection(
+        connection = frames.KombuConnection(
             random.sample(self.urls, len(self.urls)), connect_timeout=CONNECT_TIMEOUT,
             heartbeat=HEARTBEAT, login_method=self.login_method, ssl=self.tls,
-            transport_options=options)
+            transport_options=options, largest_body=largest_body)
         connection.ensure_connection(
             max_retries=len(self.urls), interval_start=0, interval_step=0,
             timeout=CONNECT_TIMEOUT * len(self.urls))

@@ -66,11 +66,13 @@ class Event:
         try:
             event = cls(payload["event_id"], event_type, payload["position"],
                         payload["occurred_at"], payload)
-            datetime.datetime.fromisoformat(event.occurred_at)
+            if datetime.datetime.fromisoformat(event.occurred_at).tzinfo is None:
+                raise ValueError
         except KeyError as error:
             raise NotAPlacementEvent(f"its payload has no {error}") from None
         except (TypeError, ValueError):
-            raise NotAPlacementEvent("its time is not in ISO 8601") from None
+            raise NotAPlacementEvent(
+                "its time is not in ISO 8601, with an offset from UTC") from None
         if type(event.position) is not int or not isinstance(event.event_id, str):
             raise NotAPlacementEvent("its position is not a number, or its id is not a string")
         return event

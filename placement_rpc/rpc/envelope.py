@@ -90,11 +90,14 @@ def open_call(body: bytes | str, compressed: object = None,
                    if key.startswith(_CONTEXT)}
     except _BROKEN as error:
         raise UnreadableCall(
-            _caller(body, compressed, limits), _refusal("call", error)) from None
+            caller_of(body, compressed, limits), _refusal("call", error)) from None
     message_id, reply_to = message.get("_msg_id"), message.get("_reply_q")
+    if not isinstance(message.get("method"), str):
+        raise UnreadableCall(caller(message_id, reply_to), _refusal(
+            "call", "it names no method")) from None
     if not (isinstance(message_id, str) and _is_queue(reply_to)):
         message_id = reply_to = None
-    return Call(message.get("method"), message.get("version", "1.0"), message.get("args", {}),
+    return Call(message["method"], message.get("version", "1.0"), message.get("args", {}),
                 context, message_id, reply_to, message.get("namespace"),
                 bool(message.get("_timeout")))
 
@@ -120,7 +123,7 @@ def _refusal(what, error):
         what=what, reason=f"it cannot be read: {str(error) or type(error).__name__}"[:500])
 
 
-def _caller(body, compressed, limits):
+def caller_of(body: bytes | str, compressed: object, limits: bodies.Limits) -> Call | None:
     """Return a call with which the sender of an unreadable one can be answered; None if unknown.
 
     Nothing is parsed, and no more than the ends of the body are read.
@@ -129,7 +132,7 @@ def _caller(body, compressed, limits):
     message_id, reply_to = _MESSAGE_ID.search(ends), _REPLY_QUEUE.search(ends)
     if message_id is None or reply_to is None:
         return None
-    return Call(None, None, {}, {}, message_id[1].decode(), reply_to[1].decode())
+    return caller(message_id[1].decode(), reply_to[1].decode())
 
 
 def _ends(body, compressed, limits):
@@ -137,6 +140,13 @@ def _ends(body, compressed, limits):
         return bodies.beginning(body, compressed, limits, _ENDS)
     data = bodies.as_bytes(body)
     return data if len(data) <= 2 * _ENDS else data[:_ENDS] + b" " + data[-_ENDS:]
+
+
+def caller(message_id: object, reply_to: object) -> Call | None:
+    """Return a call with which the sender of a message can be answered; None if there is none."""
+    if isinstance(message_id, str) and message_id and reply_to and _is_queue(reply_to):
+        return Call(None, None, {}, {}, message_id, str(reply_to))
+    return None
 
 
 def _is_queue(name):
@@ -216,6 +226,17 @@ def open_answer(body: bytes | str, compressed: object = None,
     except _BROKEN as error:
         raise UnreadableAnswer(
             _answered(body, compressed, limits), _refusal("answer", error)) from None
+
+
+def unreadable_answer(body: bytes, error: Exception) -> UnreadableAnswer:
+    """Return the error for a message whose properties cannot be parsed, or that is too large.
+
+    :param body: its beginning
+    :param error: what is wrong with it
+    """
+    if isinstance(error, exception.MessageTooLarge):
+        error = exception.AnswerTooLarge(method="the call", **error.kwargs)
+    return UnreadableAnswer(_answered(body, None, bodies.ANSWERS), _refusal("answer", error))
 
 
 def _answered(body, compressed, limits):

@@ -21,7 +21,7 @@ from oslo_config import cfg
 from placement_rpc import bodies, exception
 from placement_rpc.amqp import topology
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.amqp.consumer import Consumer
+from placement_rpc.amqp.consumer import Consumer, body_of
 from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.rpc import envelope
@@ -83,6 +83,7 @@ class ReplyConnection:
         self._blocked = False
         self._reconnect = Reconnect(
             "Calls", broker, self._ended, survives=(Exception,), patience=_PATIENCE,
+            largest_body=self._answers.size,
             on_blocked=self._on_blocked, on_unblocked=self._on_unblocked)
         self._waker, self._woken = socket.socketpair()
 
@@ -124,8 +125,8 @@ class ReplyConnection:
         # The broker drops the call when its thread no longer waits.
         return amqp.Message(
             body, content_type="application/json", content_encoding="utf-8", delivery_mode=2,
-            correlation_id=call.message_id, expiration=str(int(seconds * 1000)),
-            application_headers=headers)
+            correlation_id=call.message_id, reply_to=call.reply_to,
+            expiration=str(int(seconds * 1000)), application_headers=headers)
 
     def _enter(self, message_id, waiter):
         if len(self._waiting) >= self._limit:
@@ -208,10 +209,13 @@ class ReplyConnection:
 
     def _came(self, message):
         try:
+            self._answers.check_size(message.body_size)
             answer = envelope.open_answer(
-                message.body, (message.headers or {}).get("compression"), self._answers)
-        except envelope.UnreadableAnswer as error:
-            LOG.warning("A message that is not an answer is dropped: %s", error)
+                body_of(message), (message.headers or {}).get("compression"), self._answers)
+        except Exception as error:
+            LOG.warning("A message that is not an answer is dropped: %s", error or repr(error))
+            if not isinstance(error, envelope.UnreadableAnswer):
+                error = envelope.unreadable_answer(message.body, error)
             waiter = self._waiting.pop(error.message_id, None)
             if waiter:
                 waiter.wake(error=error.error)

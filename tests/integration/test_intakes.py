@@ -104,7 +104,7 @@ class ClaimServerTest(ClaimTest):
         self.assertEqual((9, 9), (sum(sizes), self.used()))
         self.assertLess(len(sizes), 5)
 
-    def test_what_is_no_call_is_dropped_and_the_next_is_answered(self):
+    def test_what_is_no_call_goes_to_the_dead_letters_and_the_next_is_answered(self):
         self.publish("", "5", "[]", "{", '{"oslo.version": "2.0", "oslo.message": "{"}',
                      '{"oslo.version": "2.0", "oslo.message": 5}', "[" * 100_000, b"\xff\xfe",
                      '{"method": ["x"], "_reply_q": 5, "_msg_id": {}}', '{"_context_a": 5}',
@@ -119,7 +119,7 @@ class ClaimServerTest(ClaimTest):
         self.publish(b"no gzip", application_headers={"compression": "application/x-gzip"})
         self.claim()
         self.assertEqual(1, self.used())
-        self.assertIn("not a call is dropped", self.log.output)
+        self.assertIn("not a call: no call", self.log.output)
 
     def test_what_is_too_large_is_refused_to_its_sender(self):
         client = self.plain_client()
