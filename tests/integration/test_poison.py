@@ -10,6 +10,7 @@ import time
 import fixtures
 import requests
 
+from placement_rpc import api, exception
 from placement_rpc.amqp import dead_letters
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.db.queries import events
@@ -17,6 +18,7 @@ from placement_rpc.notifications import listener
 from placement_rpc.rpc import command_queue, envelope, routing
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, messages, servers
+from tests.integration import processes
 
 SEED = 13
 _RANDOM = 60
@@ -235,3 +237,57 @@ class _Sender(fixtures.Fixture):
             self._answers[answer.message_id] = envelope.remote_error(
                 answer, envelope.ALLOWED_REMOTE_MODULES)
         return self._answers if len(self._answers) >= number else None
+
+
+class KillerTest(base.TestCase):
+    """A call during which workers die counts against itself only."""
+
+    time_limit = 240
+
+    def test_a_call_that_kills_workers_is_given_up_and_takes_no_other_along(self):
+        broker = self.useFixture(servers.VirtualHost())
+        store = self.useFixture(placement_fixtures.Store(
+            servers.new_database("postgresql"), transport_url=broker.url,
+            placement_client__attempt_timeout=100))
+        conductor = self.useFixture(processes.Conductor({
+            "DEFAULT": {"transport_url": broker.url},
+            "database": {"connection": store.conf.database.connection},
+            "queues": {"calls_attempts": 2},
+            "conductor": {"workers": 1}}, module="tests.integration.mortal"))
+        client = api.PlacementAPI(conf=store.conf)
+        self.addCleanup(client.close)
+        client.ping(None, timeout=60)
+        uuid = client.create_provider(None, "provider").uuid
+        client.set_inventory(None, uuid, [base.inventory("VCPU", 100)])
+        conductor.kill()
+        failed = {}
+
+        def claim(number, **values):
+            try:
+                client.claim_allocations(
+                    None, base.claim({uuid: {"VCPU": 1}}, **values), timeout=100)
+            except exception.PlacementException as error:
+                failed[number] = error
+
+        threads = [threading.Thread(target=claim, args=(number,), kwargs={
+            "user_id": "killer" if number in (3, 12) else "user"}) for number in range(20)]
+        for thread in threads:
+            thread.start()
+        # All of them are in the queue before a worker takes the first.
+        deadline = time.monotonic() + 30
+        while "placement_claims\t20" not in broker.rabbitmqctl(
+                "list_queues", "name", "messages").replace(" ", "\t"):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.2)
+        conductor.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual({3, 12}, set(failed))
+        self.assertEqual({"placement.internal"}, {error.code for error in failed.values()})
+        self.assertEqual(18, client.get_usages(None, uuid).objects[0].used)
+        letters = dead_letters.DeadLetters(
+            Broker.at(broker.url), command_queue.dead_letter_queue(store.conf.queues)).all()
+        self.assertEqual(["placement_claims"] * 2, [letter.queue for letter in letters])
+        for letter in letters:
+            self.assertIn("killer", letter.body)
+            self.assertIn("each process that worked on it died", letter.reason)
