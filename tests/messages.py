@@ -13,9 +13,9 @@ import zlib
 from typing import NamedTuple
 
 import amqp
-from amqp import exceptions as amqp_exceptions
 
 from placement_rpc.amqp.broker import Broker
+from placement_rpc.amqp.frames import FAILURES
 
 #: Bits of the properties in the flags of a content header, in the order of the properties.
 _CONTENT_TYPE, _ENCODING, _HEADERS, _MODE, _PRIORITY = 0x8000, 0x4000, 0x2000, 0x1000, 0x0800
@@ -265,7 +265,7 @@ class Poisoner:
                 self._channel = self._connection.channel()
             self._channel.basic_publish(
                 _Message(poison.body, poison.properties), routing_key=queue, mandatory=True)
-        except (amqp_exceptions.AMQPError, OSError):
+        except FAILURES:
             # The broker itself does not read everything.
             self.close()
             return False
