@@ -15,7 +15,7 @@ does it once however often it is sent.
 
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from oslo_context.context import RequestContext
@@ -23,7 +23,7 @@ from oslo_context.context import RequestContext
 from placement_rpc import exception
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.allocation import AllocationList
-from placement_rpc.objects.claim import Claim, ClaimList, ClaimResult
+from placement_rpc.objects.claim import CONSUMER_TAGS, Claim, ClaimList, ClaimResult
 from placement_rpc.objects.event_page import EventPage, EventPositions
 from placement_rpc.objects.explanation import ExplanationList
 from placement_rpc.objects.fields import Uuid, WholeNumber
@@ -35,6 +35,7 @@ from placement_rpc.objects.resource_class import ResourceClass, ResourceClassLis
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 from placement_rpc.objects.service import ServiceList
 from placement_rpc.objects.sync_result import SyncResult
+from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
 from placement_rpc.objects.usage import UsageList
 from placement_rpc.rpc.client import Client, new_request_id, own_context
 from placement_rpc.rpc.endpoint import as_name, as_uuid
@@ -45,6 +46,9 @@ __all__ = ["RPC_VERSION", "Claim", "Inventory", "PlacementAPI", "ResourceRequest
 
 # The namespace of the uuids of providers that are created without one.
 _NEW_PROVIDERS = uuid.UUID("6e7d1f0c-3d3c-5b0b-9f5e-0d6b7a0c9a11")
+
+#: For an argument that is left as it is, where None is a value.
+KEEP = ""
 
 _T = TypeVar("_T")
 
@@ -67,42 +71,63 @@ class PlacementAPI(Client):
 
     def create_provider(self, context: RequestContext | None, name: str,
                         provider_uuid: str | None = None, request_id: str | None = None,
-                        timeout: float | None = None) -> ResourceProvider:
+                        timeout: float | None = None,
+                        parent_provider_uuid: str | None = None) -> ResourceProvider:
         """Create a resource provider, at generation 0.
 
         :param name: 1 to 200 characters, without blanks at either end
         :param provider_uuid: None for a new one
+        :param parent_provider_uuid: None for the root of a new tree
         :raises NameInUse: if another provider has the name
         :raises ProviderExists: if another provider has the uuid
+        :raises ParentNotFound: if there is no such parent
+        :raises UpgradeInProgress: if it has a parent, and a live service knows no trees
         """
         request_id = request_id or new_request_id()
         if provider_uuid is None:
             # Derived from the request, so that a repeated request names the same provider.
             provider_uuid = str(uuid.uuid5(_NEW_PROVIDERS, str(request_id)))
         provider = ResourceProvider(uuid=provider_uuid, name=name)
+        if parent_provider_uuid is not None:
+            provider.parent_provider_uuid = parent_provider_uuid
         return self._change(context, "create_provider", request_id, timeout, provider=provider)
 
     def update_provider(self, context: RequestContext | None, provider_uuid: str, name: str,
                         generation: int | None = None, request_id: str | None = None,
-                        timeout: float | None = None) -> ResourceProvider:
-        """Rename a resource provider.
+                        timeout: float | None = None,
+                        parent_provider_uuid: str | None = KEEP,
+                        may_move: bool | None = None) -> ResourceProvider:
+        """Rename a resource provider, or move it to another place in the trees.
+
+        All that is below it moves with it. The generation of each provider whose root is another
+        then rises.
 
         :param generation: the provider's, as the caller read it; None to accept any
+        :param parent_provider_uuid: None to make it a root; :data:`KEEP` for no change
+        :param may_move: False to refuse another parent, or none, for a provider that has one
         :raises ProviderNotFound: if there is no such provider
         :raises ConcurrentUpdate: if the provider is at another generation
         :raises NameInUse: if another provider has the name
+        :raises ParentNotFound: if there is no such parent
+        :raises ParentFixed: if it has another parent, and may not be moved
+        :raises TreeLoop: if the parent is the provider itself, or below it
+        :raises UpgradeInProgress: if a parent is given, and a live service knows no trees
         """
         provider = ResourceProvider(uuid=provider_uuid, name=name)
         if generation is not None:
             provider.generation = generation
-        return self._change(context, "update_provider", request_id, timeout, provider=provider)
+        if parent_provider_uuid != KEEP:
+            provider.parent_provider_uuid = parent_provider_uuid
+        return self._change(context, "update_provider", request_id, timeout, provider=provider,
+                            may_move=may_move)
 
     def delete_provider(self, context: RequestContext | None, provider_uuid: str,
                         generation: int | None = None, request_id: str | None = None,
                         timeout: float | None = None) -> None:
-        """Delete a resource provider that has no allocations.
+        """Delete a resource provider that has neither allocations nor children.
 
         :raises ProviderNotFound: if there is no such provider
+        :raises ProviderIsParent: if it has children
         :raises ProviderInUse: if it has allocations
         :raises ConcurrentUpdate: if the provider is at another generation
         """
@@ -120,16 +145,31 @@ class PlacementAPI(Client):
     def list_providers(self, context: RequestContext | None, name: str | None = None,
                        member_of: Sequence[Sequence[str]] | None = None,
                        marker: str | None = None, limit: int | None = None,
-                       timeout: float | None = None) -> ResourceProviderList:
-        """Return resource providers, the oldest first.
+                       timeout: float | None = None, uuid: str | None = None,
+                       not_member_of: Sequence[str] | None = None, in_tree: str | None = None,
+                       required: Sequence[Sequence[str]] | None = None,
+                       forbidden: Sequence[str] | None = None,
+                       resources: Mapping[str, int] | None = None) -> ResourceProviderList:
+        """Return resource providers, the oldest first. All conditions have to be met.
+
+        The list carries the ``position`` of an event up to which it includes every change.
 
         :param name: only the provider of this name
+        :param uuid: only the provider of this uuid
+        :param not_member_of: aggregate uuids: only providers that are in none of them
+        :param in_tree: only providers of the tree of this one
+        :param required: lists of traits: only providers that have one of each list
+        :param forbidden: traits: only providers that have none of them
+        :param resources: amounts by class: only providers that have them free
         :param member_of: lists of aggregate uuids: only providers that are in one of each list
         :param marker: uuid of the provider after which to begin
         :param limit: the most providers to return; None for all
         :raises ProviderNotFound: if there is no provider of the marker
+        :raises TraitNotFound: if there is no such trait
+        :raises ResourceClassNotFound: if there is no such class
         """
         found: list[ResourceProvider] = []
+        position = None
         ends = time.monotonic() + self._seconds(timeout)
         if limit is not None:
             limit = WholeNumber(minimum=1).coerce(None, "limit", limit)
@@ -137,12 +177,16 @@ class PlacementAPI(Client):
             left = None if limit is None else limit - len(found)
             page = self._call(
                 context, "list_providers", max(0, ends - time.monotonic()), name=name,
-                member_of=member_of, marker=marker, limit=left).objects
-            found += page
-            if not page or name is not None:
+                member_of=member_of, marker=marker, limit=left, uuid=uuid,
+                not_member_of=not_member_of, in_tree=in_tree, required=required,
+                forbidden=forbidden, resources=resources)
+            position = page.value("position") if position is None else position
+            found += page.objects
+            # A service before contract 1.3 does not say whether there is more.
+            if not page.value("more", bool(page.objects) and name is None):
                 break
-            marker = page[-1].uuid
-        return ResourceProviderList(objects=found)
+            marker = page.objects[-1].uuid
+        return ResourceProviderList(objects=found, position=position)
 
     # -- inventories --------------------------------------------------------------------
 
@@ -230,6 +274,7 @@ class PlacementAPI(Client):
         :raises CapacityExceeded: if a provider has too little left
         :raises ConstraintsViolated: if an amount breaks min_unit, max_unit or step_size
         :raises ConsumerConflict: if the consumer is at another generation
+        :raises PreconditionFailed: if the consumer has none of the claim's tags
         :raises ProviderNotFound: if there is no such provider
         :raises ResourceClassNotFound: if there is no such class
         :raises RequestIdReused: if another request had the id
@@ -276,22 +321,28 @@ class PlacementAPI(Client):
     def release_allocations(self, context: RequestContext | None, consumer_uuid: str,
                             consumer_generation: int | None = None,
                             request_id: str | None = None, timeout: float | None = None,
-                            cast: bool = False) -> ClaimResult | str:
+                            cast: bool = False,
+                            consumer_tags: Sequence[str] | None = None) -> ClaimResult | str:
         """Release everything that a consumer holds.
 
         :param cast: as of :meth:`claim_allocations`
+        :param consumer_tags: entity tags, of which the consumer must have one, or ``*`` for any
+            consumer that has allocations; None to accept any
         :returns: the result; of a cast, the request's id
         :raises ConsumerNotFound: if the consumer holds nothing
         :raises ConsumerConflict: if the consumer is at another generation
+        :raises PreconditionFailed: if the consumer has none of the tags
         """
+        more: dict[str, Any] = {} if consumer_tags is None else {
+            "consumer_tags": CONSUMER_TAGS.coerce(None, "consumer_tags", consumer_tags)}
         if not cast:
             return self._change(context, "release_allocations", request_id, timeout,
                                 consumer_uuid=consumer_uuid,
-                                consumer_generation=consumer_generation)
+                                consumer_generation=consumer_generation, **more)
         return self._cast(
             context, "release_allocations", request_id, timeout,
             consumer_uuid=Uuid().coerce(None, "consumer_uuid", consumer_uuid),
-            consumer_generation=consumer_generation)
+            consumer_generation=consumer_generation, **more)
 
     def move_allocations(self, context: RequestContext | None, source_uuid: str,
                          target_uuid: str, consumer_generation: int | None = None,
@@ -370,6 +421,70 @@ class PlacementAPI(Client):
         if generation is not None:
             wanted.generation = generation
         return self._change(context, "set_aggregates", request_id, timeout, aggregates=wanted)
+
+    # -- traits -------------------------------------------------------------------------
+
+    def list_traits(self, context: RequestContext | None, names: Sequence[str] | None = None,
+                    prefix: str | None = None, associated: bool | None = None,
+                    marker: str | None = None, limit: int | None = None,
+                    timeout: float | None = None) -> TraitList:
+        """Return traits in alphabetical order.
+
+        :param names: only those of these names that exist
+        :param prefix: only those whose names begin with it
+        :param associated: True for those that some provider has, False for the others
+        :param marker: the name after which to begin
+        :param limit: the most traits to return; None for the most that one answer has
+        """
+        return self._call(context, "list_traits", timeout, names=names, prefix=prefix,
+                          associated=associated, marker=marker, limit=limit)
+
+    def create_trait(self, context: RequestContext | None, name: str,
+                     request_id: str | None = None, timeout: float | None = None) -> Trait:
+        """Create a custom trait.
+
+        :param name: begins with ``CUSTOM_``
+        :raises TraitExists: if there is one of the name
+        :raises TraitStandard: if a standard trait has the name
+        :raises UpgradeInProgress: if a live service knows no traits
+        """
+        return self._change(context, "create_trait", request_id, timeout, trait=Trait(name=name))
+
+    def delete_trait(self, context: RequestContext | None, name: str,
+                     request_id: str | None = None, timeout: float | None = None) -> None:
+        """Delete a custom trait that no provider has.
+
+        :raises TraitNotFound: if there is no such trait
+        :raises TraitInUse: if a provider has it
+        :raises TraitStandard: if it is a standard trait
+        :raises UpgradeInProgress: if a live service knows no traits
+        """
+        self._change(context, "delete_trait", request_id, timeout, name=name)
+
+    def get_provider_traits(self, context: RequestContext | None, provider_uuid: str,
+                            timeout: float | None = None) -> ProviderTraits:
+        """Return the traits of a provider, and its generation.
+
+        :raises ProviderNotFound: if there is no such provider
+        """
+        return self._call(context, "get_provider_traits", timeout, provider_uuid=provider_uuid)
+
+    def set_provider_traits(self, context: RequestContext | None, provider_uuid: str,
+                            traits: Sequence[str], generation: int | None = None,
+                            request_id: str | None = None,
+                            timeout: float | None = None) -> ProviderTraits:
+        """Give a provider these traits and no others; the same ones change nothing.
+
+        :param generation: the provider's, as the caller read it; None to accept any
+        :raises ProviderNotFound: if there is no such provider
+        :raises ConcurrentUpdate: if the provider is at another generation
+        :raises TraitNotFound: if there is no such trait
+        :raises UpgradeInProgress: if a live service knows no traits
+        """
+        wanted = ProviderTraits(provider_uuid=provider_uuid, traits=list(traits))
+        if generation is not None:
+            wanted.generation = generation
+        return self._change(context, "set_provider_traits", request_id, timeout, traits_of=wanted)
 
     # -- resource classes ---------------------------------------------------------------
 

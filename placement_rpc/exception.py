@@ -103,6 +103,39 @@ class AnswerTooLarge(PlacementException):
     )
 
 
+class TraitNotFound(InvalidInput):
+    code = "placement.trait.not_found"
+    http_status = 404
+    message = "No such trait(s): {traits}"
+
+
+class TraitStandard(InvalidInput):
+    code = "placement.trait.standard"
+    message = "Trait {trait} is a standard trait and cannot be changed"
+
+
+class ParentNotFound(InvalidInput):
+    code = "placement.resource_provider.parent_not_found"
+    message = "The parent provider does not exist: {parent}"
+
+
+class TreeLoop(InvalidInput):
+    """A provider cannot be moved below itself."""
+
+    code = "placement.resource_provider.loop"
+    message = (
+        "Resource provider {provider} cannot be moved below {parent}: it would be its own "
+        "ancestor"
+    )
+
+
+class ParentFixed(InvalidInput):
+    """The caller's microversion can give a provider a parent, and not take or change it."""
+
+    code = "placement.resource_provider.parent_fixed"
+    message = "The parent of resource provider {provider} cannot be changed"
+
+
 class IncompatibleObjectVersion(InvalidInput):
     code = "placement.object.incompatible_version"
     message = (
@@ -225,6 +258,21 @@ class ProviderInUse(Conflict):
     message = "Resource provider {provider} cannot be deleted: it has allocations"
 
 
+class ProviderIsParent(Conflict):
+    code = "placement.resource_provider.cannot_delete_parent"
+    message = "Resource provider {provider} cannot be deleted: it has children"
+
+
+class TraitExists(Conflict):
+    code = "placement.trait.exists"
+    message = "Trait {trait} already exists"
+
+
+class TraitInUse(Conflict):
+    code = "placement.trait.inuse"
+    message = "Trait {trait} cannot be deleted: resource providers have it"
+
+
 class InventoryExists(Conflict):
     code = "placement.inventory.exists"
     message = "Resource provider {provider} already has an inventory of {resource_class}"
@@ -256,6 +304,13 @@ class ConsumerConflict(Conflict):
 class ComputeNodeExists(Conflict):
     code = "placement.compute_node.exists"
     message = "Compute node {node} already exists"
+
+
+class ComputeNodeConflict(Conflict):
+    """A node contradicts another one, or cannot be changed in this way."""
+
+    code = "placement.compute_node.conflict"
+    message = "Compute node {node}: {reason}"
 
 
 class ResourceClassExists(Conflict):
@@ -390,6 +445,17 @@ class ServiceTooOld(PlacementException):
     code = "placement.service.too_old"
     http_status = 503
     message = "{what} needs version {needed} of the contract, but {who} is at {found}"
+
+
+class UpgradeInProgress(PlacementException):
+    """A live service of an older release would misread or undo what the call changes."""
+
+    code = "placement.service.upgrade_in_progress"
+    http_status = 503
+    message = (
+        "{what} needs contract {needed} on every service, and is refused while older ones run: "
+        "{who}"
+    )
 
 
 class RemoteFailure(PlacementException):

@@ -26,11 +26,18 @@ from placement_rpc.accounting import (
     providers,
     reads,
     resource_classes,
+    traits,
 )
 from placement_rpc.accounting import (
     inventories as inventory_rules,
 )
-from placement_rpc.accounting.claims import ClaimChange, MoveChange, ReleaseChange
+from placement_rpc.accounting.claims import (
+    ClaimChange,
+    MoveChange,
+    ReleaseChange,
+    forms_of_claim,
+    request_of_claim,
+)
 from placement_rpc.accounting.fingerprint import CanonicalForm
 from placement_rpc.accounting.group_commit import GroupCommit
 from placement_rpc.accounting.idempotency import Request
@@ -46,7 +53,13 @@ from placement_rpc.nova.inventory import in_use
 from placement_rpc.objects import fields, request, resource_class
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.allocation import AllocationList
-from placement_rpc.objects.claim import Claim, ClaimList, ClaimResult, ClaimResultList
+from placement_rpc.objects.claim import (
+    CONSUMER_TAGS,
+    Claim,
+    ClaimList,
+    ClaimResult,
+    ClaimResultList,
+)
 from placement_rpc.objects.event_page import EventPage, EventPositions
 from placement_rpc.objects.explanation import ExplanationList
 from placement_rpc.objects.inventory import Inventory, InventoryList
@@ -57,6 +70,7 @@ from placement_rpc.objects.resource_class import ResourceClass, ResourceClassLis
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 from placement_rpc.objects.service import ServiceList
 from placement_rpc.objects.sync_result import SyncResult
+from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
 from placement_rpc.objects.usage import UsageList
 from placement_rpc.rpc.endpoint import (
     MAX_PAGE,
@@ -71,7 +85,7 @@ from placement_rpc.rpc.endpoint import (
     require_fields,
 )
 from placement_rpc.telemetry.metrics import Metrics
-from placement_rpc.upgrade.gate import InventoryGate
+from placement_rpc.upgrade.gate import ContractGate, InventoryGate
 from placement_rpc.versions import contract, pins, releases
 from placement_rpc.versions.seen_clients import SeenClients
 
@@ -100,6 +114,7 @@ class Manager(Endpoint):
             contract.FLEET: GroupCommit(database, limit, method="set_inventory")}
         self.candidates = get_search(conf, database)
         self.gate = InventoryGate(conf, database)
+        self._everywhere = ContractGate(conf, database)
         self.seen_clients = SeenClients()
 
     @functools.cached_property
@@ -108,8 +123,25 @@ class Manager(Endpoint):
         from placement_rpc import policy
         return policy.Enforcer(self.conf)
 
-    def check_policy(self, context: RequestContext, method: str) -> None:
-        self.policy.check_call(context, method)
+    def check_policy(self, context: RequestContext, method: str, arguments: dict) -> None:
+        from placement_rpc import policy
+        argument = contract.CALLS[method].consumer
+        self.policy.check_call(context, method, policy.Target(
+            functools.partial(self._owner, arguments.get(argument)) if argument else None))
+
+    def _owner(self, consumer: Any) -> Any:
+        """Return an object with the project_id and the user_id of a consumer, or None.
+
+        :param consumer: its uuid, or a claim, which names the owner of a consumer that has no
+            allocations yet
+        """
+        if not isinstance(consumer, Claim):
+            return reads.consumer_owner(self.database, as_uuid("consumer_uuid", consumer))
+        consumer.check_owner()
+        return reads.consumer_owner(self.database, consumer.consumer_uuid) or consumer
+
+    def check_everywhere(self, what: str, contract_version: str) -> None:
+        self._everywhere.check(what, contract_version)
 
     def settle(self, queue: str | None, pending: list) -> list:
         return self._group_commits[queue].settle(pending)
@@ -129,23 +161,31 @@ class Manager(Endpoint):
     def create_provider(self, context: RequestContext, provider: ResourceProvider,
                         request_id: str) -> ResourceProvider:
         require_fields(instance_of(ResourceProvider, "provider", provider), "uuid", "name")
+        if provider.value("parent_provider_uuid"):
+            self.check_everywhere("the parent of a resource provider", "1.3")
         asked = Request.of(request_id, "create_provider", {"provider": provider})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: providers.create(tx, outbox, provider))
 
     @exposed
     def update_provider(self, context: RequestContext, provider: ResourceProvider,
-                        request_id: str) -> ResourceProvider:
+                        request_id: str, may_move: bool | None = None) -> ResourceProvider:
         require_fields(instance_of(ResourceProvider, "provider", provider), "uuid", "name")
-        asked = Request.of(request_id, "update_provider", {"provider": provider})
+        if provider.obj_attr_is_set("parent_provider_uuid"):
+            self.check_everywhere("the parent of a resource provider", "1.3")
+        may_move = as_bool("may_move", may_move) is not False
+        form = CanonicalForm(provider)
+        asked = Request.of(request_id, "update_provider", {"provider": form.without("generation")},
+                            {"provider": form})
         return idempotency.run_once(
-            context, asked, lambda tx, outbox: providers.rename(tx, outbox, provider))
+            context, asked, lambda tx, outbox: providers.update(tx, outbox, provider, may_move))
 
     @exposed
     def delete_provider(self, context: RequestContext, provider_uuid: str, request_id: str,
                         generation: int | None = None) -> None:
         uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
-        asked = Request.of(request_id, "delete_provider", {"uuid": uuid, "at": generation})
+        asked = Request.of(request_id, "delete_provider", {"uuid": uuid, "at": None},
+                           {"at": generation})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: providers.delete(tx, outbox, uuid, generation))
 
@@ -156,11 +196,25 @@ class Manager(Endpoint):
     @exposed
     def list_providers(self, context: RequestContext, name: str | None = None,
                        member_of: list[list[str]] | None = None, marker: str | None = None,
-                       limit: int | None = None) -> ResourceProviderList:
+                       limit: int | None = None, uuid: str | None = None,
+                       not_member_of: list[str] | None = None, in_tree: str | None = None,
+                       required: list[list[str]] | None = None,
+                       forbidden: list[str] | None = None,
+                       resources: dict[str, int] | None = None) -> ResourceProviderList:
+        among = None
+        if resources is not None:
+            wanted = request.ResourceRequest(resources=resources)
+            among = {each.uuid for each in self.candidates.find(wanted, context.deadline)}
         return reads.providers(
             self.database,
             name=as_name(name) if name is not None else None,
+            uuid=as_uuid("uuid", uuid) if uuid is not None else None,
             member_of=request.MEMBER_OF.coerce(None, "member_of", member_of or []),
+            not_member_of=request.AGGREGATES.coerce(None, "not_member_of", not_member_of or []),
+            in_tree=as_uuid("in_tree", in_tree) if in_tree is not None else None,
+            required=request.TRAIT_SETS.coerce(None, "required", required or []),
+            forbidden=request.TRAITS.coerce(None, "forbidden", forbidden or []),
+            among=among,
             marker=as_uuid("marker", marker) if marker is not None else None,
             limit=as_limit(limit))
 
@@ -178,7 +232,7 @@ class Manager(Endpoint):
             raise exception.BatchTooLarge(
                 what="set of inventories", limit=limit, size=len(given))
         asked = Request.of(request_id, "set_inventory", {
-            "uuid": uuid, "inventories": given, "at": generation})
+            "uuid": uuid, "inventories": given, "at": None}, {"at": generation})
         return InventoryReplacement(asked, uuid, given, generation, context.deadline)
 
     @exposed
@@ -198,7 +252,7 @@ class Manager(Endpoint):
         uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
         instance_of(Inventory, "given", given)
         asked = Request.of(request_id, method, {
-            "uuid": uuid, "inventory": given, "at": generation})
+            "uuid": uuid, "inventory": given, "at": None}, {"at": generation})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: change(tx, outbox, uuid, given, generation))
 
@@ -208,7 +262,7 @@ class Manager(Endpoint):
         uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
         name = resource_class.canonical(name)
         asked = Request.of(request_id, "delete_inventory", {
-            "uuid": uuid, "class": name, "at": generation})
+            "uuid": uuid, "class": name, "at": None}, {"at": generation})
         return idempotency.run_once(
             context, asked,
             lambda tx, outbox: inventory_rules.delete(tx, outbox, uuid, name, generation))
@@ -223,8 +277,7 @@ class Manager(Endpoint):
     def claim_allocations(self, context: RequestContext, claim: Claim,
                           request_id: str) -> ClaimChange:
         instance_of(Claim, "claim", claim).check(self.conf.claims.max_resources)
-        asked = Request.of(request_id, "claim_allocations", {"claim": claim})
-        return ClaimChange(asked, claim, context.deadline)
+        return ClaimChange(request_of_claim(request_id, claim), claim, context.deadline)
 
     @exposed
     def claim_batch(self, context: RequestContext, claims: ClaimList,
@@ -239,20 +292,26 @@ class Manager(Endpoint):
             except exception.InvalidInput as error:
                 raise exception.InvalidInput(
                     what=f"claims[{number}]", reason=error.text) from None
-        forms = [CanonicalForm(claim) for claim in wanted]
-        asked = Request.of(request_id, "claim_batch", {"claims": forms})
+        forms = [forms_of_claim(claim) for claim in wanted]
+        asked = Request.of(request_id, "claim_batch", {"claims": [form for form, _ in forms]},
+                           {"claims": [whole for _, whole in forms]})
         outcomes = self.group_commit.settle([
-            ClaimChange(asked.part(number, {"claim": forms[number]}), claim, context.deadline)
-            for number, claim in enumerate(wanted)])
+            ClaimChange(asked.part(number, {"claim": form}, {"claim": whole}), claim,
+                        context.deadline)
+            for number, (claim, (form, whole)) in enumerate(zip(wanted, forms, strict=True))])
         return ClaimResultList(objects=[_batch_result(each) for each in outcomes])
 
     @exposed
     def release_allocations(self, context: RequestContext, consumer_uuid: str, request_id: str,
-                            consumer_generation: int | None = None) -> ReleaseChange:
+                            consumer_generation: int | None = None,
+                            consumer_tags: list[str] | None = None) -> ReleaseChange:
         uuid = as_uuid("consumer_uuid", consumer_uuid)
         generation = as_generation(consumer_generation)
-        asked = Request.of(request_id, "release_allocations", {"uuid": uuid, "at": generation})
-        return ReleaseChange(asked, uuid, generation, context.deadline)
+        if consumer_tags is not None:
+            consumer_tags = CONSUMER_TAGS.coerce(None, "consumer_tags", consumer_tags)
+        asked = Request.of(request_id, "release_allocations", {"uuid": uuid, "at": None},
+                           {"at": generation})
+        return ReleaseChange(asked, uuid, generation, context.deadline, consumer_tags)
 
     @exposed
     def move_allocations(self, context: RequestContext, source_uuid: str, target_uuid: str,
@@ -260,7 +319,7 @@ class Manager(Endpoint):
         source, target = as_uuid("source_uuid", source_uuid), as_uuid("target_uuid", target_uuid)
         generation = as_generation(consumer_generation)
         asked = Request.of(request_id, "move_allocations", {
-            "source": source, "target": target, "at": generation})
+            "source": source, "target": target, "at": None}, {"at": generation})
         return self._settle_claim(MoveChange(asked, source, target, generation, context.deadline))
 
     @exposed
@@ -271,7 +330,9 @@ class Manager(Endpoint):
         if claim.value("allocations"):
             raise exception.InvalidInput(
                 what="allocations", reason="claim_by_request chooses the provider itself")
-        asked = Request.of(request_id, "claim_by_request", {"wanted": wanted, "claim": claim})
+        form, whole = forms_of_claim(claim)
+        asked = Request.of(request_id, "claim_by_request", {"wanted": wanted, "claim": form},
+                           {"claim": whole})
         return ClaimResult.of_settled(find_and_claim.claim_by_request(
             context, self.candidates, self.group_commit, asked, wanted, claim))
 
@@ -310,9 +371,55 @@ class Manager(Endpoint):
                        request_id: str) -> ProviderAggregates:
         require_fields(instance_of(ProviderAggregates, "aggregates", aggregates),
                        "provider_uuid", "aggregates")
-        asked = Request.of(request_id, "set_aggregates", {"aggregates": aggregates})
+        form = CanonicalForm(aggregates)
+        asked = Request.of(
+            request_id, "set_aggregates", {"aggregates": form.without("generation")},
+            {"aggregates": form})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: aggregate_rules.replace(tx, outbox, aggregates))
+
+    # -- traits -------------------------------------------------------------------------
+
+    @exposed
+    def list_traits(self, context: RequestContext, names: list[str] | None = None,
+                    prefix: str | None = None, associated: bool | None = None,
+                    marker: str | None = None, limit: int | None = None) -> TraitList:
+        return reads.trait_page(
+            self.database,
+            names=None if names is None else request.TRAITS.coerce(None, "names", names),
+            prefix=None if prefix is None else fields.Text(255, 0).coerce(
+                None, "prefix", prefix),
+            associated=as_bool("associated", associated),
+            marker=None if marker is None else fields.TraitName().coerce(None, "marker", marker),
+            limit=as_limit(limit))
+
+    @exposed
+    def create_trait(self, context: RequestContext, trait: Trait, request_id: str) -> Trait:
+        require_fields(instance_of(Trait, "trait", trait), "name")
+        asked = Request.of(request_id, "create_trait", {"name": trait.name})
+        return idempotency.run_once(
+            context, asked, lambda tx, outbox: traits.create(tx, outbox, trait.name))
+
+    @exposed
+    def delete_trait(self, context: RequestContext, name: str, request_id: str) -> None:
+        name = fields.TraitName().coerce(None, "name", name)
+        asked = Request.of(request_id, "delete_trait", {"name": name})
+        return idempotency.run_once(
+            context, asked, lambda tx, outbox: traits.delete(tx, outbox, name))
+
+    @exposed
+    def get_provider_traits(self, context: RequestContext, provider_uuid: str) -> ProviderTraits:
+        return reads.provider_traits(self.database, as_uuid("provider_uuid", provider_uuid))
+
+    @exposed
+    def set_provider_traits(self, context: RequestContext, traits_of: ProviderTraits,
+                            request_id: str) -> ProviderTraits:
+        require_fields(instance_of(ProviderTraits, "traits_of", traits_of),
+                       "provider_uuid", "traits")
+        asked = Request.of(request_id, "set_provider_traits", {
+            "traits": CanonicalForm(traits_of).without("generation")})
+        return idempotency.run_once(
+            context, asked, lambda tx, outbox: traits.replace(tx, outbox, traits_of))
 
     # -- resource classes ---------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Authorization of HTTP callers, by oslo.policy."""
 
+import collections.abc
 import logging
 import time
 
@@ -14,6 +15,41 @@ from placement_rpc.versions import contract
 # this many seconds.
 _CACHE_TIME = 1.0
 _CACHE_SIZE = 1000
+
+
+class Target(collections.abc.Mapping):
+    """What a rule can compare a caller with: the owner of a consumer.
+
+    A rule refers to it as ``%(project_id)s`` and ``%(user_id)s``. Most rules do not, so the owner
+    is read when one does. Where there is no owner (a provider, the events of all projects, a
+    consumer without allocations), such a check fails.
+
+    :param read: callable that returns an object with project_id and user_id, or None; None if
+        there is nothing to read
+    :ivar was_read: bool, whether a rule has referred to it
+    """
+
+    def __init__(self, read=None):
+        self._read = read
+        self._values = None
+        self.was_read = False
+
+    def _owner(self):
+        if self._values is None:
+            self.was_read = True
+            owner = self._read() if self._read else None
+            self._values = {} if owner is None else {
+                "project_id": owner.project_id, "user_id": owner.user_id}
+        return self._values
+
+    def __getitem__(self, name):
+        return self._owner()[name]
+
+    def __iter__(self):
+        return iter(self._owner())
+
+    def __len__(self):
+        return len(self._owner())
 
 
 class Enforcer:
@@ -30,11 +66,12 @@ class Enforcer:
         # It would warn at each start if the policy file, which is optional, does not exist.
         logging.getLogger("oslo_policy").setLevel(logging.WARNING)
 
-    def authorize(self, context, rule):
+    def authorize(self, context, rule, target=None):
         """Check one rule.
 
         :param context: :class:`placement_rpc.context.RequestContext`
         :param rule: str, a rule's name
+        :param target: :class:`Target`; None for one without an owner
         :raises Forbidden: if the rule does not allow the caller
         """
         key = (rule, context.user_id, context.project_id, context.system_scope,
@@ -42,30 +79,33 @@ class Enforcer:
         allowed, until = self._decisions.get(key, (False, 0))
         now = time.monotonic()
         if until < now:
-            allowed = self._decide(context, rule)
-            if len(self._decisions) >= _CACHE_SIZE:
-                self._decisions = {}
-            self._decisions[key] = allowed, now + _CACHE_TIME
+            target = Target() if target is None else target
+            allowed = self._decide(context, rule, target)
+            # A decision that depends on the owner is not that of the next call.
+            if not target.was_read:
+                if len(self._decisions) >= _CACHE_SIZE:
+                    self._decisions = {}
+                self._decisions[key] = allowed, now + _CACHE_TIME
         if not allowed:
             raise exception.Forbidden(rule=rule)
 
-    def _decide(self, context, rule):
+    def _decide(self, context, rule, target):
         credentials = {"user_id": context.user_id, "project_id": context.project_id,
                        "roles": context.roles or [], "system_scope": context.system_scope}
         try:
-            return self._enforcer.authorize(
-                rule, {"project_id": context.project_id}, credentials, do_raise=False)
+            return self._enforcer.authorize(rule, target, credentials, do_raise=False)
         except policy.InvalidScope:
             # All rules have project scope, so a system-scoped token is allowed nothing.
             return False
 
-    def check_call(self, context, method):
+    def check_call(self, context, method, target=None):
         """Check a call that was made through the HTTP facade of another process again.
 
         :param method: str, the RPC method
+        :param target: as of :meth:`authorize`
         :raises Forbidden: if the rule that the facade named is not one of the method's rules, or
             does not allow the caller
         """
         if context.rule not in contract.CALLS[method].rules:
             raise exception.Forbidden(rule=str(context.rule)[:64])
-        self.authorize(context, context.rule)
+        self.authorize(context, context.rule, target)

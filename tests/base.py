@@ -2,16 +2,19 @@
 """Base classes and helpers of the tests."""
 
 import os
+import time
 import uuid
 
 import fixtures
 import testscenarios
 import testtools
 
+from placement_rpc.db.queries import events
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
+from tests import no_io
 
 #: Whether long tests run in full (``make test FULL=1``) instead of as a short sample.
 FULL = bool(os.environ.get("FULL"))
@@ -27,6 +30,36 @@ def new_uuid():
     return str(uuid.uuid4())
 
 
+def wait_until(condition, seconds=60, message=None):
+    """Wait until a condition holds; for what no event or thread of the test announces.
+
+    :param condition: function; its result is returned once it is true
+    :param message: function that returns what to say of a condition that does not hold in time
+    :raises TimeoutError: if it does not hold in time
+    """
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(message() if message else "The condition does not hold")
+        time.sleep(0.02)
+    return found
+
+
+def wait_published(database, seconds=60):
+    """Wait until a relay has published every committed event; return the last position."""
+    def status():
+        with database.reader() as tx:
+            return events.status(tx)
+
+    def is_published():
+        found = status()
+        return not found["unpositioned"] and (
+            found["published_position"] == found["last_position"])
+
+    wait_until(is_published, seconds, lambda: str(status()))
+    return status()["last_position"]
+
+
 class TestCase(testtools.TestCase):
     """A test with its own log and time limit."""
 
@@ -34,6 +67,8 @@ class TestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
+        if type(self).__module__.startswith("tests.unit."):
+            self.enterContext(no_io.refused())
         self.useFixture(fixtures.Timeout(self.time_limit, gentle=True))
         self.log = self.useFixture(fixtures.FakeLogger())
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compute nodes that nova's own code serialized, and their inventories by the specification."""
 
+import copy
 import json
 import pathlib
+
+from placement_rpc.db.queries import compute_nodes as queries
 
 _NODES = pathlib.Path(__file__).parents[1] / "examples" / "nova_compute_nodes.jsonl"
 
@@ -11,6 +14,16 @@ def nodes():
     """Return the 120 nodes, as nova's own code serialised them."""
     with _NODES.open() as file:
         return [json.loads(line) for line in file]
+
+
+def without_id(sent):
+    """Return a copy of a node as it is before the database has given it an id."""
+    new = copy.deepcopy(sent)
+    del new["nova_object.data"]["id"]
+    changes = new.get("nova_object.changes", [])
+    if "id" in changes:
+        changes.remove("id")
+    return new
 
 
 def independently(sent):
@@ -42,3 +55,13 @@ def independently(sent):
                           ("NUMA_MEMORY_MB", memory)):
         rows[name] = (sum(amounts), 0, max(amounts), 1.0)
     return rows
+
+
+def store_rows(database, *rows):
+    """Store nodes as an import of release 2026.2 did, which checked less.
+
+    :param rows: dicts of column to value
+    """
+    columns = {name: None for name in (*queries.COLUMNS, *queries.CAPACITY)
+               if name not in ("id", "created_at", "updated_at")}
+    database.write(lambda tx: queries.insert_many(tx, [{**columns, **row} for row in rows]))

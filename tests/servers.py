@@ -14,16 +14,19 @@ import os
 import secrets
 import subprocess
 import sys
+import tempfile
 import threading
 import urllib.parse
 import uuid
 
 import fixtures
+import kombu
 import requests
 import sqlalchemy as sa
 
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
+from tests import certificates
 
 DATABASES = ("sqlite", "postgresql", "mariadb")
 _ADDRESS, _KEY = "PLACEMENT_RPC_TEST_SERVERS", "PLACEMENT_RPC_TEST_SERVERS_KEY"
@@ -37,9 +40,11 @@ class Servers:
         self._fixtures = {}
         self._locks = {kind: threading.Lock() for kind in ("rabbitmq", "postgresql", "mariadb")}
         self._templates = {}
+        self._directory, self._tls = tempfile.TemporaryDirectory(), {}
 
     def close(self):
         """End the servers."""
+        self._directory.cleanup()
         for fixture in self._fixtures.values():
             fixture.cleanUp()
 
@@ -54,7 +59,22 @@ class Servers:
     # -- RabbitMQ -------------------------------------------------------------------------
 
     def _broker(self):
-        return self._running("rabbitmq", lambda: private.RabbitMQ(["rabbitmq_management"]))
+        return self._running("rabbitmq", self._new_broker)
+
+    def _new_broker(self):
+        authority = certificates.Authority(self._directory.name)
+        self._tls = {"ca_file": authority.ca_file, **authority.issue("client")._asdict()}
+        return private.RabbitMQ(
+            ["rabbitmq_management", "rabbitmq_auth_mechanism_ssl"],
+            tls=(authority.ca_file, *authority.issue("broker", "localhost", "rabbit.example")))
+
+    def tls(self):
+        """Return what connections over TLS need: a dict.
+
+        ``port`` is that of the broker, whose certificate is valid for localhost and not for
+        127.0.0.1; ``ca_file``, ``certificate`` and ``key`` are paths, the latter two of a client.
+        """
+        return {"port": self._broker().tls_port, **self._tls}
 
     def management_url(self):
         """Return the URL of the broker's management interface, with user and password."""
@@ -184,6 +204,23 @@ def shared():
     return found
 
 
+def wait_for_heartbeat_timeout(url, seconds):
+    """Wait until the broker closes a silent connection, as it does after two heartbeats.
+
+    :param url: of a virtual host, as of :meth:`Servers.new_virtual_host`
+    :param seconds: the heartbeat of the connection
+    """
+    silent = kombu.Connection(url.replace("rabbit:", "amqp:"), heartbeat=seconds)
+    silent.connect()
+    try:
+        silent.drain_events(timeout=60)
+    except TimeoutError:
+        raise
+    except silent.recoverable_connection_errors:
+        return
+    raise AssertionError("The broker sent a message to a connection without consumers")
+
+
 class VirtualHost(fixtures.Fixture):
     """A virtual host of the shared broker: queues and exchanges apart from those of other tests.
 
@@ -196,9 +233,25 @@ class VirtualHost(fixtures.Fixture):
         self.port = urllib.parse.urlsplit(self.url).port
         self.addCleanup(servers.delete_virtual_host, self.url)
 
+    def over_tls(self, host="localhost"):
+        """Return the options of a configuration that connects over TLS: a dict.
+
+        :param host: the host in the URL; the broker's certificate is valid for the default
+        """
+        tls = shared().tls()
+        return {"transport_url": self.url.replace(
+                    f"127.0.0.1:{self.port}/", f"{host}:{tls['port']}/"),
+                "oslo_messaging_rabbit__ssl": True,
+                "oslo_messaging_rabbit__ssl_ca_file": tls["ca_file"]}
+
     def rabbitmqctl(self, command, *arguments):
         """Run a command of rabbitmqctl on the virtual host and return what it prints."""
         return shared().rabbitmqctl("-q", command, "-p", name_of(self.url), *arguments)
+
+    @staticmethod
+    def rabbitmqctl_as_is(*arguments):
+        """Run a command of rabbitmqctl that takes no virtual host."""
+        return shared().rabbitmqctl(*arguments)
 
 
 @functools.cache

@@ -362,7 +362,7 @@ def _uuid(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a uuid") from None
 
 
-def _parser():
+def make_parser():
     parser = argparse.ArgumentParser(
         description="Keep the DISK_GB inventory of a shared storage pool equal to its mount.",
         epilog="Exit codes: 0 the inventory is up to date, 1 failed, 2 wrong arguments. Instead "
@@ -394,7 +394,7 @@ def _parser():
 
 def main(arguments=None):
     """Update the pool; return the exit code."""
-    parser = _parser()
+    parser = make_parser()
     options = parser.parse_args(arguments)
     if not (options.name or options.uuid):
         parser.error("give the provider with --name or --uuid")

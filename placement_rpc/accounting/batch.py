@@ -54,6 +54,14 @@ class PendingRequest:
         """
         raise NotImplementedError
 
+    def check_stored(self, tx: db.Connection, row: Any) -> None:
+        """Check that a stored outcome is the outcome of this request.
+
+        :param row: row of the stored outcome
+        :raises RequestIdReused: if it is the outcome of another request of the same id
+        """
+        self.request.check_same(row)
+
     def refused(self, error: exception.PlacementException) -> tuple[str, EventPayload] | None:
         """Return the type and the payload of the event of a refusal; None if it has none."""
 
@@ -106,7 +114,7 @@ def settle_once(tx: db.Connection, pending: Sequence[PendingRequest]) -> list[Ou
     new = [each for each in pending if each.request.request_id not in stored]
     settled = _settle_new(tx, new) if new else {}
     return [settled[id(each)] if id(each) in settled
-            else _stored_outcome(each, stored[each.request.request_id]) for each in pending]
+            else _stored_outcome(tx, each, stored[each.request.request_id]) for each in pending]
 
 
 def _settle_new(tx, pending):
@@ -124,10 +132,10 @@ def _settle_new(tx, pending):
     return outcomes.by_id
 
 
-def _stored_outcome(pending, row):
+def _stored_outcome(tx, pending, row):
     """Return the outcome of a request that was settled before."""
     try:
-        pending.request.check_same(row)
+        pending.check_stored(tx, row)
         return Outcome(
             result=request_result.outcome_result(json.loads(row.outcome)), replayed=True)
     except exception.PlacementException as error:
@@ -190,7 +198,7 @@ def _repeated(pending, request, outcome):
 
     It is either a second delivery or a mistake of the client.
     """
-    if request.fingerprint != pending.request.fingerprint:
+    if not pending.request.is_same(request):
         return Outcome(error=exception.RequestIdReused(
             request_id=request.request_id, method=request.method))
     # Each thread raises an error of its own: raising one sets its traceback.

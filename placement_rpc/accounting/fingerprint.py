@@ -17,6 +17,14 @@ class CanonicalForm(dict):
     def __init__(self, value: base.VersionedObject):
         super().__init__(_canonical(value))
 
+    def without(self, *names: str) -> "CanonicalForm":
+        """Return the form without some fields."""
+        if not any(name in self for name in names):
+            return self
+        form = CanonicalForm.__new__(CanonicalForm)
+        form.update((name, value) for name, value in self.items() if name not in names)
+        return form
+
 
 _PLAIN = (str, int, CanonicalForm, type(None))
 

@@ -65,7 +65,8 @@ class GroupCommit:
                  method: str = "claim"):
         self._database = database
         self._limit = limit
-        self._settle_batch = settle_batch
+        #: Settles each batch.
+        self.settle_batch = settle_batch
         self._observe_batch_size = observe_batch_size
         self._method = method
         self._waiting: collections.deque[_Waiter] = collections.deque()
@@ -142,7 +143,7 @@ class GroupCommit:
     def _settle_waiters(self, waiters):
         pending = [each for waiter in waiters for each in waiter.pending]
         try:
-            outcomes = iter(self._settle_batch(self._database, pending, self._method))
+            outcomes = iter(self.settle_batch(self._database, pending, self._method))
             self._observe_batch_size(len(pending))
             for waiter in waiters:
                 waiter.outcomes = [next(outcomes) for _ in waiter.pending]
@@ -167,7 +168,7 @@ class GroupCommit:
             outcomes = []
             for each in waiter.pending:
                 try:
-                    outcomes += self._settle_batch(self._database, [each], self._method)
+                    outcomes += self.settle_batch(self._database, [each], self._method)
                 except Exception as error:
                     LOG.exception("Request %s failed", each.request.request_id)
                     outcomes.append(Outcome(error=error))

@@ -4,6 +4,12 @@
 The outcome of a change is stored in the transaction of the change, under the id that the
 client made. A repeated request, because an answer was lost or the bus delivered it twice, is
 answered with the stored outcome.
+
+A precondition (a generation, an entity tag) says when a change may be made, and not which change
+it is. It is judged after the look for a stored outcome, and a repeated request may have another
+one. A row has the fingerprint of the request with its preconditions, which is what processes of
+release 2026.2 store and compare; if there are any, the outcome has the fingerprint without them
+too.
 """
 
 import dataclasses
@@ -21,6 +27,9 @@ from placement_rpc.objects import base, fields
 from placement_rpc.objects.payloads import EventPayload
 from placement_rpc.objects.request_result import outcome_result
 
+# The member of a stored outcome that has the fingerprint without preconditions, if it differs.
+_CHANGE_FINGERPRINT = "change"
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
@@ -28,34 +37,64 @@ class Request:
 
     :param request_id: made by the client
     :param method: name of the call
-    :param fingerprint: of the call's arguments
+    :param fingerprint: of the call's arguments with their preconditions
+    :param change_fingerprint: of the arguments without their preconditions; None if there are none
     """
 
     request_id: str
     method: str
     fingerprint: str
+    change_fingerprint: str | None = None
 
     @classmethod
-    def of(cls, request_id: str, method: str, arguments: Mapping[str, Any]) -> "Request":
+    def of(cls, request_id: str, method: str, arguments: Mapping[str, Any],
+           conditional: Mapping[str, Any] | None = None) -> "Request":
         """Return the request of a call.
 
-        :param arguments: what the request asks for, by name
+        :param arguments: what the request asks for, by name, without preconditions
+        :param conditional: those of the arguments that have preconditions, with them, in the form
+            of release 2026.2; None if no argument can have any
         :raises InvalidInput: if the id is not valid
         """
         request_id = fields.RequestId().coerce(None, "request_id", request_id)
-        return cls(request_id, method, plain_data.fingerprint(method, arguments))
+        change = plain_data.fingerprint(method, arguments)
+        whole = {**arguments, **(conditional or {})}
+        if whole == arguments:
+            return cls(request_id, method, change)
+        return cls(request_id, method, plain_data.fingerprint(method, whole), change)
 
-    def part(self, number: int, arguments: Mapping[str, Any]) -> "Request":
+    def part(self, number: int, arguments: Mapping[str, Any],
+             conditional: Mapping[str, Any] | None = None) -> "Request":
         """Return the request of one entry of a batch.
 
         :param number: the entry's place in the batch, from 0
-        :param arguments: what this entry asks for
+        :param arguments: what this entry asks for, as for :meth:`of`
+        :param conditional: as for :meth:`of`
         """
         # The first entry has the batch's own id, which no other request can then have. No client
         # can make the ids of the others, since "#" is not allowed in an id.
         request_id = f"{self.request_id}#{number}" if number else self.request_id
-        return Request(request_id, self.method, plain_data.fingerprint(
-            self.method, [self.fingerprint, arguments]))
+        whole = plain_data.fingerprint(
+            self.method, [self.fingerprint, {**arguments, **(conditional or {})}])
+        if self.change_fingerprint is None:
+            return Request(request_id, self.method, whole)
+        return Request(request_id, self.method, whole, plain_data.fingerprint(
+            self.method, [self.change_fingerprint, arguments]))
+
+    def is_same(self, other: "Request") -> bool:
+        """Return whether another request of the same id asks for the same change."""
+        return self.fingerprint == other.fingerprint or (
+            self.change_fingerprint or self.fingerprint) == (
+                other.change_fingerprint or other.fingerprint)
+
+    def is_request_of(self, row: Any) -> bool:
+        """Return whether a stored outcome is the outcome of this request.
+
+        :param row: row of the stored outcome
+        """
+        return row.fingerprint == self.fingerprint or self.is_same(Request(
+            row.request_id, row.method, row.fingerprint,
+            json.loads(row.outcome).get(_CHANGE_FINGERPRINT)))
 
     def check_same(self, row: Any) -> None:
         """Check that a stored outcome is the outcome of this request.
@@ -63,7 +102,7 @@ class Request:
         :param row: row of the stored outcome
         :raises RequestIdReused: if it is the outcome of another request of the same id
         """
-        if row.fingerprint != self.fingerprint:
+        if not self.is_request_of(row):
             raise exception.RequestIdReused(request_id=self.request_id, method=row.method)
 
     def row(self, outcome: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -71,6 +110,8 @@ class Request:
 
         :param outcome: as :func:`of_result` or :func:`of_error` returns it
         """
+        if self.change_fingerprint is not None:
+            outcome = {**outcome, _CHANGE_FINGERPRINT: self.change_fingerprint}
         return self.request_id, self.method, self.fingerprint, json.dumps(outcome)
 
 

@@ -5,6 +5,7 @@ Changes are applied to the :class:`LockedInventories` of a provider one after th
 either accepted, which changes the state, or refused, which leaves the state as it was.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -164,11 +165,13 @@ def _primitive(name, entry):
     return entry and primitive(Inventory, **_values(name, entry))
 
 
-def _lock(tx, provider_uuid, classes, generation=None):
-    """Return the locked state of one provider, and the view of its inventories."""
+@contextlib.contextmanager
+def _locked(tx, provider_uuid, classes, generation=None):
+    """Lock the state of one provider and yield its inventories; write what the block changes."""
     state = locked_state.lock(tx, Scope(
         providers={provider_uuid}, classes=set(classes), inventories_change=True))
-    return state, LockedInventories(state, provider_uuid, generation)
+    yield LockedInventories(state, provider_uuid, generation)
+    locked_state.write(tx, state)
 
 
 def merge(tx: db.Connection, outbox: Outbox, provider_uuid: str, inventories: Iterable[Inventory],
@@ -183,9 +186,8 @@ def merge(tx: db.Connection, outbox: Outbox, provider_uuid: str, inventories: It
     It also raises what :meth:`LockedInventories.change` raises.
     """
     wanted = columns_of(inventories)
-    state, locked = _lock(tx, provider_uuid, wanted)
-    locked.change(wanted, (locked.classes & set(classes)) - wanted.keys(), outbox)
-    locked_state.write(tx, state)
+    with _locked(tx, provider_uuid, wanted) as locked:
+        locked.change(wanted, (locked.classes & set(classes)) - wanted.keys(), outbox)
     return locked.inventories()
 
 
@@ -214,12 +216,11 @@ def add(tx: db.Connection, outbox: Outbox, provider_uuid: str, inventory: Invent
     :raises ResourceClassNotFound: if there is no such class
     """
     wanted = columns_of([inventory])
-    state, locked = _lock(tx, provider_uuid, wanted, generation)
-    if inventory.resource_class in locked.classes:
-        raise exception.InventoryExists(
-            provider=provider_uuid, resource_class=inventory.resource_class)
-    locked.change(wanted, (), outbox)
-    locked_state.write(tx, state)
+    with _locked(tx, provider_uuid, wanted, generation) as locked:
+        if inventory.resource_class in locked.classes:
+            raise exception.InventoryExists(
+                provider=provider_uuid, resource_class=inventory.resource_class)
+        locked.change(wanted, (), outbox)
     return locked.inventories()
 
 
@@ -235,10 +236,9 @@ def update(tx: db.Connection, outbox: Outbox, provider_uuid: str, inventory: Inv
     :raises CapacityConflict: if the capacity shrinks below what is used, and may not
     """
     wanted = columns_of([inventory])
-    state, locked = _lock(tx, provider_uuid, wanted, generation)
-    _check_has(locked, provider_uuid, inventory.resource_class)
-    locked.change(wanted, (), outbox)
-    locked_state.write(tx, state)
+    with _locked(tx, provider_uuid, wanted, generation) as locked:
+        _check_has(locked, provider_uuid, inventory.resource_class)
+        locked.change(wanted, (), outbox)
     return locked.inventories()
 
 
@@ -254,10 +254,9 @@ def delete(tx: db.Connection, outbox: Outbox, provider_uuid: str, resource_class
     :raises InventoryInUse: if something is allocated from it
     """
     resource_class = canonical(resource_class)
-    state, locked = _lock(tx, provider_uuid, (), generation)
-    _check_has(locked, provider_uuid, resource_class)
-    locked.change({}, {resource_class}, outbox)
-    locked_state.write(tx, state)
+    with _locked(tx, provider_uuid, (), generation) as locked:
+        _check_has(locked, provider_uuid, resource_class)
+        locked.change({}, {resource_class}, outbox)
     return locked.inventories()
 
 

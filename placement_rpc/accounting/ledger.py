@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from placement_rpc import exception
+from placement_rpc.accounting import consumer_tags
 from placement_rpc.accounting.locked_state import (
     ConsumerEntry,
     InventoryEntry,
@@ -28,6 +29,7 @@ class DesiredAllocations:
         name, or by its id if it was read from the ledger
     :param generation: the generation that the consumer must be at, 0 for one that holds nothing;
         None for any
+    :param tags: entity tags, of which the consumer must have one; None for any
     :param skip_unit_checks: whether the amounts are exempt from min_unit, max_unit and step_size,
         since another consumer holds them and they were checked when it claimed them
     """
@@ -37,6 +39,7 @@ class DesiredAllocations:
     project_id: str = ""
     user_id: str = ""
     generation: int | None = None
+    tags: Sequence[str] | None = None
     skip_unit_checks: bool = False
 
 
@@ -79,6 +82,7 @@ class Ledger:
         :param desired: of different consumers
         :returns: a change for every consumer, also for those that hold the same as before
         :raises ConsumerConflict: if a consumer is not at the generation that was given
+        :raises PreconditionFailed: if a consumer has none of the tags that were given
         :raises ProviderNotFound: if there is no provider of a uuid
         :raises ResourceClassNotFound: if there is no class of a name
         :raises CapacityExceeded: if an inventory has no room, or a provider has no such inventory
@@ -109,8 +113,22 @@ class Ledger:
             result.setdefault(self.providers[provider_id].uuid, {})[class_id] = amount
         return result
 
+    @staticmethod
+    def check_tags(consumer: ConsumerEntry, tags: Sequence[str] | None) -> None:
+        """Check that a consumer has one of some entity tags.
+
+        :param tags: None if it may have any
+        :raises PreconditionFailed: if it has none of them
+        """
+        if tags is not None and not consumer_tags.is_current(
+                consumer.tag, bool(consumer.held), tags):
+            raise exception.PreconditionFailed(
+                reason=f"Consumer {consumer.uuid} has changed since the given tag was read"
+                if consumer.held else f"Consumer {consumer.uuid} has no allocations")
+
     def _consumer(self, desired):
         entry = self.consumers[desired.consumer]
+        self.check_tags(entry, desired.tags)
         if desired.generation is not None and desired.generation != entry.generation:
             raise exception.ConsumerConflict(
                 consumer=entry.uuid, current=entry.generation, given=desired.generation,
@@ -203,6 +221,10 @@ class Ledger:
             entry.held, entry.changed = amounts, True
             entry.project_id, entry.user_id = owner.project_id, owner.user_id
             entry.generation = entry.generation + 1 if amounts else 0
+            if not amounts:
+                # Its row is deleted. Later allocations, of the same transaction too, get another
+                # one, or they would have the tag of these.
+                entry.id = entry.created_at = None
         return ConsumerChange(
             entry.uuid, entry.generation, previous_generation, owner, previous_owner, before,
             amounts, generations)

@@ -15,6 +15,7 @@ import datetime
 from collections.abc import Collection, Iterable, Mapping
 
 from placement_rpc.accounting import resource_classes
+from placement_rpc.accounting.consumer_tags import consumer_tag
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import claims as queries
 from placement_rpc.db.queries import inventories as inventory_queries
@@ -70,10 +71,13 @@ class ProviderEntry:
 
 @dataclasses.dataclass(slots=True)
 class ConsumerEntry:
-    """A consumer; ``id`` is None, and its generation 0, while it holds nothing.
+    """A consumer; its generation is 0 while it holds nothing.
 
-    ``held`` maps provider id and class id to an amount; ``read_held`` is the same as the database
-    has it. ``changed_at`` is the time of the last change that is in the database.
+    ``id`` is the row's id, ``created_at`` the time at which the row was inserted and
+    ``changed_at`` the time of the last change that is in the database. ``id`` is None while there
+    is no row, and after the consumer has released everything, since its next allocations get a
+    new row; ``read_id`` is the id of the row in the database. ``held`` maps provider id and class
+    id to an amount; ``read_held`` is the same as the database has it.
     """
 
     uuid: str
@@ -84,7 +88,16 @@ class ConsumerEntry:
     held: dict[InventoryKey, int] = dataclasses.field(default_factory=dict)
     read_held: dict[InventoryKey, int] = dataclasses.field(default_factory=dict)
     changed: bool = False
+    created_at: datetime.datetime | None = None
     changed_at: datetime.datetime | None = None
+    read_id: int | None = None
+
+    @property
+    def tag(self) -> str | None:
+        """Its entity tag; None if its row is not stored."""
+        if self.id is None or self.created_at is None:
+            return None
+        return consumer_tag(self.id, self.created_at, self.generation)
 
 
 @dataclasses.dataclass(slots=True)
@@ -195,7 +208,7 @@ def _read_consumers(tx, consumers):
     for row in queries.lock_consumers(tx, consumers):
         by_id[row.id] = consumers[row.uuid] = ConsumerEntry(
             row.uuid, row.id, row.generation, row.project_id, row.user_id,
-            changed_at=row.updated_at)
+            created_at=row.created_at, changed_at=row.updated_at, read_id=row.id)
     providers = set()
     for row in queries.held(tx, list(by_id)):
         key = row.resource_provider_id, row.resource_class_id
@@ -216,8 +229,8 @@ def write(tx: db.Connection, state: LockedState, events: Collection[tuple] = (),
     """
     changed = [entry for entry in state.consumers.values() if entry.changed]
     # Allocations refer to inventories: old ones go before, and new ones come after.
-    queries.clear(tx, [entry.id for entry in changed if entry.read_held],
-                  [entry.id for entry in changed if entry.id and not entry.held])
+    queries.clear(tx, [entry.read_id for entry in changed if entry.read_held],
+                  [entry.read_id for entry in changed if entry.read_id != entry.id])
     _write_inventories(tx, state)
     held = [entry for entry in changed if entry.held]
     stored = {entry.id: {"project_id": entry.project_id, "user_id": entry.user_id,

@@ -22,7 +22,9 @@ from typing import Any, NamedTuple, TypeVar
 from placement_rpc.context import RequestContext
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import events
+from placement_rpc.objects import catalog
 from placement_rpc.objects.base import PlacementObject, backported
+from placement_rpc.objects.catalog import Effect
 from placement_rpc.objects.payloads import EventPayload
 
 _Result = TypeVar("_Result")
@@ -124,14 +126,12 @@ def _with_used(rows, used):
 
 def _touched(event_type, data):
     """Return ``touched`` of an event; None if the transaction has to determine it."""
-    if event_type.startswith(("resource_provider.", "inventory.")):
+    effect = catalog.EVENTS[event_type].effect
+    if effect is Effect.PROVIDER:
         return json.dumps({"read": data["provider_uuid"]})
-    if event_type.startswith("resource_class."):
+    if effect is Effect.CLASSES:
         return '{"classes":true}'
-    return None if event_type in _OF_ALLOCATIONS else ""
-
-
-_OF_ALLOCATIONS = frozenset(("allocation.create", "allocation.update", "allocation.delete"))
+    return None if effect is Effect.USED else ""
 
 
 def changing(context: RequestContext, change: Callable[[db.Connection, Outbox], _Result],

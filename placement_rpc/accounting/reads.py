@@ -3,20 +3,26 @@
 
 import datetime
 import json
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from placement_rpc import exception
-from placement_rpc.accounting import resource_classes
+from placement_rpc.accounting import providers as provider_rules
+from placement_rpc.accounting import resource_classes, traits
+from placement_rpc.accounting.consumer_tags import consumer_tag
 from placement_rpc.accounting.inventories import inventory_list
 from placement_rpc.accounting.providers import get_or_404
 from placement_rpc.db.api import Database
 from placement_rpc.db.queries import aggregates as aggregate_queries
 from placement_rpc.db.queries import allocations as allocation_queries
 from placement_rpc.db.queries import bulk, events, requests
+from placement_rpc.db.queries import consumers as consumer_queries
 from placement_rpc.db.queries import inventories as inventory_queries
 from placement_rpc.db.queries import providers as provider_queries
 from placement_rpc.db.queries import resource_classes as class_queries
 from placement_rpc.db.queries import services as service_queries
+from placement_rpc.db.queries import traits as trait_queries
+from placement_rpc.objects import codec
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.allocation import Allocation, AllocationList
 from placement_rpc.objects.codec import without_envelopes
@@ -27,6 +33,7 @@ from placement_rpc.objects.request_result import RequestResult
 from placement_rpc.objects.resource_class import ResourceClass, ResourceClassList, canonical
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 from placement_rpc.objects.service import Service, ServiceList
+from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
 from placement_rpc.objects.usage import Usage, UsageList
 
 
@@ -36,26 +43,42 @@ def provider(database: Database, uuid: str) -> ResourceProvider:
     :raises ProviderNotFound: if there is no such provider
     """
     with database.reader() as tx:
-        return _provider(get_or_404(tx, uuid))
+        return provider_rules.of_row(get_or_404(tx, uuid))
 
 
-def providers(database: Database, marker: str | None = None, **filters: Any,
-              ) -> ResourceProviderList:
+def providers(database: Database, limit: int, marker: str | None = None,
+              required: Sequence[Sequence[str]] = (), forbidden: Sequence[str] = (),
+              among: Collection[str] | None = None, **filters: Any) -> ResourceProviderList:
     """Return a :class:`ResourceProviderList`, in the order of creation.
 
+    :param limit: the most providers to return
     :param marker: uuid of the provider after which to begin
-    :param filters: name, member_of, limit; see :func:`placement_rpc.db.queries.providers.page`
+    :param required: lists of names of traits: only providers that have one of each list
+    :param forbidden: names of traits: only providers that have none of them
+    :param among: only providers of these uuids
+    :param filters: name, uuid, member_of, not_member_of, in_tree; see
+        :func:`placement_rpc.db.queries.providers.page`
     :raises ProviderNotFound: if there is no provider of the marker
+    :raises TraitNotFound: if there is no trait of one of the names
     """
     with database.reader() as tx:
+        # Before the rows: they include at least what happened until then.
+        position = events.bounds(tx)[1]
         if marker:
             get_or_404(tx, marker)
-        rows = provider_queries.page(tx, marker=marker, **filters)
-    return ResourceProviderList(objects=[_provider(row) for row in rows])
-
-
-def _provider(row):
-    return ResourceProvider(uuid=row.uuid, name=row.name, generation=row.generation)
+        ids = traits.resolve(tx, {name for names in (*required, forbidden) for name in names})
+        filters |= {"required": [[ids[name] for name in names] for names in required],
+                    "forbidden": [ids[name] for name in forbidden]}
+        found: list = []
+        while len(found) <= limit:
+            rows = provider_queries.page(tx, marker=marker, limit=limit + 1, **filters)
+            found += [row for row in rows if among is None or row.uuid in among]
+            if len(rows) <= limit:
+                break
+            marker = rows[-1].uuid
+    return codec.stored(
+        ResourceProviderList, objects=[provider_rules.of_row(row) for row in found[:limit]],
+        position=position, more=len(found) > limit)
 
 
 def inventories(database: Database, provider_uuid: str) -> InventoryList:
@@ -103,8 +126,15 @@ def consumer_allocations(database: Database, consumer_uuid: str) -> AllocationLi
         rows = allocation_queries.of_consumer(tx, consumer_uuid)
     consumer = rows and Consumer(
         uuid=rows[0].consumer_uuid, generation=rows[0].consumer_generation,
-        project_id=rows[0].project_id, user_id=rows[0].user_id)
+        project_id=rows[0].project_id, user_id=rows[0].user_id, tag=consumer_tag(
+            rows[0].consumer_id, rows[0].consumer_created_at, rows[0].consumer_generation))
     return AllocationList(objects=_allocations(rows), consumer=consumer or None, generation=None)
+
+
+def consumer_owner(database: Database, consumer_uuid: str) -> Any:
+    """Return the row of project_id, user_id of a consumer; None if it has no allocations."""
+    with database.reader() as tx:
+        return consumer_queries.owner(tx, consumer_uuid)
 
 
 def provider_allocations(database: Database, provider_uuid: str) -> AllocationList:
@@ -171,8 +201,9 @@ def request_result(database: Database, request_id: str) -> RequestResult:
         row = requests.find(tx, [request_id]).get(request_id)
     if row is None:
         raise exception.RequestNotFound(request_id=request_id)
-    return RequestResult(request_id=row.request_id, method=row.method,
-                         outcome=json.loads(row.outcome))
+    return RequestResult(request_id=row.request_id, method=row.method, outcome={
+        name: value for name, value in json.loads(row.outcome).items()
+        if name in ("result", "error")})
 
 
 def event_positions(database: Database) -> EventPositions:
@@ -215,3 +246,26 @@ def _event(row, payload):
     return {"position": row.position, "event_type": row.event_type,
             "event_id": payload["event_id"], "occurred_at": payload["occurred_at"],
             "payload": {**payload, "position": row.position}}
+
+
+def provider_traits(database: Database, provider_uuid: str) -> ProviderTraits:
+    """Return the :class:`ProviderTraits` of a provider.
+
+    :raises ProviderNotFound: if there is no such provider
+    """
+    with database.reader() as tx:
+        row = get_or_404(tx, provider_uuid)
+        return ProviderTraits(provider_uuid=row.uuid, generation=row.generation,
+                              traits=list(trait_queries.of_provider(tx, row.id)))
+
+
+def trait_page(database: Database, **filters: Any) -> TraitList:
+    """Return a :class:`TraitList` in alphabetical order.
+
+    :param filters: names, prefix, associated, marker, limit; see
+        :func:`placement_rpc.db.queries.traits.page`
+    """
+    with database.reader() as tx:
+        rows = trait_queries.page(tx, **filters)
+    return codec.stored(TraitList, objects=[codec.stored(
+        Trait, name=row.name, updated_at=row.updated_at.isoformat()) for row in rows])

@@ -8,22 +8,31 @@ import contextlib
 import dataclasses
 import random
 import ssl
+import urllib.parse
 from collections.abc import Iterator
 from typing import Any, Self
 
 import oslo_messaging
-from kombu.utils import url as kombu_url
 from oslo_config import cfg
 from oslo_utils import netutils
 
+from placement_rpc import conf as configuration
 from placement_rpc import exception
 from placement_rpc.amqp import contents, frames
+from placement_rpc.amqp import options as rabbit_options
 from placement_rpc.amqp.connection import Connection
+from placement_rpc.amqp.tls import (
+    HandshakeFailed,
+    Problem,
+    Tls,
+    explained,
+    has_wrong_name,
+    wrong_name,
+)
+from placement_rpc.backoff import Backoff
 
 #: Seconds, for each node.
 CONNECT_TIMEOUT = 5
-#: Seconds; the broker closes a connection on which it receives nothing for twice as long.
-HEARTBEAT = 30
 #: The kind of transport URL of a service that is called in its own process only.
 EMBEDDED = "inprocess"
 _RABBIT = ("rabbit", "kombu")
@@ -31,16 +40,32 @@ _SOCKET_TIMEOUT = 60
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Broker:
-    """The address of a broker.
+class Node:
+    """The address of a node of a broker, and the account that is used on it."""
 
-    ``urls`` are kombu URLs of its nodes, ``login_method`` is as ``[oslo_messaging_rabbit]
-    rabbit_login_method``, and ``tls`` is False or what kombu takes as ``ssl``.
+    host: str
+    port: int
+    user: str
+    password: str = dataclasses.field(repr=False)
+
+    @property
+    def address(self) -> str:
+        """``HOST:PORT``, with the brackets that an IPv6 address needs"""
+        return f"{netutils.escape_ipv6(self.host)}:{self.port}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Broker:
+    """The address of a broker, and how to connect to it.
+
+    ``options`` are those of ``[oslo_messaging_rabbit]``, in which the query of the transport URL
+    has the last word; ``tls`` is None for connections in clear text.
     """
 
-    urls: tuple[str, ...] = dataclasses.field(repr=False)
-    login_method: str = "AMQPLAIN"
-    tls: bool | dict[str, Any] = False
+    nodes: tuple[Node, ...]
+    virtual_host: str
+    options: cfg.ConfigOpts.GroupAttr = dataclasses.field(repr=False, compare=False)
+    tls: Tls | None = None
 
     @classmethod
     def of(cls, conf: cfg.ConfigOpts, url: str | None = None) -> Self | None:
@@ -48,9 +73,10 @@ class Broker:
 
         :param url: replaces the configured ``transport_url``
         :returns: None for ``inprocess://``, the embedded service
-        :raises InvalidInput: for a bus of another kind
+        :raises InvalidInput: for a bus of another kind, for a URL that cannot be read, and for an
+            option of ``[oslo_messaging_rabbit]`` that cannot be honoured
         """
-        parsed = oslo_messaging.TransportURL.parse(conf, url)
+        parsed = parse_url(conf, url)
         if parsed.transport == EMBEDDED:
             return None
         if parsed.transport not in _RABBIT:
@@ -59,23 +85,33 @@ class Broker:
                 "supported; there are rabbit://user:password@host:port/ and inprocess://name/")
         hosts = parsed.hosts or [
             oslo_messaging.TransportHost("localhost", 5672, "guest", "guest")]
-        options = conf.oslo_messaging_rabbit
+        options = rabbit_options.of_url(conf, parsed)
+        rabbit_options.check(options)
         return cls(
-            tuple(f"amqp://{kombu_url.quote(host.username or 'guest')}:"
-                  f"{kombu_url.quote(host.password or 'guest')}@"
-                  f"{netutils.escape_ipv6(host.hostname)}:{host.port or 5672}/"
-                  f"{kombu_url.quote(parsed.virtual_host or '/')}" for host in hosts),
-            options.rabbit_login_method, _tls(options))
+            tuple(Node(host.hostname, host.port or 5672, host.username or "guest",
+                       host.password or "guest") for host in hosts),
+            parsed.virtual_host or "/", options, Tls.of(options, conf.broker.check_hostname))
 
     @classmethod
     def at(cls, broker: Self | str) -> Self:
         """Return the broker at a URL such as ``rabbit://user:password@host:port/``.
 
+        Options of ``[oslo_messaging_rabbit]`` may stand in the query of the URL:
+        ``rabbit://user:password@host:5671/?ssl=true&ssl_ca_file=/etc/ssl/rabbit.pem``.
+
         :param broker: the URL; a :class:`Broker` is returned as it is
+        :raises InvalidInput: as :meth:`of`, and for the embedded service
         """
-        if isinstance(broker, str):
-            return cls((broker.replace("rabbit:", "amqp:", 1),))
-        return broker
+        if not isinstance(broker, str):
+            return broker
+        found = cls.of(configuration.new_config(config_files=[]), broker)
+        if found is None:
+            raise exception.InvalidInput(what="broker", reason="it must be a RabbitMQ")
+        return found
+
+    def backoff(self) -> Backoff:
+        """Return the pauses between attempts to connect, up to ``rabbit_interval_max``."""
+        return Backoff(longest=self.options.rabbit_interval_max)
 
     def connect(self, patience: float = _SOCKET_TIMEOUT,
                 largest_body: int = contents.LARGEST_BODY, **options: Any) -> Connection:
@@ -86,15 +122,29 @@ class Broker:
         :param options: further arguments of py-amqp's connection
         :raises FAILURES: if no node accepts a connection
         """
+        failed: Exception | None = None
+        for node in random.sample(self.nodes, len(self.nodes)):
+            try:
+                connection = self._connect(node, largest_body, options)
+            except frames.FAILURES as error:
+                # What TLS says helps more than that another node is down.
+                if not isinstance(failed, HandshakeFailed):
+                    failed = explained(error, node.address) or error
+                continue
+            frames.set_patience(connection, patience)
+            return Connection(connection, self.tls is not None)
+        raise failed or ValueError("a broker without nodes")
+
+    def _connect(self, node, largest_body, options):
         connection = frames.KombuConnection(
-            random.sample(self.urls, len(self.urls)), connect_timeout=CONNECT_TIMEOUT,
-            heartbeat=HEARTBEAT, login_method=self.login_method, ssl=self.tls,
-            transport_options=options, largest_body=largest_body)
-        connection.ensure_connection(
-            max_retries=len(self.urls), interval_start=0, interval_step=0,
-            timeout=CONNECT_TIMEOUT * len(self.urls))
-        frames.set_patience(connection, patience)
-        return Connection(connection, bool(self.tls))
+            netutils.escape_ipv6(node.host), node.user, node.password, self.virtual_host,
+            node.port, connect_timeout=CONNECT_TIMEOUT,
+            heartbeat=self.options.heartbeat_timeout_threshold,
+            login_method=self.options.rabbit_login_method,
+            ssl=self.tls.parameters(node.host) if self.tls else False, transport_options=options,
+            largest_body=largest_body)
+        connection.ensure_connection(max_retries=0)
+        return connection
 
     @contextlib.contextmanager
     def connected(self, **options: Any) -> Iterator[Connection]:
@@ -108,13 +158,55 @@ class Broker:
             raise
         connection.close()
 
+    def tls_problem(self, node: Node) -> Problem | None:
+        """Make a TLS handshake with a node, without logging in, and return what fails.
 
-def _tls(options):
-    """Return what kombu takes as ``ssl``, as the RPC transport does from the same options."""
-    if not options.ssl:
-        return False
-    if not options.ssl_ca_file:
-        return {"cert_reqs": ssl.CERT_NONE}
-    chosen = {"ca_certs": options.ssl_ca_file, "certfile": options.ssl_cert_file,
-              "keyfile": options.ssl_key_file}
-    return {name: value for name, value in chosen.items() if value} or True
+        The name of the host is checked whether or not connections check it.
+
+        :returns: None if the handshake succeeds, or without TLS
+        :raises OSError: if the node cannot be reached
+        """
+        if self.tls is None:
+            return None
+        try:
+            try:
+                self._handshake(node, checks_names=True)
+                return None
+            except ssl.SSLError as error:
+                if not has_wrong_name(error):
+                    raise
+            return wrong_name(node.host, self._handshake(node, checks_names=False))
+        except ssl.SSLError as error:
+            failed = explained(error, node.address)
+            return failed.problem if failed else None
+
+    def _handshake(self, node, checks_names):
+        tls = dataclasses.replace(self.tls, checks_names=checks_names)
+        return frames.handshake(node.address, tls.parameters(node.host), CONNECT_TIMEOUT)
+
+
+def parse_url(conf: cfg.ConfigOpts, url: str | None = None) -> oslo_messaging.TransportURL:
+    """Parse a transport URL; an error does not show it, since it may contain a password.
+
+    :param url: replaces the configured ``transport_url``
+    :raises InvalidInput: if it is malformed
+    """
+    url = url or conf.transport_url
+    try:
+        parts = urllib.parse.urlsplit(url)
+        if parts.fragment or "@" in parts.path + parts.query:
+            # A part of a password that was taken for the rest of the URL.
+            raise ValueError(url)
+        parsed = oslo_messaging.TransportURL.parse(conf, url)
+        if len({host.username is None for host in parsed.hosts}) > 1:
+            # Or for another host, as a part of a password behind a comma.
+            raise ValueError(url)
+        return parsed
+    except (oslo_messaging.InvalidTransportURL, ValueError):
+        raise exception.InvalidInput(
+            what="transport_url", reason="it must have the form "
+            "rabbit://user:password@host:port/virtual_host, in which the characters / @ : % , # ? "
+            "[ ] of a user, a password or a virtual host are percent-encoded, for example / as "
+            "%2F; of several hosts, each has user and password, or none has"
+        ) from None
+

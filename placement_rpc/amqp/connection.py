@@ -23,7 +23,9 @@ class Connection:
     """An open connection: the one place where AMQP is read.
 
     One thread reads; any thread may write, one at a time. On TLS, reading and writing exclude
-    each other too. A write that fails may leave half a frame, so it ends the connection.
+    each other too. A write that fails or is interrupted may leave half a frame, so whatever ends a
+    write early ends the connection: an error, KeyboardInterrupt, SystemExit, or the time-out of a
+    green thread.
 
     :param connection: an open :class:`kombu.Connection`
     :param tls: whether it is encrypted
@@ -31,7 +33,8 @@ class Connection:
 
     def __init__(self, connection: kombu.Connection, tls: bool = False) -> None:
         self._connection = connection
-        self._lock = threading.Lock()
+        # Reentrant only because such a lock knows its owner.
+        self._lock = threading.RLock()
         self._reading = self._lock if tls else contextlib.nullcontext()
         self._check_at = 0.0
 
@@ -90,8 +93,14 @@ class Connection:
         :param timeout: seconds to wait for another thread that writes; -1 for no limit
         :raises TimeoutError: if the other thread has not finished by then
         """
-        if not self._lock.acquire(timeout=timeout):
-            raise TimeoutError("another thread writes")
+        try:
+            if not self._lock.acquire(timeout=timeout):
+                raise TimeoutError("another thread writes")
+        except BaseException:
+            # An interrupt can come when the lock is taken and before this code knows it.
+            with contextlib.suppress(RuntimeError):
+                self._lock.release()
+            raise
         try:
             yield
         except AttributeError as error:

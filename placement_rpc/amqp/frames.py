@@ -18,7 +18,7 @@ from typing import Any
 import amqp
 import kombu
 from amqp import exceptions as amqp_exceptions
-from amqp import spec
+from amqp import spec, transport
 from kombu import exceptions as kombu_exceptions
 from kombu.transport import pyamqp
 
@@ -77,11 +77,12 @@ class KombuConnection(kombu.Connection):
         marked as unreadable
     """
 
-    def __init__(self, urls: list[str], largest_body: int = contents.LARGEST_BODY,
-                 transport_options: dict[str, Any] | None = None, **options: Any) -> None:
-        assemble = functools.partial(contents.Assembler, largest=largest_body)
-        super().__init__(urls, transport_options={
-            "frame_handler": assemble, **(transport_options or {})}, **options)
+    def __init__(self, *arguments: Any, largest_body: int = contents.LARGEST_BODY,
+                 **options: Any) -> None:
+        options["transport_options"] = {
+            "frame_handler": functools.partial(contents.Assembler, largest=largest_body),
+            **options.get("transport_options", {})}
+        super().__init__(*arguments, **options)
 
     def get_transport_cls(self) -> type[pyamqp.Transport]:
         """Return the transport, whatever is the scheme of the URL."""
@@ -140,6 +141,27 @@ def opened(connection: kombu.Connection) -> amqp.Connection:
             found._transport.sock is None):
         raise amqp_exceptions.RecoverableConnectionError("the connection is lost")
     return found
+
+
+def handshake(address: str, parameters: dict[str, Any], timeout: float) -> dict[str, Any]:
+    """Make a TLS handshake as a connection does, without logging in.
+
+    It ends with the broker's first frame: a broker that uses TLS 1.3 refuses the certificate of a
+    client after the client's part of the handshake.
+
+    :param address: ``HOST:PORT``
+    :param parameters: what py-amqp takes as ``ssl``
+    :param timeout: seconds
+    :returns: the broker's certificate, as :meth:`ssl.SSLSocket.getpeercert` returns it
+    :raises OSError: if the broker cannot be reached, or the handshake fails
+    """
+    made = transport.Transport(address, connect_timeout=timeout, ssl=parameters)
+    made.connect()
+    try:
+        made.read_frame()
+        return made.sock.getpeercert()
+    finally:
+        made.close()
 
 
 def set_patience(connection: kombu.Connection, seconds: float) -> None:

@@ -13,7 +13,6 @@ from placement_rpc.amqp import frames
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.connection import Connection
 from placement_rpc.amqp.frames import CHANNEL_FAILURES, FAILURES
-from placement_rpc.backoff import Backoff
 
 LOG = logging.getLogger(__name__)
 # Seconds after which a broker that does not confirm counts as away.
@@ -66,6 +65,17 @@ class ConfirmedChannel:
                 message.body, delivery_mode=2, content_type="application/json",
                 content_encoding="utf-8", application_headers=message.headers or {},
                 **properties), message.exchange, message.routing_key, mandatory=True)
+
+    def first(self, declare: Callable[[amqp.Channel], object]) -> None:
+        """Declare what the messages that are sent from now on need.
+
+        The broker handles the declarations before the messages.
+
+        :param declare: called with the channel; it must not wait for the broker
+        :raises FAILURES: if the connection is lost
+        """
+        with self._connection.writing():
+            declare(self._channel)
 
     def settle(self, timeout: float = CONFIRM_TIMEOUT,
                still: Callable[[], object] = lambda: None) -> None:
@@ -127,14 +137,18 @@ class Publisher:
 
     :param broker: where to connect
     :param declare: called with each new connection, to declare what is published to
+    :param declare_again: called with the channel before the messages of each :meth:`publish`, as
+        of :meth:`ConfirmedChannel.first`
     """
 
-    def __init__(self, broker: Broker, declare: Callable[[Connection], object]) -> None:
+    def __init__(self, broker: Broker, declare: Callable[[Connection], object],
+                 declare_again: Callable[[amqp.Channel], object] = lambda channel: None) -> None:
         self._broker = broker
         self._declare = declare
+        self._declare_again = declare_again
         self._connection: Connection | None = None
         self._channel: ConfirmedChannel | None = None
-        self._backoff = Backoff()
+        self._backoff = broker.backoff()
         self._retry_at = 0.0
 
     def publish(self, messages: Iterable[Outgoing], timeout: float = CONFIRM_TIMEOUT,
@@ -171,6 +185,7 @@ class Publisher:
         channel = self._open()
         # Connecting may have taken long: the caller may no longer be the one to publish.
         still()
+        channel.first(self._declare_again)
         for message in messages:
             channel.send(message)
         channel.settle(max(0.1, ends - time.monotonic()), still)
@@ -178,14 +193,23 @@ class Publisher:
     def keep_alive(self) -> None:
         """Keep the connection open while there is nothing to publish; reconnect if it is lost.
 
+        A connection that was lost is replaced at once. Further attempts come after pauses.
+
         :raises Unconfirmed: if something that is there cannot be published to
         """
-        if self._channel is None and time.monotonic() < self._retry_at:
+        if self._channel is not None:
+            try:
+                self._channel.keep_alive()
+                return
+            except FAILURES as error:
+                LOG.info("The broker is away, or closed an idle connection: %s", error)
+                self.close()
+        elif time.monotonic() < self._retry_at:
             return
         try:
-            self._open().keep_alive()
+            self._open()
         except FAILURES as error:
-            LOG.info("The broker is away, or closed an idle connection: %s", error)
+            LOG.info("The broker cannot be reached: %s", error)
             self.close()
             self._retry_at = time.monotonic() + self._backoff.next()
         else:

@@ -12,7 +12,7 @@ from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.connection import Connection
 from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.amqp.publisher import Unconfirmed
-from placement_rpc.backoff import Backoff
+from placement_rpc.amqp.tls import HandshakeFailed
 
 LOG = logging.getLogger(__name__)
 # Seconds after which a session counts as one that worked.
@@ -28,7 +28,8 @@ class Reconnect:
 
     A connection that worked for a second or more is replaced at once. Pauses come between further
     attempts, so that neither a broker that is away nor a session that fails at its beginning
-    makes a busy loop. An outage is logged as one warning; repetitions are logged for debugging.
+    makes a busy loop. An outage is logged as one warning, or as one error if TLS failed;
+    repetitions are logged for debugging.
 
     :param name: what log lines begin with
     :param broker: where to connect
@@ -45,7 +46,7 @@ class Reconnect:
         self._stopped = stopped
         self._survived = (*FAILURES, Unconfirmed, *survives)
         self._options = options
-        self._backoff = Backoff()
+        self._backoff = broker.backoff()
         self._pause = 0.0
         self._logged: type[BaseException] | None = None
         #: The last error of a connection; None before the first.
@@ -100,7 +101,8 @@ class Reconnect:
         if not isinstance(error, (*FAILURES, Unconfirmed)):
             LOG.error("%s: a session failed; reconnecting", self._name, exc_info=error)
             return
-        LOG.log(logging.DEBUG if self._logged is type(error) else logging.WARNING,
+        level = logging.ERROR if isinstance(error, HandshakeFailed) else logging.WARNING
+        LOG.log(logging.DEBUG if self._logged is type(error) else level,
                 "%s: no connection to the broker; reconnecting: %s: %s", self._name,
                 type(error).__name__, error)
         self._logged = type(error)

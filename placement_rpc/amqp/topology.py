@@ -3,8 +3,11 @@
 
 import logging
 import re
-from typing import Any
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import amqp
 from amqp import exceptions as amqp_exceptions
 from oslo_config import cfg
 
@@ -12,12 +15,21 @@ from placement_rpc.amqp.connection import Connection
 from placement_rpc.amqp.publisher import Unconfirmed
 
 LOG = logging.getLogger(__name__)
+# Seconds after which a binding that was deleted is restored.
+_RESTORE_EVERY = 2.0
 #: Deliveries after which a call that no process survives is dropped.
 DELIVERY_LIMIT = 20
 
 
 class Unsuitable(Unconfirmed):
     """A queue exists and is of another type than the one it has to be."""
+
+
+class Binding(NamedTuple):
+    """A queue, and the routing key of the messages that an exchange routes to it."""
+
+    queue: str
+    routing_key: str
 
 
 def declare_exchange(connection: Connection, name: str, options: cfg.ConfigOpts.GroupAttr) -> None:
@@ -27,10 +39,60 @@ def declare_exchange(connection: Connection, name: str, options: cfg.ConfigOpts.
     :raises FAILURES: if it exists and is of another kind, or the connection is lost
     """
     channel = connection.channel()
+    _declare_exchange(channel, name, options)
+    channel.close()
+
+
+def _declare_exchange(channel, name, options, nowait=False):
     channel.exchange_declare(
         name, "topic", auto_delete=options.amqp_auto_delete,
-        durable=options.amqp_durable_queues or options.rabbit_quorum_queue)
-    channel.close()
+        durable=options.amqp_durable_queues or options.rabbit_quorum_queue, nowait=nowait)
+
+
+def declare_again(channel: amqp.Channel, exchange: str, options: cfg.ConfigOpts.GroupAttr,
+                  bindings: Sequence[Binding]) -> None:
+    """Declare an exchange and bind queues to it, without waiting for the broker.
+
+    What exists is not changed. If one of the queues does not exist, the broker closes the channel.
+    The caller holds the write lock of the connection.
+
+    :param options: ``conf.oslo_messaging_rabbit``
+    :raises FAILURES: if the connection is lost
+    """
+    _declare_exchange(channel, exchange, options, nowait=True)
+    for binding in bindings:
+        channel.queue_bind(binding.queue, exchange, binding.routing_key, nowait=True)
+
+
+class KeptBindings:
+    """Restores an exchange, and the bindings of queues to it, if they are deleted.
+
+    The broker tells a consumer that its queue is gone, but not that no message reaches the queue
+    any more. So both are declared again every two seconds.
+
+    :param connection: an open connection, which the caller reads
+    :param exchange: the name of the exchange
+    :param options: ``conf.oslo_messaging_rabbit``
+    :raises FAILURES: if the connection is lost
+    """
+
+    def __init__(self, connection: Connection, exchange: str, options: cfg.ConfigOpts.GroupAttr,
+                 bindings: Sequence[Binding]) -> None:
+        self._connection = connection
+        self._channel = connection.channel()
+        self._exchange, self._options, self._bindings = exchange, options, bindings
+        self._due = 0.0
+
+    def keep(self) -> None:
+        """Declare them again, if it is time to; called about once a second or more often.
+
+        :raises FAILURES: if the connection is lost
+        """
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + _RESTORE_EVERY
+        with self._connection.writing():
+            declare_again(self._channel, self._exchange, self._options, self._bindings)
 
 
 def declare_call_queue(connection: Connection, queue: str, exchange: str,
@@ -69,6 +131,14 @@ def declare_reply_queue(connection: Connection, queue: str,
     channel.queue_declare(queue, durable=options.rabbit_transient_quorum_queue, auto_delete=False,
                           arguments=arguments)
     channel.close()
+
+
+def consumer_arguments(options: cfg.ConfigOpts.GroupAttr) -> dict[str, Any]:
+    """Return the arguments of the consumers of request and reply queues.
+
+    :param options: ``conf.oslo_messaging_rabbit``
+    """
+    return {"x-cancel-on-ha-failover": True} if options.enable_cancel_on_failover else {}
 
 
 def declare(connection: Connection, queue: str, arguments: dict[str, Any]) -> None:

@@ -10,12 +10,13 @@ from placement_rpc.cmd import errors
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
-from placement_rpc.service import conductor
+from placement_rpc.service import conductor, private_files
 from placement_rpc.upgrade import startup_check
 from placement_rpc.versions import pins
 
 
 @errors.one_line_errors(conductor.BINARY)
+@private_files.owner_only()
 def main(args=None):
     conf = configuration.new_config(
         sys.argv[1:] if args is None else args, prog=conductor.BINARY)

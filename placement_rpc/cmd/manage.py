@@ -6,6 +6,7 @@ import sys
 
 from oslo_log import log
 
+from placement_rpc.accounting import traits
 from placement_rpc.cmd import (
     errors,
     manage_broker,
@@ -21,6 +22,7 @@ from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.objects import class_names
+from placement_rpc.service import private_files
 
 # Groups of commands that need no database.
 _OF_THE_BROKER = ("dead-letters", "broker")
@@ -28,7 +30,7 @@ _OF_THE_BROKER = ("dead-letters", "broker")
 
 def _db_sync(database, _options, _conf):
     before = migration.current(database)
-    after = migration.sync(database, class_names.STANDARD_IDS)
+    after = migration.sync(database, class_names.STANDARD_IDS, traits.STANDARD)
     print(f"The schema is at {after}" + (
         "; it already was" if before == after else f"; it was at {before or 'nothing'}"))
     return 0
@@ -74,6 +76,7 @@ def _parser():
 
 
 @errors.one_line_errors("placement-rpc-manage")
+@private_files.owner_only()
 def main(args=None):
     options = _parser().parse_args(args)
     conf = configuration.new_config(config_files=options.config_file)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-manage broker``: the queues, the stream and the exchange of this service."""
+"""``placement-rpc-manage broker``: the nodes, and the queues and the exchange of this service."""
 
 import dataclasses
 import sys
 import urllib.parse
+
+from oslo_utils import netutils
 
 from placement_rpc import exception
 from placement_rpc.amqp.broker import Broker
@@ -19,7 +21,8 @@ def add_commands(groups):
     """
     commands = groups.add_parser("broker", help="queues, stream and exchange").add_subparsers(
         dest="command", required=True, metavar="COMMAND")
-    text = "list the queues, with the remedy for those that are unbounded, unread or not durable"
+    text = ("list the nodes and the queues, with the remedy for nodes whose certificates are "
+            "refused, and for queues that are unbounded, unread or not durable")
     command = commands.add_parser(
         "check", help=text, description=text.capitalize() + ". Exits with 1 if there are any.")
     command.add_argument(
@@ -34,12 +37,9 @@ def _check(options, conf):
     if broker is None:
         raise exception.InvalidInput(
             what="transport_url", reason="this command needs the address of a RabbitMQ")
-    parts = urllib.parse.urlsplit(broker.urls[0])
-    user = parts.netloc.rpartition("@")[0]
-    url = options.management_url or conf.queues.management_url or (
-        f"http://{user}@{parts.netloc.rpartition('@')[2].rpartition(':')[0]}:15672")
     management = broker_check.Management(
-        url, urllib.parse.unquote(parts.path.removeprefix("/")) or "/")
+        options.management_url or conf.queues.management_url or _management_url(broker),
+        broker.virtual_host, ca_file=broker.tls.ca_file if broker.tls else None)
     findings = broker_check.check(conf, broker, management, routing.TOPIC, routing.EXCHANGE)
     rows = [dataclasses.asdict(finding) for finding in findings]
     style = options.format
@@ -50,3 +50,11 @@ def _check(options, conf):
                  "mend": "; ".join(row["mend"])} for row in rows]
     output.show(rows, ["queue", "kind", "messages", "consumers", "trouble", "mend"], style)
     return 1 if any(finding.trouble for finding in findings) else 0
+
+
+def _management_url(broker):
+    """Return the address of the management interface at its default port, encrypted as AMQP is."""
+    node = broker.nodes[0]
+    account = ":".join(urllib.parse.quote(each, safe="") for each in (node.user, node.password))
+    scheme, port = ("https", 15671) if broker.tls else ("http", 15672)
+    return f"{scheme}://{account}@{netutils.escape_ipv6(node.host)}:{port}"

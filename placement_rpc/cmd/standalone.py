@@ -18,11 +18,14 @@ from placement_rpc.cmd import state_file
 from placement_rpc.conf import service as configuration
 from placement_rpc.http.facade import Facade
 from placement_rpc.http.server import Server
+from placement_rpc.service import private_files
 from placement_rpc.service.conductor import Conductor, prepare_store
 
 IN_PROCESS = f"{EMBEDDED}://standalone/"
+_STORE, _LOG = "placement.sqlite", "placement-rpc.log"
 
 
+@private_files.owner_only()
 def run(options, conf):
     """Run until SIGINT or SIGTERM.
 
@@ -35,6 +38,8 @@ def run(options, conf):
         signal.signal(number, lambda *_: ended.set())
     state_dir = pathlib.Path(conf.standalone.state_dir).absolute()
     state_dir.mkdir(parents=True, exist_ok=True)
+    # Earlier releases left them as the user's default permissions are.
+    private_files.tighten(state_dir, _LOG, _STORE, f"{_STORE}-wal", f"{_STORE}-shm")
     running = state_file.read(state_dir)
     if running:
         print(f"placement-rpc: process {running['pid']} already runs on {state_dir}; stop it or "
@@ -67,7 +72,7 @@ def run(options, conf):
 def _configure(options, conf, state_dir):
     """Set the places of database and log, unless they are configured."""
     if not (options.database or conf.database.connection):
-        conf.set_override("connection", f"sqlite:///{state_dir / 'placement.sqlite'}",
+        conf.set_override("connection", f"sqlite:///{state_dir / _STORE}",
                           group="database")
     elif options.database:
         conf.set_override("connection", options.database, group="database")
@@ -76,7 +81,7 @@ def _configure(options, conf, state_dir):
     if options.http_port is not None:
         conf.set_override("bind_port", options.http_port, group="api")
     # The terminal is for the addresses; the log goes to a file.
-    conf.set_default("log_file", str(state_dir / "placement-rpc.log"))
+    conf.set_default("log_file", str(state_dir / _LOG))
     conf.set_default("use_stderr", False)
     log.setup(conf, configuration.PROJECT)
 

@@ -6,10 +6,13 @@ import sys
 from oslo_log import log
 from oslo_upgradecheck import upgradecheck
 
+from placement_rpc import exception
+from placement_rpc.amqp.broker import Broker
 from placement_rpc.cmd import errors, state_file
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
+from placement_rpc.service import private_files
 from placement_rpc.upgrade import contract_check, gate, startup_check, status
 
 PROGRAM = "placement-rpc-status"
@@ -98,6 +101,25 @@ class Checks(upgradecheck.UpgradeCommands):
             "not possible yet: " + "; ".join(found) if found else
             "possible: 'placement-rpc-manage db contract'")
 
+    def _broker(self):
+        """Try TLS as this release makes it, which verifies more than earlier releases did."""
+        try:
+            broker = Broker.of(self._conf)
+        except exception.InvalidInput as error:
+            return _result(upgradecheck.Code.FAILURE, [str(error)])
+        refused, absent = [], []
+        for node in broker.nodes if broker else ():
+            try:
+                problem = broker.tls_problem(node)
+            except OSError as error:
+                absent.append(f"{node.address} cannot be reached: {error}")
+            else:
+                if problem:
+                    refused.append(f"{node.address}: {problem.trouble}; {problem.remedy}")
+        if refused and broker.tls.checks_names:
+            return _result(upgradecheck.Code.FAILURE, refused + absent)
+        return _result(upgradecheck.Code.WARNING, refused + absent)
+
     _upgrade_checks = (
         ("Schema", _schema),
         ("Services alongside this release", _services),
@@ -105,6 +127,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ("Compute nodes in inventories", _nodes),
         ("Pins and payloads", _pins),
         ("Contraction of the schema", _contraction),
+        ("Connections to the broker", _broker),
     )
 
 
@@ -114,6 +137,7 @@ def _not_yet():
 
 
 @errors.one_line_errors(PROGRAM, failure=255)
+@private_files.owner_only()
 def main(args=None):
     conf = configuration.unparsed()
     upgradecheck.register_cli_options(conf, Checks(conf))

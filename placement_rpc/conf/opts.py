@@ -14,6 +14,7 @@ from oslo_messaging._metrics import client as library_metrics
 from oslo_messaging._tracing import client as tracing
 
 from placement_rpc.conf import (
+    broker,
     candidates,
     claims,
     client,
@@ -28,7 +29,7 @@ from placement_rpc.conf import (
     upgrade_levels,
 )
 
-_MODULES = (candidates, claims, client, compute_nodes, conductor, http, messages, metrics,
+_MODULES = (broker, candidates, claims, client, compute_nodes, conductor, http, messages, metrics,
             notifications, queues, standalone, upgrade_levels)
 
 # oslo.messaging's RPC client reads these two groups on each call, but registers them on the global
@@ -74,7 +75,7 @@ _RABBIT_DEFAULTS = {
     "rabbit_quorum_queue": True,
     "amqp_durable_queues": True,
     "rabbit_qos_prefetch_count": 16,
-    "rabbit_interval_max": 5,
+    "rabbit_interval_max": 2,
     "kombu_reconnect_delay": 0.2,
     "kombu_missing_consumer_retry_timeout": 5,
     "heartbeat_timeout_threshold": 30,

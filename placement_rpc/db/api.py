@@ -11,6 +11,7 @@ transaction as a writer, without which concurrent writers fail at once (upstream
 import contextlib
 import logging
 import math
+import os
 import time
 
 import sqlalchemy as sa
@@ -84,6 +85,8 @@ class Database:
         pool = {} if self._sqlite else {
             "max_pool_size": options.max_pool_size, "max_overflow": options.max_overflow,
             "pool_timeout": options.pool_timeout}
+        if self._sqlite:
+            _create_private_file(make_url(options.connection).database)
         try:
             self.engine = engines.create_engine(
                 options.connection, sqlite_fk=True,
@@ -258,6 +261,17 @@ def _is_sqlite(url):
     except sa.exc.ArgumentError as error:
         raise exception.StoreUnavailable(
             reason="[database] connection is not set, or is not an SQLAlchemy URL") from error
+
+
+def _create_private_file(path):
+    """Create the file of a SQLite database, if it does not exist, for its owner only.
+
+    SQLite gives the files of its write-ahead log the same permissions. A path that cannot be
+    created is reported when the database is opened.
+    """
+    if path and path != ":memory:" and not path.startswith("file:"):
+        with contextlib.suppress(OSError):
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
 def _unavailable(error):

@@ -14,7 +14,7 @@ from alembic.script.revision import RevisionError
 
 from placement_rpc import exception
 from placement_rpc.db import models
-from placement_rpc.db.queries import resource_classes
+from placement_rpc.db.queries import resource_classes, traits
 
 EXPAND, CONTRACT = "expand", "contract"
 
@@ -63,14 +63,16 @@ def is_contracted(database):
     return newest(CONTRACT) in _applied(database)
 
 
-def sync(database, standard_classes):
-    """Upgrade the schema and the standard resource classes to this release: expand.
+def sync(database, standard_classes, standard_traits):
+    """Upgrade the schema, the standard resource classes and the traits to this release: expand.
 
     :param standard_classes: dict of class name to id
+    :param standard_traits: collection of names
     :returns: str, the database's revision after that
     """
     _upgrade(database, EXPAND)
     database.write(lambda tx: resource_classes.insert_missing(tx, standard_classes))
+    database.write(lambda tx: traits.insert_missing(tx, standard_traits))
     return current(database)
 
 

@@ -10,7 +10,7 @@ _IN_USE = ("claimed", "allocated")
 
 
 def compute_nodes(url):
-    """Yield the rows of ``compute_nodes`` that are not deleted, in the order of their ids.
+    """Yield the rows of ``compute_nodes``, also deleted ones, in the order of their ids.
 
     :param url: str, SQLAlchemy URL of nova's cell database
     :returns: iterator of dicts of column to value, with ``pci_in_use``: dict of the kind of a
@@ -39,8 +39,6 @@ def _rows(connection):
     last = 0
     while True:
         query = sa.select(table).where(table.c.id > last).order_by(table.c.id).limit(_BATCH)
-        if "deleted" in table.c:
-            query = query.where(table.c.deleted == 0)
         rows = connection.execute(query).all()
         for row in rows:
             yield {**row._mapping, "pci_in_use": in_use.get(row.id)}

@@ -5,6 +5,7 @@ In this order: request id, authentication (401), microversion (400, 406), addres
 (405), policy (403), media type of the answer (406), body and query (400, 413, 415), handler.
 """
 
+import functools
 import itertools
 import json
 import re
@@ -100,7 +101,8 @@ class _Address:
         compiled = self.find(req, path)
         route = compiled.route
         if route.rule is not None:
-            self._facade.authorize(req.context.caller, route.rule)
+            self._facade.authorize(req.context.caller, route.rule, route.owner and (
+                functools.partial(route.owner, self._facade, path)))
         self._check_accept(req)
         query = bodies.query(req)
         if route.variant is not None:
@@ -128,7 +130,8 @@ class _Address:
         :raises MethodNotAllowed: if the address lacks the method
         """
         version = req.context.version
-        there = [each for each in self._routes if each.route.since <= version]
+        there = [each for each in self._routes if each.route.since <= version
+                 and not (each.route.before and each.route.before <= version)]
         if not there or not all(path.values()):
             raise errors.AddressNotFound()
         named = [each for each in there if each.route.method == req.method]

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Authentication (HTTP.md, Access). Authorization is in :mod:`placement_rpc.policy`."""
 
+from placement_rpc import exception
 from placement_rpc.context import RequestContext
 from placement_rpc.http import errors
+
+# Set in the environment of a request whose token could not be checked. No client can set it: what
+# a client sends is under HTTP_*.
+_UNCHECKED = "placement_rpc.identity_unavailable"
 
 
 class DevelopmentTokens:
@@ -45,7 +50,11 @@ class KeystoneTokens:
         """Return the :class:`RequestContext` of a request.
 
         :raises Unauthorized: if it has no valid token
+        :raises ServiceUnavailable: if keystone cannot be reached, so that this is not known
         """
+        if req.env.get(_UNCHECKED):
+            raise exception.ServiceUnavailable(
+                reason="keystone, which checks tokens, does not answer; try again later")
         if req.get_header("X-Identity-Status") != "Confirmed":
             raise errors.Unauthorized()
         return RequestContext(
@@ -74,12 +83,7 @@ def strategy(conf):
     if conf.api.auth_strategy == "noauth2":
         return DevelopmentTokens(), lambda application: application
     # Imported here because keystonemiddleware is an extra, which noauth2 does not need.
-    from keystonemiddleware import auth_token
+    from placement_rpc.http import keystone
     register_keystone(conf)
-
-    def protect(application):
-        # The application decides which addresses need a token.
-        return auth_token.AuthProtocol(
-            application, {"oslo_config_config": conf, "delay_auth_decision": True})
-
-    return KeystoneTokens(conf.keystone_authtoken.www_authenticate_uri or ""), protect
+    return KeystoneTokens(conf.keystone_authtoken.www_authenticate_uri or ""), (
+        lambda application: keystone.protect(application, conf, _UNCHECKED))

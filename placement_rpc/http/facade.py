@@ -34,14 +34,16 @@ class Facade:
         if conf.metrics.http:
             self.application = _with_metrics(self.metrics, self.application)
 
-    def authorize(self, caller, rule):
+    def authorize(self, caller, rule, owner=None):
         """Check one rule.
 
         The context carries the rule to a service in another process, which checks it again.
 
+        :param owner: callable that returns an object with the project_id and the user_id that the
+            rule can refer to, or None; None if there is no owner
         :raises Forbidden: if the rule does not allow the caller
         """
-        self._policy.authorize(caller, rule)
+        self._policy.authorize(caller, rule, policy.Target(owner))
         if self._is_remote:
             caller.rule = rule
 

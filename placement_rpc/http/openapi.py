@@ -17,6 +17,8 @@ def document(routes):
     rules = {rule.name: rule.description for rule in policies.list_rules()}
     paths = {}
     for route in routes:
+        if route.before and route.before <= microversion.MAX:
+            continue
         operations = paths.setdefault(route.path, {})
         name = route.method.lower()
         made = _operation(route, rules)
@@ -117,6 +119,8 @@ def _responses(route, answer):
         "application/json": {"schema": {"$ref": "#/components/schemas/Errors"}}}}
     other = {"304": {"description": "The client's copy is current"}} if (
         route.method == "GET" and route.rule is not None) else {}
+    if route.confirms:
+        other["204"] = {**found, "description": "It is there already"}
     return {str(route.status): found, **other, "4XX": refused, "503": refused, "504": refused}
 
 

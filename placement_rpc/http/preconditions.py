@@ -2,7 +2,8 @@
 """ETags, If-Match and If-None-Match (generic-resource-pools-draft, REST API impact; RFC 9110).
 
 The tag of a provider, and of everything below its address, is made of its uuid and its generation,
-since every change to them raises the generation.
+since every change to them raises the generation. The tag of a consumer is made of its uuid and of
+the tag that the service gives it.
 """
 
 import re
@@ -14,11 +15,26 @@ _OURS = re.compile(r'"([0-9a-f-]{36})-([0-9]{1,19})"')
 
 ANY = "*"
 _NEWEST = 2 ** 63 - 1
+# No consumer has a longer tag, and none needs to be compared with more.
+_LONGEST_TAG, _MOST_TAGS = 64, 100
 
 
 def tag(uuid, generation):
     """Return the strong ETag of a resource at a generation."""
     return f'"{uuid}-{generation}"'
+
+
+def tag_of_consumer(consumer):
+    """Return the strong ETag of a consumer.
+
+    :param consumer: :class:`placement_rpc.objects.consumer.Consumer`; None for one without
+        allocations
+    :returns: str; None for a consumer without allocations
+    """
+    if consumer is None:
+        return None
+    # A service of release 2026.2 gives it no tag.
+    return tag(consumer.uuid, consumer.value("tag") or consumer.generation)
 
 
 def tags(header):
@@ -53,6 +69,25 @@ def generations(wanted, uuid):
     matches = (_OURS.fullmatch(each) for each in wanted)
     found = [int(match[2]) for match in matches
              if match and match[1] == uuid and int(match[2]) <= _NEWEST]
+    if not found:
+        raise failed()
+    return found
+
+
+def consumer_tags(wanted, uuid):
+    """Return the tags, of which a consumer must have one.
+
+    :param wanted: as :func:`tags` returns it
+    :returns: list of str; None if the consumer may have any tag, or none
+    :raises PreconditionFailed: if no tag belongs to the uuid
+    """
+    if wanted is None:
+        return None
+    if wanted == ANY:
+        return [ANY]
+    begin = f'"{uuid}-'
+    found = [each[len(begin):-1] for each in wanted if each.startswith(begin)]
+    found = [each for each in found if 1 <= len(each) <= _LONGEST_TAG][:_MOST_TAGS]
     if not found:
         raise failed()
     return found

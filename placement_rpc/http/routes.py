@@ -15,6 +15,7 @@ from placement_rpc.http.resources import (
     providers,
     resource_classes,
     root,
+    traits,
     usages,
 )
 from placement_rpc.http.spelling import POOLS, PROVIDERS, Spelling
@@ -24,12 +25,13 @@ from placement_rpc.policies import event as event_rules
 from placement_rpc.policies import inventory as inventory_rules
 from placement_rpc.policies import resource_class as class_rules
 from placement_rpc.policies import resource_provider as provider_rules
+from placement_rpc.policies import trait as trait_rules
 from placement_rpc.policies import usage as usage_rules
-from placement_rpc.schemas import aggregate, allocation, event, inventory
+from placement_rpc.schemas import aggregate, allocation, event, inventory, trait
 from placement_rpc.schemas import resource_class as classes
 from placement_rpc.schemas import resource_provider as provider
 
-V1_0, V1_1, V1_2, V1_3, V1_4 = (1, 0), (1, 1), (1, 2), (1, 3), (1, 4)
+V1_0, V1_1, V1_2, V1_3, V1_4, V1_5, V1_6, V1_7 = ((1, minor) for minor in range(8))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,13 +44,18 @@ class Route:
         :class:`placement_rpc.http.call.Answer`
     :param rule: str, the policy rule; None if no token is needed
     :param since: tuple of int, the first microversion that has it
+    :param before: tuple of int, the first that has another in its place; None for none
     :param body: dict of microversion to the JSON schema of the body from that version on
     :param query: the same for the query parameters, whose values are all text
     :param status: int, of a successful answer
+    :param confirms: bool, whether 204 answers a request for what is there already
     :param answer: the same for the answer; None for an answer without a body
     :param variant: str, the query parameter without a value that selects this route among those
         with the same method and path
     :param spelling: :class:`placement_rpc.http.spelling.Spelling`
+    :param owner: callable of a :class:`placement_rpc.http.facade.Facade` and the variable parts of
+        the address that returns an object with the project_id and the user_id to which the rule
+        can refer, or None; None if the route is about no single consumer
     """
 
     method: str
@@ -56,12 +63,15 @@ class Route:
     handler: object
     rule: str | None = None
     since: tuple = V1_0
+    before: tuple | None = None
     body: dict | None = None
     query: dict | None = None
     status: int = 200
+    confirms: bool = False
     answer: dict | None = None
     variant: str | None = None
     spelling: Spelling = PROVIDERS
+    owner: object = None
 
 
 _ALL = "/resource_providers"
@@ -88,6 +98,8 @@ _PROVIDERS = (
           body={V1_0: inventory.ADD}, answer={V1_0: inventory.INVENTORY}),
     Route("PUT", f"{_ONE}/inventories", inventories.replaced, inventory_rules.UPDATE,
           body={V1_0: inventory.REPLACE}, answer={V1_0: inventory.INVENTORIES}),
+    Route("DELETE", f"{_ONE}/inventories", inventories.cleared, inventory_rules.DELETE,
+          since=V1_5, status=204),
     Route("GET", f"{_ONE}/inventories/{{resource_class}}", inventories.shown,
           inventory_rules.SHOW, answer={V1_0: inventory.INVENTORY}),
     Route("PUT", f"{_ONE}/inventories/{{resource_class}}", inventories.updated,
@@ -101,16 +113,22 @@ _PROVIDERS = (
           answer={V1_1: aggregate.AGGREGATES}),
     Route("PUT", f"{_ONE}/aggregates", aggregates.replaced, aggregate_rules.UPDATE, since=V1_1,
           body={V1_1: aggregate.REPLACE}, answer={V1_1: aggregate.AGGREGATES}),
+    Route("GET", f"{_ONE}/traits", traits.of_provider, trait_rules.OF_PROVIDER, since=V1_6,
+          answer={V1_6: trait.OF_PROVIDER}),
+    Route("PUT", f"{_ONE}/traits", traits.replaced, trait_rules.SET, since=V1_6,
+          body={V1_6: trait.SET}, answer={V1_6: trait.OF_PROVIDER}),
+    Route("DELETE", f"{_ONE}/traits", traits.cleared, trait_rules.CLEAR, since=V1_6, status=204),
     Route("GET", f"{_ONE}/allocations", allocations.of_provider, allocation_rules.OF_PROVIDER,
           answer={V1_0: allocation.OF_PROVIDER}),
 )
 
 _ALLOCATIONS = (
     Route("GET", _CONSUMER, allocations.of_consumer, allocation_rules.LIST,
-          answer={V1_0: allocation.OF_CONSUMER}),
+          answer={V1_0: allocation.OF_CONSUMER}, owner=allocations.owner),
     Route("PUT", _CONSUMER, allocations.claimed, allocation_rules.UPDATE, status=204,
-          body={V1_0: allocation.CLAIM_1_0}),
-    Route("DELETE", _CONSUMER, allocations.released, allocation_rules.DELETE, status=204),
+          body={V1_0: allocation.CLAIM_1_0}, owner=allocations.future_owner),
+    Route("DELETE", _CONSUMER, allocations.released, allocation_rules.DELETE, status=204,
+          owner=allocations.owner),
 )
 
 _CLASSES = (
@@ -120,10 +138,22 @@ _CLASSES = (
           status=201, body={V1_2: classes.NAMED}),
     Route("GET", _CLASS, resource_classes.shown, class_rules.SHOW, since=V1_2,
           answer={V1_2: classes.RESOURCE_CLASS}),
-    Route("PUT", _CLASS, resource_classes.renamed, class_rules.UPDATE, since=V1_2, status=204,
-          body={V1_2: classes.NAMED}),
+    Route("PUT", _CLASS, resource_classes.renamed, class_rules.UPDATE, since=V1_2, before=V1_7,
+          status=204, body={V1_2: classes.NAMED}),
+    Route("PUT", _CLASS, resource_classes.confirmed, class_rules.UPDATE, since=V1_7,
+          status=201, confirms=True),
     Route("DELETE", _CLASS, resource_classes.deleted, class_rules.DELETE, since=V1_2,
           status=204),
+)
+
+_TRAIT = "/traits/{name}"
+_TRAITS = (
+    Route("GET", "/traits", traits.listed, trait_rules.LIST, since=V1_6,
+          query={V1_6: trait.LIST}, answer={V1_6: trait.TRAITS}),
+    Route("GET", _TRAIT, traits.shown, trait_rules.SHOW, since=V1_6, status=204),
+    Route("PUT", _TRAIT, traits.created, trait_rules.UPDATE, since=V1_6, status=201,
+          confirms=True),
+    Route("DELETE", _TRAIT, traits.deleted, trait_rules.DELETE, since=V1_6, status=204),
 )
 
 
@@ -161,6 +191,6 @@ def _pools():
 ROUTES = (
     Route("GET", "/", root.versions, answer={V1_0: event.VERSIONS}),
     Route("GET", "/openapi.json", root.description, answer={V1_0: {"type": "object"}}),
-    *_PROVIDERS, *_pools(), *_ALLOCATIONS, *_CLASSES,
+    *_PROVIDERS, *_pools(), *_ALLOCATIONS, *_CLASSES, *_TRAITS,
     Route("GET", "/events", events.listed, event_rules.LIST, query={V1_0: event.LIST}),
 )

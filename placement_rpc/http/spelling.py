@@ -4,9 +4,12 @@
 import dataclasses
 
 _ALWAYS = (1, 0)
+# Pools have the links of this microversion at every one.
+_OF_POOLS = (1, 1)
 # Relation, path below the provider, and first microversion of each link.
 _LINKS = (("self", "", _ALWAYS), ("inventories", "/inventories", _ALWAYS),
-          ("usages", "/usages", _ALWAYS), ("aggregates", "/aggregates", (1, 1)))
+          ("usages", "/usages", _ALWAYS), ("aggregates", "/aggregates", (1, 1)),
+          ("traits", "/traits", (1, 6)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Spelling:
         if self.has_generations:
             found["generation"] = provider.generation
         found["links"] = [{"rel": name, "href": address + path} for name, path, since in _LINKS
-                          if version >= since or not self.has_generations]
+                          if (version if self.has_generations else _OF_POOLS) >= since]
         return found
 
     def generation(self, value):

@@ -14,13 +14,15 @@ from oslo_service import backend
 backend.init_backend(backend.BackendType.THREADING)
 
 from placement_rpc.conf import service as configuration  # noqa: E402
+from placement_rpc.service import private_files  # noqa: E402
 from placement_rpc.service.http import Application  # noqa: E402
 
 
 def _application():
     named = os.environ.get("PLACEMENT_RPC_CONF")
     conf = configuration.new_config(config_files=[named] if named else None)
-    log.setup(conf, configuration.PROJECT)
+    with private_files.owner_only():
+        log.setup(conf, configuration.PROJECT)
     return Application(conf)
 
 

@@ -104,7 +104,8 @@ def _check_version(event_type, payload):
     version = payload.get("placement_object.version") if isinstance(payload, dict) else None
     if known is None or version is None:
         return
-    if str(version).partition(".")[0] != known.VERSION.partition(".")[0]:
+    newest = known.payload.VERSION
+    if str(version).partition(".")[0] != newest.partition(".")[0]:
         raise UnsupportedPayload(
             f"the payload of {event_type} is of version {str(version)[:16]}; this release knows "
-            f"{known.VERSION}")
+            f"{newest}")

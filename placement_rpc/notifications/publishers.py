@@ -28,16 +28,16 @@ class RabbitPublisher:
 
     def __init__(self, conf: cfg.ConfigOpts, broker: Broker, exchange: str) -> None:
         self._options = conf.notifications
-        self._rabbit = conf.oslo_messaging_rabbit
+        self._rabbit = broker.options
         self._routing_key = f"{self._options.topic}.{envelope.PRIORITY}"
         self._exchange = exchange
-        self._publisher = Publisher(broker, self._declare)
+        self._publisher = Publisher(broker, self._declare, self._declare_again)
 
     def publish(self, rows: Iterable[Any], still: Callable[[], object] = lambda: None) -> None:
         """Publish events, and return when the broker has confirmed all of them.
 
-        The stream is bound to the exchange. If it no longer is, no queue would keep an event, and
-        the event is not confirmed.
+        The stream is bound to the exchange again before each batch: otherwise an event that
+        reached another queue would be confirmed, and be missing in the stream.
 
         :param rows: rows of events, with positions
         :param still: called while it waits; an error of it ends the wait
@@ -60,6 +60,10 @@ class RabbitPublisher:
             "x-queue-type": "stream", "x-max-age": self._options.stream_max_age,
             "x-max-length-bytes": self._options.stream_max_bytes})
         topology.bind(connection, self._options.stream, self._exchange, self._routing_key)
+
+    def _declare_again(self, channel):
+        topology.declare_again(channel, self._exchange, self._rabbit, [
+            topology.Binding(self._options.stream, self._routing_key)])
 
     def close(self) -> None:
         """Drop the connection, which may be broken; the next publish opens another."""

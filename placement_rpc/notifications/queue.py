@@ -80,13 +80,16 @@ class QueueListener:
             conf.queues.dead_letters, conf.queues.dead_letters_max_length,
             conf.queues.dead_letters_max_age)
         self._queue = queue
+        self._binding = topology.Binding(
+            queue, f"{conf.notifications.topic}.{envelope.PRIORITY}")
         self._handler = handler
-        found = Broker.of(conf) if broker is None else Broker.at(broker)
+        found = broker if isinstance(broker, Broker) else Broker.of(conf, broker)
         if found is None:
             raise ValueError("a queue needs RabbitMQ, and transport_url is not RabbitMQ")
         self._saved = saved
         self._on_gap = on_gap
         self._exchange = exchange
+        self._rabbit = found.options
         self._ended = threading.Event()
         self._reconnect = Reconnect(
             f"Queue {queue}", found, self._ended, largest_body=self._limits.size)
@@ -125,7 +128,8 @@ class QueueListener:
                     self._declare(connection)
                     self._channel = ConfirmedChannel(connection)
                     self._consumer = Consumer(connection)
-                    self._consume(idle)
+                    self._consume(idle, topology.KeptBindings(
+                        connection, self._exchange, self._rabbit, [self._binding]))
             except _Stopped:
                 return
             except _NotSaved as error:
@@ -135,11 +139,12 @@ class QueueListener:
         return self._ended.is_set() or (
             idle is not None and time.monotonic() - self._quiet_since >= idle)
 
-    def _consume(self, idle):
+    def _consume(self, idle, bindings):
         self._consumer.consume(self._queue)
         self._quiet_since = time.monotonic()
         while not self._is_over(idle):
             handled = []
+            bindings.keep()
             try:
                 for message in self._consumer.receive(_IDLE):
                     self._handle(message)
@@ -181,9 +186,8 @@ class QueueListener:
             "x-single-active-consumer": True,
             # The listener counts attempts, and an event that expires must not be a dead letter.
             "x-delivery-limit": 1_000_000})
-        topology.declare_exchange(connection, self._exchange, self._conf.oslo_messaging_rabbit)
-        topology.bind(connection, self._queue, self._exchange,
-                      f"{self._conf.notifications.topic}.{envelope.PRIORITY}")
+        topology.declare_exchange(connection, self._exchange, self._rabbit)
+        topology.bind(connection, self._queue, self._exchange, self._binding.routing_key)
 
     def _handle(self, message):
         """Have an event handled or dead-lettered; an error of the handler is not raised."""

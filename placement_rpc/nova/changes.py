@@ -202,7 +202,7 @@ def save(tx, outbox, row, given, settings, report=None):
     if wanted.classes:
         merge(tx, outbox, row.uuid, wanted.inventories, wanted.reported_classes)
     if "hypervisor_hostname" in wanted.columns and view.provider is not None:
-        provider_rules.rename(tx, outbox, ResourceProvider(
+        provider_rules.update(tx, outbox, ResourceProvider(
             uuid=row.uuid, name=store.provider_name(given)))
     return changed + wanted.changed
 

@@ -94,18 +94,28 @@ def migrate(tx, outbox, ids, options, read):
         PlacementException that prevented the migration of others
     """
     rows = [row for row in queries.lock(tx, ids) if row.inventory_migrated_at is None]
-    nodes, refused = [], {}
-    for row, values in zip(rows, store.read(tx, rows), strict=True):
-        try:
-            nodes.append(node_to_migrate(row, values, read))
-        except exception.PlacementException as error:
-            refused[row.id] = error
+    nodes, refused = _to_migrate(tx, rows, read)
     queries.set_uuids(tx, {each.id: each.uuid for each, row in _with_rows(nodes, rows)
                            if row.uuid is None})
     refused |= provide(tx, outbox, nodes, options)
     done = [each for each in nodes if each.id not in refused]
     mark(tx, outbox, done)
     return len(done), refused
+
+
+def _to_migrate(tx, rows, read):
+    """Read nodes.
+
+    :returns: tuple of a list of :class:`NodeToMigrate`, and a dict of node id to the
+        PlacementException for which the node cannot be read
+    """
+    nodes, refused = [], {}
+    for row, values in zip(rows, store.read(tx, rows), strict=True):
+        try:
+            nodes.append(node_to_migrate(row, values, read))
+        except exception.PlacementException as error:
+            refused[row.id] = error
+    return nodes, refused
 
 
 def _with_rows(nodes, rows):
@@ -133,8 +143,42 @@ def provide(tx, outbox, nodes, options):
     :param nodes: list of :class:`NodeToMigrate`, which are completed
     :returns: dict of node id to the PlacementException for which the node was left out
     """
-    refused = {}
     known = queries.providers(tx, [each.uuid for each in nodes])
+    refused = _complete(tx, nodes, known, options)
+    _insert(tx, outbox, [each for each in nodes
+                          if each.id not in refused and each.uuid not in known])
+    for each in nodes:
+        if each.id not in refused and each.uuid in known:
+            try:
+                _adopt(tx, outbox, each)
+            except exception.PlacementException as error:
+                refused[each.id] = error
+    _keep_devices(tx, [each for each in nodes if each.id not in refused])
+    return refused
+
+
+def obstacles(tx, rows, options, read):
+    """Return why nodes cannot be migrated, as far as their own values and names show it.
+
+    Nothing is changed.
+
+    :param rows: list of rows of nodes that are not migrated
+    :param options: ``conf.compute_nodes``
+    :param read: callable that makes a ComputeNode of a dict of columns
+    :returns: dict of node id to PlacementException
+    """
+    nodes, refused = _to_migrate(tx, rows, read)
+    known = queries.providers(tx, [each.uuid for each in nodes])
+    return refused | _complete(tx, nodes, known, options)
+
+
+def _complete(tx, nodes, known, options):
+    """Determine the names and the inventories of nodes.
+
+    :param known: dict of uuid to row of the providers that exist
+    :returns: dict of node id to the PlacementException for which the node is left out
+    """
+    refused = {}
     shared = {row.node_uuid for row in queries.sharing(tx, list(known))}
     allocated = _allocated(tx, known)
     for each in nodes:
@@ -147,15 +191,6 @@ def provide(tx, outbox, nodes, options):
         except exception.PlacementException as error:
             refused[each.id] = error
     _refuse_taken_names(tx, nodes, refused)
-    _insert(tx, outbox, [each for each in nodes
-                          if each.id not in refused and each.uuid not in known])
-    for each in nodes:
-        if each.id not in refused and each.uuid in known:
-            try:
-                _adopt(tx, outbox, each)
-            except exception.PlacementException as error:
-                refused[each.id] = error
-    _keep_devices(tx, [each for each in nodes if each.id not in refused])
     return refused
 
 
@@ -170,7 +205,7 @@ def _allocated(tx, known):
 
 def _adopt(tx, outbox, node):
     """Make an existing provider the node's."""
-    renamed = providers.rename(
+    renamed = providers.update(
         tx, outbox, ResourceProvider(uuid=node.uuid, name=node.name))
     node.generation = renamed.generation
     node.generation = merge(tx, outbox, node.uuid, node.inventories, CLASSES).generation

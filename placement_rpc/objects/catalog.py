@@ -1,27 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All events that the service publishes, and their payloads (DESIGN section 5)."""
+"""All events that the service publishes (DESIGN section 5)."""
+
+import enum
+from typing import NamedTuple
 
 from placement_rpc.objects import payloads
 
+
+class Effect(enum.Enum):
+    """What the change behind an event does to a candidate index."""
+
+    #: Nothing.
+    NONE = "none"
+    #: The provider that the payload names has to be read again.
+    PROVIDER = "provider"
+    #: The resource classes have to be read again.
+    CLASSES = "classes"
+    #: Used amounts changed, which the transaction adds to its last event of allocations.
+    USED = "used"
+
+
+class Event(NamedTuple):
+    """One type of event: the class of its payload, and its effect on a candidate index."""
+
+    payload: type[payloads.EventPayload]
+    effect: Effect = Effect.NONE
+
+
+_PROVIDER = Event(payloads.ResourceProviderPayload, Effect.PROVIDER)
+_AGGREGATES = Event(payloads.ProviderAggregatesPayload, Effect.PROVIDER)
+_INVENTORY = Event(payloads.InventoryPayload, Effect.PROVIDER)
+_ALLOCATION = Event(payloads.AllocationPayload, Effect.USED)
+_CLASS = Event(payloads.ResourceClassPayload, Effect.CLASSES)
+
+#: dict of event type to :class:`Event`
 EVENTS = {
-    "resource_provider.create": payloads.ResourceProviderPayload,
-    "resource_provider.update": payloads.ResourceProviderPayload,
-    "resource_provider.delete": payloads.ResourceProviderPayload,
-    "resource_provider.aggregate.associate": payloads.ProviderAggregatesPayload,
-    "resource_provider.aggregate.disassociate": payloads.ProviderAggregatesPayload,
-    "inventory.create": payloads.InventoryPayload,
-    "inventory.update": payloads.InventoryPayload,
-    "inventory.delete": payloads.InventoryPayload,
-    "inventory.capacity_exceeded": payloads.CapacityExceededPayload,
-    "allocation.create": payloads.AllocationPayload,
-    "allocation.update": payloads.AllocationPayload,
-    "allocation.delete": payloads.AllocationPayload,
-    "allocation.exists": payloads.AllocationPayload,
-    "allocation.snapshot.begin": payloads.SnapshotPayload,
-    "allocation.snapshot.end": payloads.SnapshotPayload,
-    "allocation.claim.refused": payloads.ClaimRefusedPayload,
-    "compute_node.inventory_migrated": payloads.ComputeNodePayload,
-    "resource_class.create": payloads.ResourceClassPayload,
-    "resource_class.update": payloads.ResourceClassPayload,
-    "resource_class.delete": payloads.ResourceClassPayload,
+    "resource_provider.create": _PROVIDER,
+    "resource_provider.update": _PROVIDER,
+    "resource_provider.delete": _PROVIDER,
+    "resource_provider.aggregate.associate": _AGGREGATES,
+    "resource_provider.aggregate.disassociate": _AGGREGATES,
+    "resource_provider.traits.update": Event(payloads.ProviderTraitsPayload, Effect.PROVIDER),
+    "inventory.create": _INVENTORY,
+    "inventory.update": _INVENTORY,
+    "inventory.delete": _INVENTORY,
+    # Beside the event of the inventory.
+    "inventory.capacity_exceeded": Event(payloads.CapacityExceededPayload, Effect.PROVIDER),
+    "allocation.create": _ALLOCATION,
+    "allocation.update": _ALLOCATION,
+    "allocation.delete": _ALLOCATION,
+    "allocation.exists": Event(payloads.AllocationPayload),
+    "allocation.snapshot.begin": Event(payloads.SnapshotPayload),
+    "allocation.snapshot.end": Event(payloads.SnapshotPayload),
+    "allocation.claim.refused": Event(payloads.ClaimRefusedPayload),
+    "compute_node.inventory_migrated": Event(payloads.ComputeNodePayload),
+    "resource_class.create": _CLASS,
+    "resource_class.update": _CLASS,
+    "resource_class.delete": _CLASS,
+    "trait.create": Event(payloads.TraitPayload),
+    "trait.delete": Event(payloads.TraitPayload),
 }

@@ -12,6 +12,8 @@ from placement_rpc import exception
 from placement_rpc.objects import base, fields
 
 _GENERATION = 2 ** 63 - 1
+#: The type of a list of entity tags of a consumer.
+CONSUMER_TAGS = fields.Several(fields.Text(64), maximum=100, minimum=1)
 
 
 @base.PlacementObjectRegistry.register
@@ -21,12 +23,16 @@ class Claim(base.PlacementObject):
     ``allocations`` maps provider uuid to a mapping of resource class to amount; it is None in
     claim_by_request, where the service chooses the provider. ``consumer_generation`` is the
     generation at which the caller read the consumer, 0 for a consumer without allocations; None
-    (or unset) skips the check.
+    (or unset) skips the check. ``consumer_tags`` are entity tags, of which the consumer must have
+    one, or ``*`` for any consumer that has allocations; None (or unset) skips the check. If
+    ``keep_owner`` is true, a consumer that has allocations keeps its project and its user, and
+    ``project_id`` and ``user_id`` are those of a new one.
     """
 
     # Version 1.0: Initial version
     # Version 1.1: Added consumer_generation
-    VERSION = "1.1"
+    # Version 1.2: Added consumer_tags, keep_owner
+    VERSION = "1.2"
 
     fields = {
         "consumer_uuid": fields.field(fields.Uuid()),
@@ -35,9 +41,11 @@ class Claim(base.PlacementObject):
         "consumer_generation": fields.field(
             fields.WholeNumber(maximum=_GENERATION), nullable=True),
         "allocations": fields.field(fields.Mapping(fields.Amounts()), nullable=True),
+        "consumer_tags": fields.field(CONSUMER_TAGS, nullable=True),
+        "keep_owner": fields.BooleanField(nullable=True),
     }
 
-    added = {"consumer_generation": "1.1"}
+    added = {"consumer_generation": "1.1", "consumer_tags": "1.2", "keep_owner": "1.2"}
 
     def check(self, max_resources: float) -> None:
         """Check that the claim is complete.

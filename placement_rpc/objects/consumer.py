@@ -9,15 +9,20 @@ class Consumer(base.PlacementObject):
     """A consumer of resources, which belongs to a project and a user.
 
     Its generation is 1 with its first allocations and rises with each change of them. A consumer
-    is deleted with its last allocation.
+    is deleted with its last allocation. ``tag`` changes with each change too, and is never the
+    same again: unlike a generation, it does not match later allocations of the same uuid.
     """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added tag
+    VERSION = "1.1"
 
     fields = {
         "uuid": fields.field(fields.Uuid()),
         "generation": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1)),
         "project_id": fields.field(fields.Text(255)),
         "user_id": fields.field(fields.Text(255)),
+        "tag": fields.field(fields.Text(64), nullable=True),
     }
+
+    added = {"tag": "1.1"}

@@ -22,6 +22,7 @@ MAX_INT = 2 ** 31 - 1
 _UUID = re.compile(
     r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
 _CANONICAL_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.ASCII)
+_TRAIT = re.compile(r"[A-Z0-9_]{1,255}")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,50}")
 _PART_ID = re.compile(rf"{_REQUEST_ID.pattern}(?:#[0-9]{{1,9}})?", re.ASCII)
 
@@ -158,6 +159,18 @@ class ClassName(fields.FieldType):
         return {"type": ["string"], "pattern": class_names.PATTERN.pattern}
 
 
+class TraitName(fields.FieldType):
+    """The name of a trait."""
+
+    def coerce(self, obj, attr, value):
+        if not isinstance(value, str) or not _TRAIT.fullmatch(value):
+            raise _error(attr, value, "the name of a trait (A-Z, 0-9 and _, at most 255)")
+        return value
+
+    def get_schema(self):
+        return {"type": ["string"], "pattern": _TRAIT.pattern}
+
+
 class Amounts(fields.FieldType):
     """A mapping of resource class to amount, neither empty nor with an amount of 0.
 
@@ -206,23 +219,26 @@ class Mapping(fields.FieldType):
 
 
 class Several(fields.FieldType):
-    """A list of values of one type, with a bound on their number."""
+    """A list of values of one type, with bounds on their number."""
 
-    def __init__(self, values, maximum=500):
+    def __init__(self, values, maximum=500, minimum=0):
         self._values = values
         self._maximum = maximum
+        self._minimum = minimum
 
     def coerce(self, obj, attr, value):
         if not isinstance(value, (list, tuple)):
             raise _error(attr, value, "a list")
         if len(value) > self._maximum:
             raise exception.BatchTooLarge(what=attr, limit=self._maximum, size=len(value))
+        if len(value) < self._minimum:
+            raise _error(attr, value, f"at least {self._minimum} long")
         return [self._values.coerce(obj, f"{attr}[{index}]", item)
                 for index, item in enumerate(value)]
 
     def get_schema(self):
         return {"type": ["array"], "items": self._values.get_schema(),
-                "maxItems": self._maximum}
+                "minItems": self._minimum, "maxItems": self._maximum}
 
 
 class Choice(fields.FieldType):

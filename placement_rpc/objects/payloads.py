@@ -26,11 +26,14 @@ class EventPayload(base.PlacementObject):
 class ResourceProviderPayload(EventPayload):
     """``resource_provider.create``, ``.update`` and ``.delete``.
 
-    ``previous_generation`` and ``previous_name`` are None for a new provider.
+    ``previous_generation`` and ``previous_name`` are None for a new provider. The parent of a
+    root is None, and its root is itself. When a provider moves to another tree, each provider
+    below it has an event of its own, since its root changes.
     """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added the parent and the root, now and before
+    VERSION = "1.1"
 
     fields = {
         "provider_uuid": fields.field(fields.Uuid()),
@@ -38,7 +41,15 @@ class ResourceProviderPayload(EventPayload):
         "previous_generation": fields.field(_GENERATION, nullable=True),
         "name": fields.field(fields.Text(200)),
         "previous_name": fields.field(fields.Text(200), nullable=True),
+        "parent_provider_uuid": fields.field(fields.Uuid(), nullable=True),
+        "root_provider_uuid": fields.field(fields.Uuid()),
+        "previous_parent_provider_uuid": fields.field(fields.Uuid(), nullable=True),
+        "previous_root_provider_uuid": fields.field(fields.Uuid(), nullable=True),
     }
+
+    added = dict.fromkeys((
+        "parent_provider_uuid", "root_provider_uuid", "previous_parent_provider_uuid",
+        "previous_root_provider_uuid"), "1.1")
 
 
 @base.PlacementObjectRegistry.register
@@ -57,6 +68,32 @@ class ProviderAggregatesPayload(EventPayload):
         "previous_generation": fields.field(_GENERATION),
         "aggregates": fields.field(fields.Several(fields.Uuid())),
     }
+
+
+@base.PlacementObjectRegistry.register
+class ProviderTraitsPayload(EventPayload):
+    """``resource_provider.traits.update``: the names of its traits before and after."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "provider_uuid": fields.field(fields.Uuid()),
+        "generation": fields.field(_GENERATION),
+        "previous_generation": fields.field(_GENERATION),
+        "before": fields.field(fields.Several(fields.TraitName(), maximum=2000)),
+        "after": fields.field(fields.Several(fields.TraitName(), maximum=2000)),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class TraitPayload(EventPayload):
+    """``trait.create`` and ``.delete``."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {"name": fields.field(fields.TraitName())}
 
 
 @base.PlacementObjectRegistry.register

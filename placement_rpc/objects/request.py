@@ -5,8 +5,10 @@ from placement_rpc.objects import base, fields
 
 # list_providers makes a condition of each list, and PostgreSQL plans a hundred for a second.
 MEMBER_OF = fields.Several(fields.Several(fields.Uuid()), maximum=16)
-
 MAX_FORBIDDEN = 500
+AGGREGATES = fields.Several(fields.Uuid(), maximum=MAX_FORBIDDEN)
+TRAITS = fields.Several(fields.TraitName(), maximum=2000)
+TRAIT_SETS = fields.Several(TRAITS, maximum=100)
 #: Which of the providers that fit come first.
 ORDERS = ("spread", "pack", "random")
 
@@ -29,8 +31,7 @@ class ResourceRequest(base.PlacementObject):
     fields = {
         "resources": fields.field(fields.Amounts()),
         "member_of": fields.field(MEMBER_OF, default=[]),
-        "not_member_of": fields.field(
-            fields.Several(fields.Uuid(), maximum=MAX_FORBIDDEN), default=[]),
+        "not_member_of": fields.field(AGGREGATES, default=[]),
         "order": fields.field(fields.Choice(ORDERS), nullable=True, default=None),
         "limit": fields.field(fields.WholeNumber(minimum=1), nullable=True, default=None),
     }

@@ -6,22 +6,18 @@ from osc_lib.command import command
 from placement_rpc.osc import arguments, membership, providers, resource_types
 
 
-class AddAggregate(command.ShowOne):
+class AddAggregate(resource_types.OfProvider, command.ShowOne):
     """Associate a resource provider with more aggregates"""
-
-    kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
         parser.add_argument("aggregate", nargs="+", type=arguments.uuid, metavar="AGG",
                             help="uuid of an aggregate")
         return parser
 
     def take_action(self, options):
-        client = self.app.client_manager.placement_rpc
-        membership.associate(client, self.kind, options.uuid, options.aggregate)
-        return providers.shown(client, self.kind, options.uuid)
+        membership.associate(self.client, self.kind, options.uuid, options.aggregate)
+        return providers.shown(self.client, self.kind, options.uuid)
 
 
 class AddPoolAggregate(AddAggregate):
@@ -30,20 +26,16 @@ class AddPoolAggregate(AddAggregate):
     kind = resource_types.POOL
 
 
-class DeleteAggregate(command.Command):
+class DeleteAggregate(resource_types.OfProvider, command.Command):
     """Remove a resource provider from an aggregate"""
-
-    kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
         parser.add_argument("aggregate", metavar="AGG", help="uuid of the aggregate")
         return parser
 
     def take_action(self, options):
-        membership.disassociate(self.app.client_manager.placement_rpc, self.kind, options.uuid,
-                                options.aggregate)
+        membership.disassociate(self.client, self.kind, options.uuid, options.aggregate)
 
 
 class DeletePoolAggregate(DeleteAggregate):

@@ -13,19 +13,11 @@ _VALUES = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation
 _NOT_FOUND = 404
 
 
-class ListInventories(command.Lister):
+class ListInventories(resource_types.OfProvider, command.Lister):
     """List the inventories of a resource provider"""
 
-    kind = resource_types.PROVIDER
-
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
-        return parser
-
     def take_action(self, options):
-        document, _ = self.app.client_manager.placement_rpc.read(
-            self.kind.path(options.uuid, "inventories"))
+        document, _ = self.client.read(self.kind.path(options.uuid, "inventories"))
         return ("resource_class", *_VALUES), [
             [name, *(inventory[value] for value in _VALUES)]
             for name, inventory in sorted(document["inventories"].items())]
@@ -37,17 +29,14 @@ class ListPoolInventories(ListInventories):
     kind = resource_types.POOL
 
 
-class SetInventory(command.ShowOne):
+class SetInventory(resource_types.OfProvider, command.ShowOne):
     """Create or change the inventory that a resource provider has of a resource class.
 
     Values that are not given stay as they are, or are the service's defaults in a new inventory.
     """
 
-    kind = resource_types.PROVIDER
-
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
         parser.add_argument("--resource-class", required=True, metavar="CLASS")
         parser.add_argument("--total", type=int, help="total amount")
         parser.add_argument("--reserved", type=int,
@@ -62,7 +51,7 @@ class SetInventory(command.ShowOne):
         return parser
 
     def take_action(self, options):
-        client = self.app.client_manager.placement_rpc
+        client = self.client
         given = {name: getattr(options, name) for name in _VALUES
                  if getattr(options, name) is not None}
         path = self.kind.path(options.uuid, "inventories", options.resource_class)
@@ -107,19 +96,16 @@ class SetPoolInventory(SetInventory):
     kind = resource_types.POOL
 
 
-class DeleteInventory(command.Command):
+class DeleteInventory(resource_types.OfProvider, command.Command):
     """Delete the inventory of a resource class, unless it has allocations"""
-
-    kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
         parser.add_argument("--resource-class", required=True, metavar="CLASS")
         return parser
 
     def take_action(self, options):
-        self.app.client_manager.placement_rpc.send(
+        self.client.send(
             "DELETE", self.kind.path(options.uuid, "inventories", options.resource_class))
 
 
@@ -129,18 +115,12 @@ class DeletePoolInventory(DeleteInventory):
     kind = resource_types.POOL
 
 
-class ListUsages(command.Lister):
+class ListUsages(resource_types.OfProvider, command.Lister):
     """Show how much of each inventory of a resource provider is used"""
 
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        parser.add_argument("uuid", metavar="UUID", help="the resource provider")
-        return parser
-
     def take_action(self, options):
-        client = self.app.client_manager.placement_rpc
-        usages, _ = client.read(resource_types.PROVIDER.path(options.uuid, "usages"))
-        inventories, _ = client.read(resource_types.PROVIDER.path(options.uuid, "inventories"))
+        usages, _ = self.client.read(self.kind.path(options.uuid, "usages"))
+        inventories, _ = self.client.read(self.kind.path(options.uuid, "inventories"))
         rows = []
         for name, used in sorted(usages["usages"].items()):
             capacity = _capacity(inventories["inventories"].get(name))

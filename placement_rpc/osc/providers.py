@@ -78,18 +78,11 @@ def _filters(client, options):
     return query
 
 
-class ShowProvider(command.ShowOne):
+class ShowProvider(resource_types.OfProvider, command.ShowOne):
     """Show a resource provider and its aggregates"""
 
-    kind = resource_types.PROVIDER
-
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
-        return parser
-
     def take_action(self, options):
-        return shown(self.app.client_manager.placement_rpc, self.kind, options.uuid)
+        return shown(self.client, self.kind, options.uuid)
 
 
 class ShowPool(ShowProvider):
@@ -142,19 +135,16 @@ class CreatePool(CreateProvider):
     kind = resource_types.POOL
 
 
-class UpdateProvider(command.ShowOne):
+class UpdateProvider(resource_types.OfProvider, command.ShowOne):
     """Rename a resource provider"""
-
-    kind = resource_types.PROVIDER
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
         parser.add_argument("--name", required=True, help="the new name")
         return parser
 
     def take_action(self, options):
-        client = self.app.client_manager.placement_rpc
+        client = self.client
         path = self.kind.path(options.uuid)
         retry.change(
             lambda: client.read(path),

@@ -31,3 +31,19 @@ class Kind:
 
 PROVIDER = Kind("resource provider", "resource_providers", ("uuid", "name", "generation"))
 POOL = Kind("resource pool", "resource_pools", ("uuid", "name"))
+
+
+class OfProvider:
+    """Base of the commands about one provider, or pool, whose uuid is the first argument."""
+
+    kind = PROVIDER
+
+    @property
+    def client(self):
+        """The :class:`placement_rpc.osc.client.Client`."""
+        return self.app.client_manager.placement_rpc
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument("uuid", metavar="UUID", help=f"the {self.kind.name}")
+        return parser

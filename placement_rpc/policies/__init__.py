@@ -9,10 +9,12 @@ from placement_rpc.policies import (
     inventory,
     resource_class,
     resource_provider,
+    trait,
     usage,
 )
 
-_MODULES = (resource_provider, inventory, usage, allocation, aggregate, resource_class, event)
+_MODULES = (resource_provider, inventory, usage, allocation, aggregate, trait, resource_class,
+            event)
 
 
 def list_rules():

@@ -18,6 +18,6 @@ RULES = [
          *(f"GET {path}/{{resource_class}}" for path in _PATHS)),
     rule(UPDATE, "Change one inventory, or set all.", f"PUT {_PATHS[0]}",
          *(f"PUT {path}/{{resource_class}}" for path in _PATHS)),
-    rule(DELETE, "Delete the inventory of one class.",
-         *(f"DELETE {path}/{{resource_class}}" for path in _PATHS)),
+    rule(DELETE, "Delete the inventory of one class, or of all.",
+         f"DELETE {_PATHS[0]}", *(f"DELETE {path}/{{resource_class}}" for path in _PATHS)),
 ]

@@ -58,7 +58,7 @@ class BatchServer:
     """
 
     def __init__(self, conf, broker, manager, queues, threads, queue=None, attempts=None):
-        self._options = conf.oslo_messaging_rabbit
+        self._options = broker.options
         self._requests = bodies.Limits.of_requests(conf)
         self._answers = bodies.Limits.of_answers(conf)
         self._dead_letters = command_queue.dead_letter_queue(conf.queues)
@@ -119,22 +119,27 @@ class BatchServer:
                     for queue in self._queues:
                         topology.declare_call_queue(
                             connection, queue, routing.EXCHANGE, self._options)
+                    bindings = topology.KeptBindings(
+                        connection, routing.EXCHANGE, self._options,
+                        [topology.Binding(queue, queue) for queue in self._queues])
                     self._consumer = Consumer(connection)
                     self._serve(Session(self._consumer, Rejections(
                         connection, self._consumer, self._dead_letters),
-                        self._attempts, self._attempts_limit, self._requests))
+                        self._attempts, self._attempts_limit, self._requests), bindings)
             finally:
                 self._consumer = None
         self._done.set()
 
-    def _serve(self, session):
+    def _serve(self, session, bindings):
         consumer = session.consumer
         first, *others = self._queues
-        consumer.consume(first, self.places)
+        arguments = topology.consumer_arguments(self._options)
+        consumer.consume(first, self.places, arguments)
         for queue in others:
-            consumer.consume(queue, _OWN_WINDOW)
+            consumer.consume(queue, _OWN_WINDOW, arguments)
         self._listens.set()
         while not self._ended.is_set():
+            bindings.keep()
             is_behind = session.doubtful and not self._threads
             messages = consumer.receive(0 if is_behind else _IDLE, self.places)
             if messages:

@@ -35,6 +35,8 @@ class Client:
     """Makes calls; :class:`placement_rpc.api.PlacementAPI` has a method for each.
 
     ``sender`` makes single attempts: one of :mod:`placement_rpc.rpc.senders`.
+    ``command_publisher`` sends casts: one of :mod:`placement_rpc.rpc.command_publisher`. ``pin``
+    is the release that both use: one of :mod:`placement_rpc.versions.pins`.
     """
 
     def __init__(self, transport: str = "rpc", conf: cfg.ConfigOpts | None = None,
@@ -43,23 +45,24 @@ class Client:
                  deadline: float | None = None):
         self.conf = conf or configuration.new_config()
         options = self.conf.placement_client
-        self._deadline = options.deadline if deadline is None else deadline
+        #: Seconds within which a call ends that is made without a time-out.
+        self.deadline = options.deadline if deadline is None else deadline
         self._attempt_timeout = options.attempt_timeout
         self._is_remote = transport == "rpc"
         self._given_pin, self._object_versions = pin, object_versions
         chosen = pins.fixed(pin or self.conf.upgrade_levels.placement)
         self.sender: senders.RabbitSender | senders.LocalSender
-        self._command_publisher: (
+        self.command_publisher: (
             command_publisher.CommandPublisher | command_publisher.CallingPublisher)
         if transport == "local":
             if manager is None:
                 raise ValueError("the local transport needs a manager")
             self.sender = senders.LocalSender(manager)
-            self._command_publisher = command_publisher.CallingPublisher(self.sender)
+            self.command_publisher = command_publisher.CallingPublisher(self.sender)
         elif transport == "rpc":
             broker = _broker(self.conf, transport_url)
             self.sender = senders.RabbitSender(self.conf, broker, topic)
-            self._command_publisher = command_publisher.CommandPublisher(self.conf, broker, topic)
+            self.command_publisher = command_publisher.CommandPublisher(self.conf, broker, topic)
         else:
             raise ValueError(f"transport is 'rpc' or 'local', not {transport!r}")
         self._choose(chosen)
@@ -69,13 +72,13 @@ class Client:
         self._manifest = self._object_versions or (chosen.contract if chosen else (
             contract.RPC_VERSION if self._is_remote else None))
         if chosen is None and self._is_remote:
-            self._pin = pins.AutoPin(self._services, self.conf.upgrade_levels.auto_interval)
+            self.pin = pins.AutoPin(self._services, self.conf.upgrade_levels.auto_interval)
         else:
-            self._pin = pins.FixedPin(chosen or releases.CURRENT)
+            self.pin = pins.FixedPin(chosen or releases.CURRENT)
 
     def close(self) -> None:
         """Close connections and end threads."""
-        self._command_publisher.close()
+        self.command_publisher.close()
         self.sender.close()
 
     def reload(self) -> None:
@@ -105,7 +108,7 @@ class Client:
 
     def _seconds(self, timeout):
         if timeout is None:
-            return self._deadline
+            return self.deadline
         if type(timeout) not in (int, float) or not timeout >= 0:
             raise exception.InvalidInput(
                 what="timeout", reason="it is not a number of seconds")
@@ -125,7 +128,7 @@ class Client:
         def send(left):
             ends = time.monotonic() + left
             self._send(context, method, arguments, self._release_of_cast(
-                method, arguments, left), ends, self._command_publisher.cast)
+                method, arguments, left), ends, self.command_publisher.cast)
 
         self._attempt(send, method, self._seconds(timeout), request_id)
         return request_id
@@ -140,7 +143,7 @@ class Client:
             each for each in releases.RELEASES if not contract.missing(method, arguments, each))
         try:
             # A live service that lacks a part of the cast is older: making it then fails.
-            return min(oldest, self._pin.release(min(seconds, _PIN_TIMEOUT)),
+            return min(oldest, self.pin.release(min(seconds, _PIN_TIMEOUT)),
                        key=lambda each: each.number)
         except exception.PlacementException as error:
             if not error.retryable:
@@ -149,6 +152,7 @@ class Client:
 
     def _call(self, context, method, timeout, server=None, **arguments):
         seconds = self._seconds(timeout)
+        arguments = contract.sent(method, arguments)
         context = own_context(context)
         context.manifest = self._manifest
         context.deadline = time.time() + seconds
@@ -163,8 +167,8 @@ class Client:
             # Every release knows the call, so the services' releases are not needed.
             release = releases.RELEASES[0]
         else:
-            release = self._pin.release(left)
-        context.service_release = self._pin.last or release
+            release = self.pin.release(left)
+        context.service_release = self.pin.last or release
         call = self.sender.call if server is None else functools.partial(
             self.sender.call, server=server)
         return self._send(context, method, arguments, release, ends, call)
@@ -178,8 +182,8 @@ class Client:
         try:
             return make(made, method, arguments, max(0.0, ends - time.monotonic()))
         except (exception.UnsupportedCall, exception.IncompatibleObjectVersion):
-            self._pin.forget()
-            lower = self._pin.release(max(0.0, ends - time.monotonic()))
+            self.pin.forget()
+            lower = self.pin.release(max(0.0, ends - time.monotonic()))
             if lower.number >= release.number:
                 raise
         made = self._in_release(context, method, arguments, lower)

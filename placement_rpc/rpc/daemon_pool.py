@@ -46,6 +46,11 @@ class DaemonPool:
         self._threads = 0
         self._idle = 0
 
+    @property
+    def idle(self) -> int:
+        """How many threads wait for a call."""
+        return self._idle
+
     def run(self, call: Callable[[], Any], timeout: float) -> Any:
         """Make a call in a thread and wait for it.
 

@@ -60,6 +60,7 @@ class Endpoint:
         :returns: the result; of a batched call, a pending request for :meth:`settle`
         :raises RequestExpired: if the caller no longer waits
         :raises Forbidden: if the caller's policy rule does not admit the call
+        :raises UpgradeInProgress: if a live service is too old for what the call changes
         :raises PlacementException: any other error with which the method refuses the call
         """
         if arguments.get("request_id") is None:
@@ -67,16 +68,27 @@ class Endpoint:
             # placement_rpc.accounting.idempotency.
             context.check_deadline()
         if context.rule is not None:
-            self.check_policy(context, method)
+            self.check_policy(context, method, arguments)
+        if self.calls[method].everywhere:
+            self.check_everywhere(method, self.calls[method].since)
         context.database = self.database
         return getattr(self, method)(context, **arguments)
 
-    def check_policy(self, context, method: str) -> None:
+    def check_policy(self, context, method: str, arguments: dict) -> None:
         """Check a call that comes through the HTTP facade a second time.
 
+        :param arguments: dict of argument name to value
         :raises Forbidden: if the rule that the facade names does not admit it
         """
         raise exception.Forbidden(rule=str(context.rule)[:64])
+
+    def check_everywhere(self, what: str, contract_version: str) -> None:
+        """Check that every live service knows a version of the contract.
+
+        :param what: what needs it, for the error
+        :raises UpgradeInProgress: if one does not
+        """
+        raise NotImplementedError
 
     def settle(self, queue: str | None, pending: list) -> list:
         """Settle batched calls of one queue in as few transactions as possible.

@@ -27,8 +27,8 @@ from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.rpc import envelope
 
 LOG = logging.getLogger(__name__)
-# Seconds that the broker may leave half a message unread or unsent.
-_PATIENCE = 5
+#: Seconds that the broker may leave half a message unread or unsent.
+PATIENCE = 5
 # Seconds between two checks for a connection, and for the end of this object.
 _LOOK = 1.0
 # Seconds that closing waits for the thread that reads.
@@ -59,15 +59,14 @@ class _Waiter:
 class ReplyConnection:
     """Sends calls and receives their answers; connects when the first is made.
 
-    :param conf: configuration with the groups ``oslo_messaging_rabbit``, ``messages`` and
-        ``placement_client``
+    :param conf: configuration with the groups ``messages`` and ``placement_client``
     :param broker: where to connect
     :param exchange: where the topics are
     :raises InvalidInput: if the compression that is configured is not supported
     """
 
     def __init__(self, conf: cfg.ConfigOpts, broker: Broker, exchange: str) -> None:
-        self._options = conf.oslo_messaging_rabbit
+        self._options = broker.options
         self._exchange = exchange
         self._compression = bodies.compression_of(self._options.kombu_compression)
         self._limit = conf.placement_client.max_concurrent_calls
@@ -82,10 +81,15 @@ class ReplyConnection:
         self._ended = threading.Event()
         self._blocked = False
         self._reconnect = Reconnect(
-            "Calls", broker, self._ended, survives=(Exception,), patience=_PATIENCE,
+            "Calls", broker, self._ended, survives=(Exception,), patience=PATIENCE,
             largest_body=self._answers.size,
             on_blocked=self._on_blocked, on_unblocked=self._on_unblocked)
         self._waker, self._woken = socket.socketpair()
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for their answers."""
+        return len(self._waiting)
 
     def ask(self, routing_key: str, call: envelope.Call, seconds: float) -> envelope.Answer:
         """Send a call and wait for its answer.
@@ -202,7 +206,8 @@ class ReplyConnection:
         topology.declare_reply_queue(connection, self.reply_to, self._options)
         consumer = Consumer(connection)
         consumer.on_return(self._returned)
-        consumer.consume(self.reply_to, window=None, callback=self._came)
+        consumer.consume(self.reply_to, window=None, callback=self._came,
+                         arguments=topology.consumer_arguments(self._options))
         with self._changed:
             self._blocked, self._consumer = False, consumer
             self._changed.notify_all()

@@ -27,7 +27,8 @@ class RabbitSender:
     def __init__(self, conf: cfg.ConfigOpts, broker: Broker, topic: str = routing.TOPIC):
         self._topic = topic
         self._serializer = Serializer()
-        self._connection = ReplyConnection(conf, broker, routing.EXCHANGE)
+        #: The connection of all its calls.
+        self.connection = ReplyConnection(conf, broker, routing.EXCHANGE)
 
     def call(self, context: RequestContext, method: str, arguments: dict[str, Any],
              timeout: float, server: str | None = None) -> Any:
@@ -51,7 +52,8 @@ class RabbitSender:
             raise exception.ServiceUnavailable(
                 reason=f"no answer within {timeout:.1f} s") from None
         except Unroutable:
-            raise exception.ServiceUnavailable(reason="nobody listens") from None
+            raise exception.ServiceUnavailable(
+                reason=f"no server consumes the topic {self._topic}") from None
         except ValueError as error:
             # From the JSON encoder.
             raise exception.InvalidInput(what=method, reason=_first_line(error)) from None
@@ -66,20 +68,20 @@ class RabbitSender:
              for name, value in arguments.items()},
             self._serializer.serialize_context(context))
         if server is not None:
-            return self._connection.ask(f"{self._topic}.{server}", call, timeout)
+            return self.connection.ask(f"{self._topic}.{server}", call, timeout)
         topic = routing.topic_of(
             self._topic, method, context.service_release or context.release)
         try:
-            return self._connection.ask(topic, call, timeout)
+            return self.connection.ask(topic, call, timeout)
         except Unroutable:
             if topic == self._topic:
                 raise
             # An older service has no such request queue and takes all calls from the first.
-            return self._connection.ask(self._topic, call, timeout)
+            return self.connection.ask(self._topic, call, timeout)
 
     def close(self) -> None:
         """Close the connection; calls that wait fail."""
-        self._connection.close()
+        self.connection.close()
 
 
 class LocalSender:

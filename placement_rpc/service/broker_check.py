@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check that the queues of this service are durable, bounded and consumed.
+"""Check that connections are possible, and that the queues are durable, bounded and consumed.
 
 RabbitMQ keeps a queue until it is deleted, and routes every event to it whether or not the queue
 has a consumer: an abandoned queue without a bound grows until the broker runs out of disk.
@@ -13,6 +13,7 @@ import urllib.parse
 import requests
 
 from placement_rpc import exception
+from placement_rpc.amqp import tls
 from placement_rpc.amqp.frames import CHANNEL_FAILURES, FAILURES
 from placement_rpc.notifications import envelope
 from placement_rpc.rpc import command_queue, routing
@@ -33,8 +34,8 @@ _MEND = {
 class Finding:
     """A queue and its faults.
 
-    ``kind`` is ``calls``, ``commands``, ``dead letters``, ``stream``, ``listener`` or
-    ``exchange``. ``trouble`` and ``mend``, the fault and its remedy, are lists of str in the same
+    ``kind`` is ``calls``, ``commands``, ``dead letters``, ``stream``, ``listener``, ``exchange``
+    or ``node``. ``trouble`` and ``mend``, the fault and its remedy, are lists of str in the same
     order; both are empty if there is no fault.
     """
 
@@ -51,14 +52,24 @@ class Management:
 
     :param url: str, like ``http://user:password@host:15672``
     :param virtual_host: str
+    :param ca_file: str, the authorities that may sign the certificate of an interface over HTTPS;
+        None for those of the operating system
     """
 
-    def __init__(self, url, virtual_host):
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+    def __init__(self, url, virtual_host, ca_file=None):
+        try:
+            parts = urllib.parse.urlsplit(url)
+            # An @ behind the host is that of a password with a character that ends the host.
+            valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and (
+                "@" not in f"{parts.path}{parts.query}{parts.fragment}")
+        except ValueError:
+            valid = False
+        if not valid:
             raise exception.InvalidInput(
                 what="management URL",
-                reason="it must have the form http://user:password@host:15672")
+                reason="it must have the form http://user:password@host:15672, with "
+                       "percent-encoded special characters in user and password")
+        self._verify = ca_file or True
         self._url = urllib.parse.urlunsplit(
             (parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
         self._auth = tuple(urllib.parse.unquote(part or "guest")
@@ -75,7 +86,8 @@ class Management:
             path[0], self.virtual_host, *path[1:]))
         url = "/".join([self._url, "api", resource, *rest])
         try:
-            answer = requests.get(url, auth=self._auth, timeout=_TIMEOUT)
+            answer = requests.get(
+                url, auth=self._auth, timeout=_TIMEOUT, verify=self._verify)
             if answer.status_code == 404:
                 return None
             answer.raise_for_status()
@@ -90,7 +102,9 @@ class Management:
 
 
 def check(conf, broker, management, topic, exchange):
-    """Check every queue of this service and of its listeners.
+    """Check every node, and every queue of this service and of its listeners.
+
+    The queues are not checked while no node accepts connections because of its certificate.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param broker: :class:`placement_rpc.amqp.broker.Broker`
@@ -100,12 +114,15 @@ def check(conf, broker, management, topic, exchange):
     :returns: list of :class:`Finding`, one for each queue
     :raises ServiceUnavailable: if the broker or its management interface cannot be reached
     """
+    nodes = check_nodes(broker)
+    if nodes and len(nodes) == len(broker.nodes) and broker.tls.checks_names:
+        return nodes
     bindings = management.get("bindings") or []
     kinds = _kinds(conf, bindings, topic, exchange)
     found = {queue["name"]: queue for queue in management.get("queues") or []
              if queue["name"] in kinds}
     counts = _counts(broker, found)
-    findings = [_look(found[name], kinds[name], *counts[name], management.virtual_host)
+    findings = nodes + [_look(found[name], kinds[name], *counts[name], management.virtual_host)
                 for name in found if name in counts]
     findings += [Finding(name, kind, 0, 0, ["missing"], ["start a conductor"])
                  for name, kind in kinds.items() if name not in found]
@@ -122,6 +139,21 @@ def check(conf, broker, management, topic, exchange):
              f"{shlex.quote(management.virtual_host)} delete exchange name={exchange}', and start "
              "the programs with [oslo_messaging_rabbit] rabbit_quorum_queue = true"]))
     return sorted(findings, key=lambda finding: (finding.kind, finding.queue))
+
+
+def check_nodes(broker):
+    """Return a :class:`Finding` for each node with which TLS fails, or cannot be tried."""
+    findings = []
+    for node in broker.nodes:
+        try:
+            problem = broker.tls_problem(node)
+        except OSError as error:
+            problem = tls.Problem(
+                f"cannot be reached: {error}", "start it, or remove it from transport_url")
+        if problem:
+            findings.append(Finding(f"(node {node.address})", "node", 0, 0, [problem.trouble],
+                                    [problem.remedy]))
+    return findings
 
 
 def _kinds(conf, bindings, topic, exchange):

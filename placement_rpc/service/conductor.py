@@ -9,6 +9,7 @@ import uuid
 import cotyledon
 
 from placement_rpc import manager
+from placement_rpc.accounting import traits
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
@@ -48,7 +49,7 @@ class Conductor:
         #: of :mod:`placement_rpc.notifications.publishers`; an embedded service's events are read
         #: from its :class:`~placement_rpc.notifications.publishers.MemoryPublisher`
         self.publisher = get_publisher(conf, routing.EXCHANGE)
-        self.relay = self._commands = self._heartbeat = self._housekeeping = None
+        self.relay = self.commands = self._heartbeat = self._housekeeping = None
         #: dict of ``calls`` or a request queue to its server; empty without RabbitMQ
         self.servers = {}
         self._end_metrics = lambda: None
@@ -77,9 +78,9 @@ class Conductor:
             server.begin()
         self.relay.start()
         if self._broker is not None:
-            self._commands = command_consumer.CommandConsumer(
+            self.commands = command_consumer.CommandConsumer(
                 self.conf, self._broker, self.manager, self._topic)
-            self._commands.start()
+            self.commands.start()
         self._housekeeping = Housekeeping(
             self.conf, self.manager, self._heartbeat, self._holder)
         self._housekeeping.start()
@@ -114,8 +115,8 @@ class Conductor:
     def stop(self):
         """Accept no more calls, finish the accepted ones, and close."""
         consumers = list(self.servers.values())
-        if self._commands is not None:
-            consumers.append(self._commands)
+        if self.commands is not None:
+            consumers.append(self.commands)
         # All are stopped before the first is waited for, so that they drain at the same time.
         for consumer in consumers:
             consumer.stop()
@@ -174,6 +175,7 @@ def prepare_store(conf):
     """Create the schema or bring it up to this release; for the embedded default."""
     database = db.Database(conf)
     try:
-        return migration.sync(database, class_names.STANDARD_IDS)
+        return migration.sync(
+            database, class_names.STANDARD_IDS, traits.STANDARD)
     finally:
         database.close()

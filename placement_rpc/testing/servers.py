@@ -7,10 +7,14 @@ even if the test process is killed: see ``_SUPERVISED``. The environment of the 
 not changed, and only its ``PATH`` is passed on to the servers.
 """
 
+import base64
 import glob
+import hashlib
+import json
 import os
 import random
 import re
+import secrets
 import shutil
 import signal
 import socket
@@ -82,7 +86,8 @@ class _Server(drivers.Driver):
     _command = ()
     _ready = ""
     _crash = signal.SIGKILL
-    _process = None
+    #: The running server, a subprocess.Popen; None before the first start.
+    process = None
 
     def _setUp(self):
         # Not super()._setUp(), which would start pifpaf's own server; only its directory is used.
@@ -93,12 +98,12 @@ class _Server(drivers.Driver):
 
     def start(self):
         """Start the server on its existing data and wait until it accepts connections."""
-        self._process = self._serve(self._command, self._ready)
+        self.process = self._serve(self._command, self._ready)
 
     def stop(self):
         """Stop the server as a crash would, keeping its data; do nothing if it is stopped."""
-        if self._process:
-            self._kill(self._process)
+        if self.process:
+            self._kill(self.process)
 
     def restart(self):
         """Stop the server as a crash would, and start it again."""
@@ -161,24 +166,56 @@ class _Server(drivers.Driver):
         return port
 
 
+_TLS_CONFIGURATION = """
+listeners.ssl.default = 127.0.0.1:{}
+ssl_options.cacertfile = {}
+ssl_options.certfile = {}
+ssl_options.keyfile = {}
+ssl_options.verify = verify_peer
+ssl_options.fail_if_no_peer_cert = false
+ssl_cert_login_from = common_name
+auth_mechanisms.1 = PLAIN
+auth_mechanisms.2 = AMQPLAIN
+auth_mechanisms.3 = EXTERNAL
+"""
+
+
+def _definitions(user, password):
+    """Return the definitions with which a node starts: an administrator and a virtual host."""
+    salt = secrets.token_bytes(4)
+    digest = base64.b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode()
+    return {
+        "vhosts": [{"name": "/"}],
+        "users": [{"name": user, "password_hash": digest, "tags": ["administrator"],
+                   "hashing_algorithm": "rabbit_password_hashing_sha256"}],
+        "permissions": [{"user": user, "vhost": "/",
+                         **dict.fromkeys(("configure", "write", "read"), ".*")}]}
+
+
 class RabbitMQ(_Server, rabbitmq.RabbitMQDriver):
     """A RabbitMQ node of its own, with its own epmd, on 127.0.0.1.
 
     ``plugins`` are enabled from the start. The management plugin listens on ``management_port``;
-    other plugins with listeners use their default ports.
+    other plugins with listeners use their default ports. The password is random, and no file
+    contains it.
+
+    :param tls: paths of the authority that signs certificates of clients, and of the node's
+        certificate and key; the node then listens on ``tls_port`` too, and asks clients for a
+        certificate, but does not require one
     """
 
     _command = ("rabbitmq-server",)
     _ready = "Server startup complete"
 
-    def __init__(self, plugins=()):
-        super().__init__()
+    def __init__(self, plugins=(), tls=None):
+        super().__init__(password=secrets.token_urlsafe(24))
         self.plugins = plugins
+        self._tls = tls
 
     def _setUp(self):
         super()._setUp()
-        self.port, self.management_port, epmd_port, distribution_port = (
-            self._reserve_port() for _ in range(4)
+        self.port, self.tls_port, self.management_port, epmd_port, distribution_port = (
+            self._reserve_port() for _ in range(5)
         )
         self.url = f"rabbit://{self.username}:{self.password}@127.0.0.1:{self.port}/"
         self.env = {
@@ -208,9 +245,13 @@ class RabbitMQ(_Server, rabbitmq.RabbitMQDriver):
         }
         with open(self.env["RABBITMQ_CONFIG_FILE"], "w") as config:
             print(f"listeners.tcp.default = 127.0.0.1:{self.port}", file=config)
-            print(f"default_user = {self.username}\ndefault_pass = {self.password}", file=config)
+            print(f"load_definitions = {self.tempdir}/definitions.json", file=config)
             print(f"management.tcp.port = {self.management_port}", file=config)
             print("management.tcp.ip = 127.0.0.1", file=config)
+            if self._tls is not None:
+                print(_TLS_CONFIGURATION.format(self.tls_port, *self._tls), file=config)
+        with open(f"{self.tempdir}/definitions.json", "w") as definitions:
+            json.dump(_definitions(self.username, self.password), definitions)
         with open(self.env["RABBITMQ_ENABLED_PLUGINS_FILE"], "w") as enabled:
             print(f"[{','.join(self.plugins)}].", file=enabled)
         # With debugging, epmd logs when it is ready.
@@ -220,7 +261,7 @@ class RabbitMQ(_Server, rabbitmq.RabbitMQDriver):
 
     def stop(self):
         """Kill the node, keeping its data; do nothing if it is stopped."""
-        if self._process and self._process.poll() is None:
+        if self.process and self.process.poll() is None:
             # RabbitMQ delays writing the names of new quorum queues to disk (rabbitmq/ra pull
             # request 443). A queue that is killed before that never works again, and its
             # confirmed messages are lost.

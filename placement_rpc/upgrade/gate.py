@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate: whether all live services read the capacity of compute nodes from inventories.
+"""Gates: what has to wait until no service of an older release is at work.
 
-While it is closed, columns and inventories are both written, and no node is migrated
+One says whether all live services read the capacity of compute nodes from inventories. While it
+is closed, columns and inventories are both written, and no node is migrated
 (compute-node-inventory).
 """
 
 import datetime
+import math
+import time
 
+from placement_rpc import exception
 from placement_rpc.db import migration
 from placement_rpc.db.queries import bulk, services
 from placement_rpc.nova.migration import Settings
@@ -49,6 +53,48 @@ class InventoryGate:
         """Return the rows of the live services that are too old, as a list."""
         with self._database.reader() as tx:
             return [row for row in alive(tx, self._down_time) if not knows(row)]
+
+
+class ContractGate:
+    """Whether all live services know a version of the contract.
+
+    What an older service would misread or undo waits for that. It is asked again every
+    :data:`CHECKED_FOR` seconds, since an operator may go back to an older release.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    :param database: :class:`placement_rpc.db.api.Database`
+    :param clock: callable that returns seconds
+    """
+
+    CHECKED_FOR = 5.0
+
+    def __init__(self, conf, database, clock=time.monotonic):
+        self._down_time = conf.conductor.service_down_time
+        self._database = database
+        self._clock = clock
+        self._open_until = {}
+
+    def check(self, what, contract_version):
+        """Check that every live service knows a version of the contract.
+
+        :param what: str, what needs it
+        :raises UpgradeInProgress: if one does not; it names all of them
+        """
+        if self._clock() < self._open_until.get(contract_version, -math.inf):
+            return
+        found = self.holders(contract_version)
+        if found:
+            raise exception.UpgradeInProgress(
+                what=what, needed=contract_version, who=", ".join(map(name, found)))
+        self._open_until[contract_version] = self._clock() + self.CHECKED_FOR
+
+    def holders(self, contract_version):
+        """Return the rows of the live services that do not know a version, as a list."""
+        needed = releases.number(contract_version)
+        with self._database.reader() as tx:
+            return [row for row in alive(tx, self._down_time)
+                    if not releases.is_version(row.rpc_version)
+                    or releases.number(row.rpc_version) < needed]
 
 
 def alive(tx, down_time):

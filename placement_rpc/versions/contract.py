@@ -12,7 +12,8 @@ Contract versions:
 * 1.0: newton: providers, inventories, claims, compute nodes, get by request
 * 1.1: ocata: custom resource classes, generations of consumers, limits
 * 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node, events, explain
-* 1.3: 2027.1: open
+* 1.3: 2027.1: traits, trees, entity tags of consumers, claims that keep the owner (not
+  complete)
 """
 
 import dataclasses
@@ -40,6 +41,10 @@ class Call:
     :param rules: names of the policy rules, each of which admits the call when it comes through
         the HTTP facade; a call without rules is not made by the facade
     :param arguments: argument name to the version that introduced it, if later than the call
+    :param everywhere: whether every live service must know the contract that introduced the call,
+        since an older one would misread or undo what it changes
+    :param consumer: the argument that is, or names, the consumer whose owner the policy rules can
+        refer to; None for a call about no single consumer
     """
 
     since: str = "1.0"
@@ -48,6 +53,8 @@ class Call:
     castable: bool = False
     rules: tuple[str, ...] = ()
     arguments: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    everywhere: bool = False
+    consumer: str | None = None
 
 
 def _rules(prefix: str, *names: str) -> tuple[str, ...]:
@@ -55,30 +62,39 @@ def _rules(prefix: str, *names: str) -> tuple[str, ...]:
 
 
 _PROVIDERS, _CLASSES = "resource_providers", "resource_classes"
+_TRAITS, _PROVIDER_TRAITS = "traits", f"{_PROVIDERS}:traits"
 _INVENTORIES, _AGGREGATES = f"{_PROVIDERS}:inventories", f"{_PROVIDERS}:aggregates"
 
 #: dict of method name to :class:`Call`
 CALLS = {
     "create_provider": Call(queue=FLEET, rules=_rules(_PROVIDERS, "create")),
-    "update_provider": Call(queue=FLEET, rules=_rules(_PROVIDERS, "update")),
+    "update_provider": Call(
+        queue=FLEET, rules=_rules(_PROVIDERS, "update"), arguments={"may_move": "1.3"}),
     "delete_provider": Call(rules=_rules(_PROVIDERS, "delete")),
     # Also a list of one provider, and the read of a generation before a change that checks it.
     "get_provider": Call(rules=(
         *_rules(_PROVIDERS, "show", "list", "update", "delete"),
         *_rules(_INVENTORIES, "create", "update", "delete"), *_rules(_AGGREGATES, "update"))),
-    "list_providers": Call(arguments={"member_of": "1.2"}, rules=_rules(_PROVIDERS, "list")),
-    "set_inventory": Call(queue=FLEET, batched=True, rules=_rules(_INVENTORIES, "update")),
+    "list_providers": Call(
+        rules=_rules(_PROVIDERS, "list"),
+        arguments={"member_of": "1.2"} | dict.fromkeys((
+            "uuid", "not_member_of", "in_tree", "required", "forbidden", "resources"), "1.3")),
+    "set_inventory": Call(
+        queue=FLEET, batched=True, rules=_rules(_INVENTORIES, "update", "delete")),
     "add_inventory": Call(queue=FLEET, rules=_rules(_INVENTORIES, "create")),
     "update_inventory": Call(queue=FLEET, rules=_rules(_INVENTORIES, "update")),
     "delete_inventory": Call(queue=FLEET, rules=_rules(_INVENTORIES, "delete")),
     "get_inventory": Call(rules=_rules(_INVENTORIES, "list", "show")),
     "claim_allocations": Call(
-        queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "update")),
+        queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "update"),
+        consumer="claim"),
     "release_allocations": Call(
         queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "delete"),
-        arguments={"consumer_generation": "1.1"}),
-    # Also before a claim, to read the consumer's owner.
-    "get_allocations": Call(rules=_rules("allocations", "list", "update", "delete")),
+        arguments={"consumer_generation": "1.1", "consumer_tags": "1.3"},
+        consumer="consumer_uuid"),
+    # Also before a change by a service of release 2026.2, to which the owner has to be named.
+    "get_allocations": Call(rules=_rules("allocations", "list", "update", "delete"),
+                            consumer="consumer_uuid"),
     "get_provider_allocations": Call(rules=_rules(f"{_PROVIDERS}:allocations", "list")),
     "get_usages": Call(rules=_rules(_PROVIDERS, "usages")),
     "get_by_request": Call(rules=_rules(_PROVIDERS, "list")),
@@ -87,9 +103,16 @@ CALLS = {
     "set_aggregates": Call(queue=FLEET, rules=_rules(_AGGREGATES, "update")),
     "resource_class_list": Call(rules=_rules(_CLASSES, "list")),
     "resource_class_get": Call(rules=_rules(_CLASSES, "show")),
-    "resource_class_create": Call(since="1.1", rules=_rules(_CLASSES, "create")),
+    "resource_class_create": Call(since="1.1", rules=_rules(_CLASSES, "create", "update")),
     "resource_class_rename": Call(since="1.1", rules=_rules(_CLASSES, "update")),
     "resource_class_delete": Call(since="1.1", rules=_rules(_CLASSES, "delete")),
+    "list_traits": Call(since="1.3", rules=_rules(_TRAITS, "list", "show")),
+    "create_trait": Call(since="1.3", everywhere=True, rules=_rules(_TRAITS, "update")),
+    "delete_trait": Call(since="1.3", everywhere=True, rules=_rules(_TRAITS, "delete")),
+    "get_provider_traits": Call(since="1.3", rules=_rules(_PROVIDER_TRAITS, "list")),
+    "set_provider_traits": Call(
+        since="1.3", queue=FLEET, everywhere=True,
+        rules=_rules(_PROVIDER_TRAITS, "update", "delete")),
     "object_class_action_versions": Call(),
     "object_action": Call(),
     "object_backport_versions": Call(),
@@ -123,6 +146,17 @@ def is_plain(method: str, arguments: Mapping[str, object]) -> bool:
     return call.since == "1.0" and not any(
         value is not None and (hasattr(value, "obj_to_primitive") or name in call.arguments)
         for name, value in arguments.items()) and not _names_custom(arguments)
+
+
+def sent(method: str, arguments: Mapping[str, object]) -> dict[str, object]:
+    """Return the arguments that a client sends.
+
+    An argument that contract 1.3 or a later one added is left out if it is None, since an older
+    service would refuse it. Those of 1.1 and 1.2 have always been sent.
+    """
+    added = CALLS[method].arguments
+    return {name: value for name, value in arguments.items() if value is not None
+            or releases.number(added.get(name, "1.0")) < releases.number("1.3")}
 
 
 def missing(method: str, arguments: Mapping[str, object], release: releases.Release) -> list[str]:

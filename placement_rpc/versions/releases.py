@@ -85,7 +85,13 @@ _OF_2026_2 = Release(
     payloads=_OCATA.payloads)
 # Open: it may still change, and its messages are not recorded before it is published.
 _OF_2027_1 = Release(
-    "2027.1", "1.3", objects=_OF_2026_2.objects, payloads=_OF_2026_2.payloads)
+    "2027.1", "1.3",
+    objects=_OF_2026_2.objects | {
+        "Claim": "1.2", "Consumer": "1.1", "ProviderTraits": "1.0", "ResourceProvider": "1.2",
+        "ResourceProviderList": "1.1", "Trait": "1.0", "TraitList": "1.0"},
+    payloads=_OF_2026_2.payloads | {
+        "ProviderTraitsPayload": "1.0", "ResourceProviderPayload": "1.1",
+        "TraitPayload": "1.0"})
 #: All releases, the oldest first.
 RELEASES = (_NEWTON, _OCATA, _OF_2026_2, _OF_2027_1)
 #: This release.

@@ -167,8 +167,8 @@ class Bench:
             "servers": [
                 psutil.Process(each.pid) for each in [*self.echoes, *self.bare]] + _tree(
                 self.conductor.process.pid),
-            "broker": _tree(self.broker._process.pid),
-            "database": _tree(self.postgresql._process.pid)}
+            "broker": _tree(self.broker.process.pid),
+            "database": _tree(self.postgresql.process.pid)}
         return {name: sum(_spent(each) for each in group) for name, group in parts.items()}
 
     def settle(self):

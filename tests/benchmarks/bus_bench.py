@@ -120,7 +120,7 @@ def bench_nodes(bench):
     size = int(2000 * bench.seconds)
     bench.say(f"Migrating {size} compute nodes ...")
     with placement_fixtures.Store(bench.postgresql.create_database()) as store:
-        fleet.bring_in(store.database, size)
+        fleet.bring_in(store.database, store.conf.compute_nodes, size)
         began = time.monotonic()
         done = online.compute_node_inventories(
             store.database, Settings(store.conf.compute_nodes, migrates=True))

@@ -48,11 +48,15 @@ def node_columns(number):
     return {name: value for name, value in found.items() if name != "uuid"}
 
 
-def bring_in(database, size):
-    """Import ``size`` compute nodes, each a copy of one of nova's under another name."""
+def bring_in(database, options, size):
+    """Import ``size`` compute nodes, each a copy of one of nova's under another name.
+
+    :param options: ``conf.compute_nodes``
+    """
+    work = importer.Import(database, options)
     patterns = [node_columns(number) for number in range(120)]
     for start in range(0, size, 500):
-        importer.bring_in(database, [(f"{number}", {
+        work.bring_in([(f"{number}", {
             **patterns[number % 120], "uuid": base.new_uuid(), "host": f"host {number}",
             "hypervisor_hostname": f"cmp{number}.example.org"})
-            for number in range(start, min(size, start + 500))], set())
+            for number in range(start, min(size, start + 500))])

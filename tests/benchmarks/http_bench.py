@@ -43,7 +43,7 @@ def _start(stack, database, serving, providers):
     if database == "PostgreSQL":
         postgresql = stack.enter_context(servers.PostgreSQL(durable=True))
         for each in how:
-            each.update(database_url=postgresql.create_database(), database=postgresql._process)
+            each.update(database_url=postgresql.create_database(), database=postgresql.process)
         if importlib.util.find_spec("psycopg2"):
             # openstack-placement uses an attribute of cursors that psycopg 3 lacks, and answers
             # 500 to every PUT of allocations; the older driver has it.

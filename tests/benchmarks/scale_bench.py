@@ -51,7 +51,7 @@ def _upstream(bench):
     bench.say("Starting openstack-placement ...")
     # Loaded creates providers over HTTP, after which the resource classes are in the database.
     return bench.stack.enter_context(http_services.Loaded(
-        "openstack-placement", 32, bench.postgresql._process, database_url=url,
+        "openstack-placement", 32, bench.postgresql.process, database_url=url,
         **_UPSTREAM_WORKERS)), url
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova's ComputeNode on a compute host without a database: read and saved in every version."""
 
-import copy
 import time
 
 import sqlalchemy as sa
@@ -11,7 +10,7 @@ from placement_rpc.context import RequestContext
 from placement_rpc.objects.codec import plain
 from placement_rpc.objects.nova.compute_node import ComputeNode, ComputeNodeList
 from tests import base
-from tests.compute_nodes import nodes
+from tests.compute_nodes import nodes, without_id
 from tests.functional.test_compute_nodes import NodeTest, node
 
 
@@ -151,16 +150,14 @@ class SavingTest(NodeTest):
     def test_a_number_of_novas_own_is_no_other_node(self):
         first = self.stored()
         second = self.stored(hypervisor_hostname="cmp2", host="cmp2")
-        stranger = ComputeNode(id=second.id, host=first.host,
+        stranger = ComputeNode(self.context, id=second.id, host=first.host,
                                hypervisor_hostname=first.hypervisor_hostname)
-        stranger._context = self.context
         stranger.obj_reset_changes()
         stranger.vcpus = 16
         stranger.save()
         self.assertEqual([16, 8], [self.inventory(each.uuid)["VCPU"][0]
                                    for each in (first, second)])
-        gone = ComputeNode(id=first.id, uuid=base.new_uuid())
-        gone._context = self.context
+        gone = ComputeNode(self.context, id=first.id, uuid=base.new_uuid())
         self.assertRaises(exception.ComputeNodeNotFound, gone.destroy)
 
     def test_the_host_and_name_of_another_node(self):
@@ -177,8 +174,8 @@ class SavingTest(NodeTest):
 
     def test_the_same_node_twice(self):
         self.stored()
-        for again in (node(), node("other", uuid=self.row("cmp1.example.org").uuid)):
-            again._context = self.context
+        for again in (node(context=self.context), node(
+                "other", context=self.context, uuid=self.row("cmp1.example.org").uuid)):
             error = self.assertRaises(exception.ComputeNodeExists, again.create)
             self.assertIn(again.hypervisor_hostname, error.text)
 
@@ -210,10 +207,7 @@ class OldCallerTest(NodeTest):
     def test_a_compute_host_of_each_release_is_answered_at_its_version(self):
         for sent in nodes()[::7]:
             version, data = sent["nova_object.version"], sent["nova_object.data"]
-            created = ComputeNode.read(copy.deepcopy(sent))
-            del created._obj_id
-            created._changed_fields.discard("id")
-            created._context = self.context
+            created = ComputeNode.read(without_id(sent), self.context)
             created.create()
             answer = self.api.sender.call(
                 self.own_context(), "object_class_action_versions", {

@@ -19,7 +19,7 @@ from placement_rpc.objects.nova.base import NovaObject
 from placement_rpc.objects.nova.compute_node import ComputeNode, ComputeNodeList
 from placement_rpc.upgrade import gate, online
 from tests import base
-from tests.compute_nodes import independently, nodes
+from tests.compute_nodes import independently, nodes, store_rows
 
 _CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
 
@@ -35,9 +35,9 @@ class NodeTest(base.ContractTest):
         self.database = self.service.database
 
     def bring_in(self, *lines):
-        done = importer.bring_in(self.database, [
-            (f"line {number}", line) for number, line in enumerate(lines)], set())
-        self.assertEqual([], done.refused)
+        work = importer.Import(self.database, self.service.conf.compute_nodes)
+        work.bring_in([(f"line {number}", line) for number, line in enumerate(lines)])
+        self.assertEqual([], work.done.refused)
 
     def migrate(self, limit=None):
         settings = gate.InventoryGate(self.service.conf, self.database).settings
@@ -70,8 +70,7 @@ class NodeTest(base.ContractTest):
 
     def stored(self, **values):
         """A node, created from a compute host."""
-        new = node(uuid=base.new_uuid(), **values)
-        new._context = self.context
+        new = node(uuid=base.new_uuid(), context=self.context, **values)
         new.create()
         return new
 
@@ -169,18 +168,19 @@ class MigrationTest(NodeTest):
         self.assertEqual(4, len(found))
         self.assertEqual({self.row(data["hypervisor_hostname"]).uuid}, set(found))
 
-    def test_what_can_not_be_migrated_is_told_of_and_the_others_go_on(self):
+    def test_a_node_that_cannot_be_migrated_is_reported_and_others_are_migrated(self):
         good = node("good.example.org", host="good").obj_to_primitive()
         bad = {"host": "bad", "vcpus": 1, "memory_mb": 1, "local_gb": 1}
         self.api.create_provider(None, "taken.example.org")
-        self.bring_in(
-            {**bad, "hypervisor_hostname": "negative.example.org", "vcpus": -4},
+        store_rows(
+            self.database, {**bad, "hypervisor_hostname": "negative.example.org", "vcpus": -4},
             {**bad, "hypervisor_hostname": "absent.example.org", "memory_mb": None},
             {**bad, "hypervisor_hostname": "numa.example.org", "numa_topology": "{broken"},
             {**bad, "hypervisor_hostname": "taken.example.org"},
             {**bad, "hypervisor_hostname": "twice.example.org", "host": "one"},
             {**bad, "hypervisor_hostname": "twice.example.org", "host": "two"},
-            {**bad, "hypervisor_hostname": None}, good)
+            {**bad, "hypervisor_hostname": None})
+        self.bring_in(good)
         with self.database.writer() as tx:
             tx.execute(sa.insert(models.compute_nodes), {
                 "host": "pools", "hypervisor_hostname": "pools.example.org", "vcpus": 1,
@@ -251,10 +251,11 @@ class MigrationTest(NodeTest):
             tx.execute(sa.update(models.compute_nodes).values(uuid=uuid))
         self.assertEqual((1, 1), (lambda done: (done.done, len(done.refused)))(self.migrate()))
 
-    def test_rows_that_can_not_be_migrated_are_not_in_the_way_of_others(self):
-        self.bring_in(*({"host": f"bad{number}", "hypervisor_hostname": f"bad{number}",
-                         "vcpus": -1, "memory_mb": 1, "local_gb": 1} for number in range(3)),
-                      node().obj_to_primitive())
+    def test_rows_that_cannot_be_migrated_are_not_in_the_way_of_others(self):
+        store_rows(self.database, *(
+            {"host": f"bad{number}", "hypervisor_hostname": f"bad{number}", "vcpus": -1,
+             "memory_mb": 1, "local_gb": 1} for number in range(3)))
+        self.bring_in(node().obj_to_primitive())
         self.assertEqual(1, self.migrate(2).done)
 
     def test_a_provider_that_has_the_uuid_already_is_the_nodes(self):

@@ -27,7 +27,7 @@ class EmbeddedTest(base.TestCase):
         with running:
             listed = running.api.get_versions(None).objects
             self.assertEqual(
-                [("placement-rpc-conductor", 0, "1.2", True)],
+                [("placement-rpc-conductor", 0, "1.3", True)],
                 [(each.binary, each.worker, each.rpc_version, each.alive) for each in listed])
             running.conductor.stop()
             with running.database.reader() as tx:

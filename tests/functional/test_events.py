@@ -25,7 +25,7 @@ class EventTest(base.ContractTest):
         found = []
         for row in rows:
             payload = json.loads(row.payload)
-            self.assertEqual(catalog.EVENTS[row.event_type].__name__,
+            self.assertEqual(catalog.EVENTS[row.event_type].payload.__name__,
                              payload["placement_object.name"])
             data = payload["placement_object.data"]
             self.assertEqual(row.event_id, data["event_id"])

@@ -4,14 +4,17 @@
 import json
 import os
 import re
+import threading
 import time
+import wsgiref.simple_server
 
 import fixtures
+import keystoneauth1.loading
 from keystonemiddleware import fixture as keystone_fixture
 
 from placement_rpc import api, exception, policies
 from placement_rpc.context import RequestContext
-from placement_rpc.http import auth, routes
+from placement_rpc.http import auth, microversion, routes
 from placement_rpc.http.facade import Facade
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.versions import contract
@@ -57,7 +60,8 @@ class DevelopmentTest(http.HTTPTest):
                 continue
             query = f"?{route.variant}" if route.variant else ""
             error = self.refused(403, self.send(
-                route.method, route.path.format(**values) + query, token="ada"))
+                route.method, route.path.format(**values) + query, token="ada",
+                version=microversion.text(route.since)))
             self.assertIn(route.rule, error["detail"])
 
     def test_every_rule_is_a_routes(self):
@@ -76,7 +80,7 @@ class DevelopmentTest(http.HTTPTest):
             self.assertEqual("openstack-api-version", headers["vary"])
             self.assertTrue(REQUEST_ID.fullmatch(headers["x-openstack-request-id"]))
             self.assertNotIn("last-modified", headers)
-        self.assertEqual("placement 1.4", self.send(
+        self.assertEqual("placement 1.7", self.send(
             "GET", "/resource_providers", version="latest").headers["openstack-api-version"])
         for given, version in ((None, "1.0"), ("compute 2.5, placement 1.2", "1.2"),
                                ("compute 2.5", "1.0")):
@@ -140,6 +144,165 @@ class KeystoneTest(http.HTTPTest):
             "GET", "/resource_providers", token=self.tokens["reader"], X_Roles="admin"))
 
 
+class KeystoneAwayTest(http.HTTPTest):
+    """Whether a token is valid is not known while keystone does not answer."""
+
+    options = {"api__auth_strategy": "keystone"}
+
+    def configure(self, conf):
+        self.answers = {}
+        keystone = wsgiref.simple_server.make_server(
+            "127.0.0.1", 0, self.keystone, handler_class=_QuietHandler)
+        self.addCleanup(keystone.server_close)
+        thread = threading.Thread(target=keystone.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(keystone.shutdown)
+        self.url = f"http://127.0.0.1:{keystone.server_port}"
+        auth.register_keystone(conf)
+        for name, value in (("auth_type", "v3password"), ("auth_version", "v3"),
+                            ("http_request_max_retries", 0)):
+            conf.set_override(name, value, group="keystone_authtoken")
+        conf.register_opts(keystoneauth1.loading.get_auth_plugin_conf_options("v3password"),
+                           group="keystone_authtoken")
+        for name, value in (
+                ("auth_url", f"{self.url}/v3"), ("username", "placement"), ("password", "secret"),
+                ("user_domain_id", "default"), ("project_name", "service"),
+                ("project_domain_id", "default")):
+            conf.set_override(name, value, group="keystone_authtoken")
+
+    def keystone(self, environ, start_response):
+        """Answer as a keystone does that issues a token to the service."""
+        key = environ["REQUEST_METHOD"], environ["PATH_INFO"].rstrip("/")
+        status, body = self.answers.get(key, ("503 Service Unavailable", {}))
+        start_response(status, [("content-type", "application/json"),
+                                ("x-subject-token", "of-the-service")])
+        return [json.dumps(body).encode()]
+
+    def issues_tokens(self):
+        version = {"id": "v3.14", "status": "stable", "links": [
+            {"rel": "self", "href": f"{self.url}/v3"}]}
+        self.answers |= {
+            ("GET", "/v3"): ("200 OK", {"version": version}),
+            ("POST", "/v3/auth/tokens"): ("201 Created", {"token": {
+                "methods": ["password"], "expires_at": "2099-01-01T00:00:00.000000Z",
+                "issued_at": "2026-01-01T00:00:00.000000Z",
+                "user": {"id": "p", "name": "p", "domain": {"id": "d", "name": "d"}},
+                "catalog": [{"type": "identity", "id": "i", "name": "keystone", "endpoints": [
+                    {"id": "e", "interface": interface, "region": "r", "region_id": "r",
+                     "url": f"{self.url}/v3"} for interface in ("internal", "admin")]}]}})}
+
+    def check_away(self):
+        answer = self.send("GET", "/resource_providers", token=base.new_uuid(),
+                           X_Identity_Status="Confirmed", X_Roles="admin")
+        self.assertEqual("placement.service.unavailable", self.refused(503, answer)["code"])
+        self.assertEqual("1", answer.headers["retry-after"])
+        self.assertNotIn("www-authenticate", answer.headers)
+
+    def test_it_is_busy(self):
+        self.check_away()
+        # Nothing to check.
+        self.refused(401, self.send("GET", "/resource_providers", token=None))
+        self.assertEqual(200, self.send("GET", "/", token="any").status_code)
+
+    def test_it_answers_about_itself_and_not_about_tokens(self):
+        self.issues_tokens()
+        for status in ("500 Internal Server Error", "503 Service Unavailable"):
+            self.answers["GET", "/v3/auth/tokens"] = status, {}
+            self.check_away()
+        self.answers["GET", "/v3/auth/tokens"] = "404 Not Found", {}
+        self.refused(401, self.send("GET", "/resource_providers", token=base.new_uuid()))
+
+    def test_there_is_none(self):
+        self.running.conf.set_override(
+            "auth_url", "http://127.0.0.1:1/v3", group="keystone_authtoken")
+        self.facade = Facade(self.running.conf, self.api)
+        self.addCleanup(self.facade.close)
+        self.check_away()
+
+
+class _QuietHandler(wsgiref.simple_server.WSGIRequestHandler):
+
+    def log_message(self, *_arguments):
+        """Print nothing."""
+
+
+class OwnerRuleTest(http.HTTPTest):
+    """A rule with %(project_id)s is about the project of the consumer, not of the caller."""
+
+    RULES = {f"placement:{name}": "role:admin or project_id:%(project_id)s" for name in (
+        "allocations:list", "allocations:update", "allocations:delete", "events:list",
+        "resource_providers:allocations:list", "resource_providers:usages")}
+
+    def setUp(self):
+        path = self.useFixture(fixtures.TempDir()).join("policy.yaml")
+        self.options = {"oslo_policy__policy_file": path}
+        with open(path, "w") as file:
+            json.dump(self.RULES, file)
+        super().setUp()
+        self.node = self.make(VCPU={"total": 8})
+        self.consumer = base.new_uuid()
+        self.path = f"/allocations/{self.consumer}"
+        self.api.claim_allocations(None, base.claim(
+            {self.node: {"VCPU": 1}}, self.consumer, project_id="blue", user_id="ada"))
+        self.body = {"allocations": [
+            {"resource_provider": {"uuid": self.node}, "resources": {"VCPU": 2}}]}
+
+    def test_the_owner_may(self):
+        self.assertEqual(200, self.send("GET", self.path, token="ada:blue").status_code)
+        self.assertEqual(204, self.send(
+            "PUT", self.path, self.body, token="ada:blue").status_code)
+        self.assertEqual(204, self.send("DELETE", self.path, token="bob:blue").status_code)
+
+    def test_another_project_may_not(self):
+        for _ in range(2):
+            # The decision about the owner is not that about another.
+            self.assertEqual(200, self.send("GET", self.path, token="ada:blue").status_code)
+            for method, body in (("GET", None), ("PUT", self.body), ("DELETE", None)):
+                self.refused(403, self.send(method, self.path, body, token="ada:red"))
+        other = f"/allocations/{base.new_uuid()}"
+        for method, body in (("GET", None), ("PUT", self.body), ("DELETE", None)):
+            # What nobody has is of no project, and a new consumer is of the configured one.
+            self.refused(403, self.send(method, other, body, token="ada:blue"))
+        self.assertEqual(204, self.send(
+            "PUT", other, self.body,
+            token=f"ada:{self.running.conf.api.incomplete_consumer_project_id}").status_code)
+        self.refused(400, self.send("GET", "/allocations/pony", token="ada:blue"))
+
+    def test_what_is_of_all_projects_is_of_none(self):
+        for path in ("/events", f"/resource_providers/{self.node}/allocations",
+                     f"/resource_providers/{self.node}/usages"):
+            self.refused(403, self.send("GET", path, token="ada:blue"))
+            self.assertEqual(200, self.send("GET", path).status_code)
+
+
+class RemoteOwnerRuleTest(OwnerRuleTest):
+    """The same, checked by the service again, and by the service alone."""
+
+    def setUp(self):
+        super().setUp()
+        self.facade = Facade(self.running.conf, self.api, is_remote=True)
+        self.addCleanup(self.facade.close)
+
+    def test_the_service_does_not_rely_on_the_facade(self):
+        for project, refused in (("blue", False), ("red", True)):
+            caller = RequestContext(
+                user_id="ada", project_id=project, rule="placement:allocations:list")
+            if refused:
+                self.assertRaises(
+                    exception.Forbidden, self.api.get_allocations, caller, self.consumer)
+            else:
+                self.assertTrue(self.api.get_allocations(caller, self.consumer).objects)
+            caller.rule = "placement:events:list"
+            self.assertRaises(exception.Forbidden, self.api.list_events, caller)
+            caller.rule = "placement:allocations:update"
+            claim = base.claim({self.node: {"VCPU": 2}}, self.consumer, project_id=project)
+            if refused:
+                self.assertRaises(exception.Forbidden, self.api.claim_allocations, caller, claim)
+            else:
+                self.api.claim_allocations(caller, claim)
+
+
 class PolicyFileTest(http.HTTPTest):
 
     def setUp(self):
@@ -153,7 +316,7 @@ class PolicyFileTest(http.HTTPTest):
         with open(self.path, "w") as file:
             json.dump(rules, file)
 
-    def test_the_operators_word_is_the_last(self):
+    def test_the_operators_policy_file_overrides_the_defaults(self):
         self.assertEqual(200, self.send(
             "GET", "/resource_providers", token="ada", X_Roles="reader").status_code)
         self.refused(403, self.send("GET", "/resource_providers"))
@@ -163,10 +326,8 @@ class PolicyFileTest(http.HTTPTest):
         self.refused(403, self.send("GET", "/resource_providers"))
         self.write({})
         os.utime(self.path, (time.time() + 60,) * 2)
-        deadline = time.monotonic() + 20
-        while self.send("GET", "/resource_providers").status_code != 200:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.1)
+        base.wait_until(
+            lambda: self.send("GET", "/resource_providers").status_code == 200)
 
 
 class RemoteTest(base.TestCase):

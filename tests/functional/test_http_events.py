@@ -5,10 +5,11 @@ import datetime
 import json
 import threading
 import time
+import unittest.mock
 
 import requests
 
-from placement_rpc.amqp import publisher
+from placement_rpc.amqp.publisher import Unconfirmed
 from placement_rpc.db.queries import bulk, events
 from placement_rpc.testing.facade import Facade
 from tests import base
@@ -35,14 +36,13 @@ class EventsTest(base.TestCase):
         """Providers, and wait until their events have positions; returns the last one."""
         for name in names:
             self.api.create_provider(None, name)
-        deadline = time.monotonic() + 20
-        while True:
-            with self.service.database.reader() as tx:
-                status = events.status(tx)
-            if not status["unpositioned"]:
-                return status["last_position"]
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.02)
+        base.wait_until(lambda: not self.status()["unpositioned"])
+        return self.status()["last_position"]
+
+    def status(self):
+        """Return the state of the outbox."""
+        with self.service.database.reader() as tx:
+            return events.status(tx)
 
     def lines(self, answer):
         self.assertEqual((200, "application/x-ndjson"), (
@@ -97,14 +97,7 @@ class EventsTest(base.TestCase):
 
     def test_what_was_pruned_is_gone(self):
         self.make("a", "b", "c")
-        deadline = time.monotonic() + 20
-        while True:
-            with self.service.database.reader() as tx:
-                status = events.status(tx)
-            if status["published_position"] == 3:
-                break
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.02)
+        base.wait_until(lambda: self.status()["published_position"] == 3)
         later = bulk.now() + datetime.timedelta(days=1)
         self.service.database.write(lambda tx: events.prune(tx, later, limit=2))
         for headers in ({}, {"Accept": "text/event-stream"},
@@ -171,16 +164,15 @@ class EventsTest(base.TestCase):
         self.assertEqual(200, self.get("/resource_providers").status_code)
 
     def test_they_have_positions_while_the_broker_is_away(self):
-        relay = self.service.running.conductor.relay
+        publisher = self.service.running.conductor.publisher
 
         def unconfirmed(*_arguments):
-            raise publisher.Unconfirmed("away")
+            raise Unconfirmed("away")
 
         self.make("a")
-        publish, relay._publisher.publish = relay._publisher.publish, unconfirmed
-        for name in ("b", "c", "d"):
-            self.assertEqual(name, self.wait_for(name)["payload"]["name"])
-        relay._publisher.publish = publish
+        with unittest.mock.patch.object(publisher, "publish", unconfirmed):
+            for name in ("b", "c", "d"):
+                self.assertEqual(name, self.wait_for(name)["payload"]["name"])
         self.assertEqual(4, self.make())
 
     def wait_for(self, name):

@@ -99,7 +99,7 @@ class RawTest(base.ContractTest):
         self.assertEqual({**self.before, "requests": self.before["requests"] + 2,
                           "events": self.before["events"] + 2}, self.rows())
 
-    def test_objects_that_are_none_or_others(self):
+    def test_values_that_are_not_the_object_are_refused(self):
         for value in (None, 5, "Claim", [], {}, {"placement_object.name": "Claim"},
                       self.claim_primitive() | {"placement_object.name": "NoSuchObject"},
                       self.claim_primitive() | {"placement_object.namespace": "nova"},

@@ -113,6 +113,12 @@ class Story(fixtures.Fixture):
         self.api.resource_class_rename(None, "CUSTOM_GOLD", "CUSTOM_SILVER",
                                        request_id="req-class-rename")
         self.api.resource_class_delete(None, "CUSTOM_SILVER", request_id="req-class-delete")
+        self.api.create_trait(None, "CUSTOM_QUIET", request_id="req-trait")
+        self.api.set_provider_traits(
+            None, _NODE, ["CUSTOM_QUIET", "HW_CPU_X86_AVX2"], request_id="req-traits")
+        self.api.set_provider_traits(
+            None, _NODE, ["HW_CPU_X86_AVX2"], request_id="req-fewer-traits")
+        self.api.delete_trait(None, "CUSTOM_QUIET", request_id="req-trait-delete")
 
     def samples(self):
         """dict of event type to the first message of the type"""

@@ -34,6 +34,8 @@ class DocumentTest(http.HTTPTest):
     def test_it_has_every_route(self):
         paths = openapi.document(routes.ROUTES)["paths"]
         for route in routes.ROUTES:
+            if route.before:
+                continue
             self.assertIn(route.method.lower(), paths[route.path])
 
     def test_whatever_is_sent_is_answered_as_described(self):
@@ -47,7 +49,7 @@ class DocumentTest(http.HTTPTest):
                   phases=[Phase.generate], suppress_health_check=list(HealthCheck))
         @given(operation.as_strategy())
         def send(case):
-            headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.4"}
+            headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement latest"}
             if "wait" in (case.query or {}):
                 case.query["wait"] = "0"
             if "uuid" in (case.path_parameters or {}) and len(str(case.body)) % 2:

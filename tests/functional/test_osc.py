@@ -13,7 +13,7 @@ from keystoneauth1 import adapter, noauth, session
 from placement_rpc.osc import client, membership, resource_types
 from placement_rpc.testing.facade import Facade
 from tests import base
-from tests.unit.test_osc_program import Openstack, Terminal
+from tests.functional.test_osc_program import Openstack, Terminal
 
 
 class FacadeTest(base.TestCase):
@@ -92,7 +92,7 @@ class SpecifiedCommandsTest(FacadeTest):
         self.done(word, "delete", "inventory", uuid, "--resource-class=DISK_GB")
         self.assertEqual([], self.run_json(word, "list", "inventory", uuid))
 
-    def test_a_name_that_is_in_use_is_told(self):
+    def test_a_name_in_use_is_an_error(self):
         uuids = [self.run_json("resource-provider", "create", name)["uuid"]
                  for name in ("one", "two")]
         for word in ("resource-provider", "resource-pool"):

@@ -2,6 +2,7 @@
 """The programs on the command line."""
 
 import json
+import os
 import pathlib
 import signal
 import stat
@@ -10,9 +11,11 @@ import sys
 import time
 
 import fixtures
+import sqlalchemy as sa
 import testtools
 
 from placement_rpc.cmd import output, state_file
+from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -34,7 +37,7 @@ class StandaloneTest(base.TestCase):
         process = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.main",
              "--state-dir", self.state_dir, *arguments, "standalone", "--http-port", "0"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=_ROOT)
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=_ROOT, umask=0o022)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         lines = []
@@ -57,7 +60,21 @@ class StandaloneTest(base.TestCase):
             self.assertNotIn("Traceback", err)
             self.assertIsNone(state_file.read(self.state_dir))
 
-    def test_its_store_can_be_read_and_its_bus_can_not(self):
+    def test_its_files_are_for_their_owner_only(self):
+        """Also those that an earlier release, or the user, left with other permissions."""
+        for _ in range(2):
+            process, _ = self.start()
+            files = {path.name: stat.S_IMODE(path.stat().st_mode)
+                     for path in pathlib.Path(self.state_dir).iterdir()}
+            self.assertEqual(dict.fromkeys((
+                "placement.sqlite", "placement.sqlite-wal", "placement.sqlite-shm",
+                "placement-rpc.log", state_file.NAME), 0o600), files)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            for name in files:
+                pathlib.Path(self.state_dir, name).chmod(0o644)
+
+    def test_its_store_can_be_read_and_its_bus_cannot(self):
         self.start()
         here = ("--state-dir", self.state_dir)
         listed = run(*here, "--local", "providers")
@@ -122,6 +139,49 @@ class CommandTest(base.TestCase):
             self.assertIn(called.returncode, (1, 2, 3), arguments)
             self.assertNotIn("Traceback", called.stderr, arguments)
             self.assertIn("placement-rpc", called.stderr, arguments)
+
+
+class PrivateFilesTest(base.TestCase):
+    """Databases and logs that a program creates are for their owner only."""
+
+    def setUp(self):
+        super().setUp()
+        self.directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.addCleanup(os.umask, os.umask(0o022))
+
+    def modes(self):
+        return {path.name: stat.S_IMODE(path.stat().st_mode) for path in self.directory.iterdir()}
+
+    def run_program(self, program, *arguments, **how):
+        return subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", f"placement_rpc.cmd.{program}", *arguments],
+            check=False, capture_output=True, text=True, cwd=self.directory, **how)
+
+    def test_of_programs(self):
+        conf = self.directory / "placement-rpc.conf"
+        conf.write_text("[DEFAULT]\ntransport_url = inprocess://x/\nlog_file = the.log\n"
+                        "[database]\nconnection = sqlite:///the.sqlite\n")
+        expected = {"the.log": 0o600, "the.sqlite": 0o600, conf.name: 0o644}
+        environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
+        here = ("--config-file", str(conf))
+        self.run_program("manage", *here, "db", "sync", env=environment)
+        self.assertEqual(expected, self.modes())
+        for program, *arguments in (("status", "upgrade", "check"), ("conductor",)):
+            (self.directory / "the.log").unlink()
+            # A conductor without its schema ends at once.
+            (self.directory / "the.sqlite").write_bytes(b"")
+            self.run_program(program, *here, *arguments, env=environment)
+            self.assertEqual(expected, self.modes(), program)
+
+    def test_of_a_program_that_embeds_the_service(self):
+        store = self.useFixture(placement_fixtures.Store(
+            f"sqlite:///{self.directory}/x.sqlite"))
+        with store.database.reader() as tx:
+            tx.execute(sa.text("SELECT 1 FROM resource_providers"))
+            self.assertEqual(dict.fromkeys(
+                ("x.sqlite", "x.sqlite-wal", "x.sqlite-shm"), 0o600), self.modes())
+        # Its other files are its own concern.
+        self.assertEqual(0o022, os.umask(0o022))
 
 
 class OutputTest(testtools.TestCase):

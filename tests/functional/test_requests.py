@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests are settled once, however often they arrive, and not after their deadline."""
 
+import hashlib
 import json
 import threading
 import time
@@ -12,6 +13,8 @@ from placement_rpc import exception
 from placement_rpc.context import RequestContext
 from placement_rpc.db import models
 from placement_rpc.db.queries import bulk, requests
+from placement_rpc.objects.claim import Claim
+from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 
@@ -157,9 +160,12 @@ class FaultTest(base.ContractTest):
         with self.service.database.writer() as tx:
             tx.exec_driver_sql("UPDATE resource_providers SET updated_at = updated_at")
             waiting.start()
-            time.sleep(1.5)
+            # Until after its deadline.
+            time.sleep(1)
         waiting.join()
-        time.sleep(0.5)
+        conductor = self.service.conductor
+        for server in conductor.servers.values() if conductor else ():
+            base.wait_until(lambda: not server.busy)  # noqa: B023
         self.assertEqual(1, len(errors))
         self.assertEqual("old", self.api.get_provider(None, uuid).name)
 
@@ -205,3 +211,106 @@ class LockedStoreTest(base.TestCase):
         self.assertIn("too busy", error.text)
         self.assertNotIn("Incident", self.log.output)
         running.api.claim_allocations(None, wanted)
+
+
+class PreconditionTest(base.ContractTest):
+    """Preconditions are judged after the look for a stored outcome, and are no part of it."""
+
+    def test_no_change_is_refused_because_it_was_made(self):
+        uuid, consumer = base.new_uuid(), base.new_uuid()
+        self.api.create_provider(None, "name", uuid)
+        allocations = {uuid: {"VCPU": 1}}
+        target = base.new_uuid()
+        changes = (
+            lambda at, **how: self.api.update_provider(None, uuid, "new name", at, **how),
+            lambda at, **how: self.api.set_inventory(
+                None, uuid, [base.inventory("VCPU", 8)], at, **how),
+            lambda at, **how: self.api.add_inventory(
+                None, uuid, base.inventory("DISK_GB", 8), at, **how),
+            lambda at, **how: self.api.update_inventory(
+                None, uuid, base.inventory("DISK_GB", 4), at, **how),
+            lambda at, **how: self.api.delete_inventory(None, uuid, "DISK_GB", at, **how),
+            lambda at, **how: self.api.set_aggregates(None, uuid, [uuid], at, **how),
+            lambda at, **how: self.api.claim_allocations(None, base.claim(
+                allocations, consumer, consumer_generation=at), **how),
+            lambda at, **how: self.api.claim_batch(None, [base.claim(
+                {uuid: {"VCPU": 2}}, consumer, consumer_generation=at)], **how)[0],
+            lambda at, **how: self.api.claim_by_request(
+                None, ResourceRequest(resources={"VCPU": 3}), Claim(
+                    consumer_uuid=consumer, project_id="p", user_id="u",
+                    consumer_generation=at), **how),
+            lambda at, **how: self.api.move_allocations(None, consumer, target, at, **how),
+            lambda at, **how: self.api.release_allocations(None, target, at, **how),
+            lambda at, **how: self.api.delete_provider(None, uuid, at, **how))
+        of_consumer = {6: 0, 7: 1, 8: 2, 9: 3, 10: 1}
+        for number, change in enumerate(changes):
+            at = of_consumer.get(number)
+            if at is None:
+                at = self.generation(uuid)
+            name = f"change-{number}"
+            first = change(at, request_id=name)
+            if isinstance(first, exception.PlacementException):
+                raise first
+            for other in (at, at + 5, None):
+                again = change(other, request_id=name)
+                self.assertFalse(isinstance(again, exception.PlacementException), number)
+
+    def test_another_change_is_refused(self):
+        uuid = self.provider(VCPU=8)
+        self.api.update_provider(None, uuid, "one", self.generation(uuid), request_id="one")
+        self.assertRaises(exception.RequestIdReused, self.api.update_provider, None, uuid, "two",
+                          request_id="one")
+
+    def fingerprint_of_2026_2(self, method, arguments):
+        """The fingerprint as release 2026.2 makes it."""
+        return hashlib.sha256(json.dumps(
+            [method, arguments], sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def test_the_fingerprint_of_2026_2_is_stored_and_accepted(self):
+        uuid, consumer = self.provider(VCPU=8), base.new_uuid()
+        wanted = base.claim({uuid: {"VCPU": 1}}, consumer, consumer_generation=0)
+        self.api.claim_allocations(None, wanted, request_id="claim")
+        self.api.release_allocations(None, consumer, 1, request_id="release")
+        of_2026_2 = {
+            "claim": self.fingerprint_of_2026_2("claim_allocations", {"claim": {
+                "consumer_uuid": consumer, "project_id": "project", "user_id": "user",
+                "consumer_generation": 0, "allocations": {uuid: {"VCPU": 1}}}}),
+            "release": self.fingerprint_of_2026_2(
+                "release_allocations", {"uuid": consumer, "at": 1})}
+        database = self.service.database
+        with database.reader() as tx:
+            rows = requests.find(tx, of_2026_2)
+        self.assertEqual(of_2026_2, {name: row.fingerprint for name, row in rows.items()})
+        # What that release stored has no further fingerprint.
+        database.write(lambda tx: requests.insert(tx, [(
+            f"old-{name}", row.method, row.fingerprint, json.dumps(
+                {"result": json.loads(row.outcome)["result"]})) for name, row in rows.items()]))
+        self.assertTrue(self.api.claim_allocations(None, wanted, request_id="old-claim").replayed)
+        self.assertTrue(self.api.release_allocations(
+            None, consumer, 1, request_id="old-release").replayed)
+        self.assertRaises(exception.RequestIdReused, self.api.release_allocations, None, consumer,
+                          2, request_id="old-release")
+
+    def test_a_claim_that_keeps_the_owner_is_that_of_2026_2_which_named_it(self):
+        uuid, consumer = self.provider(VCPU=8), base.new_uuid()
+        self.claim({uuid: {"VCPU": 1}}, consumer, project_id="blue", user_id="ada")
+        kept = base.claim({uuid: {"VCPU": 2}}, consumer, project_id="none", user_id="none",
+                          keep_owner=True)
+        named = base.claim({uuid: {"VCPU": 2}}, consumer, project_id="blue", user_id="ada")
+        other = base.claim({uuid: {"VCPU": 2}}, consumer, project_id="red", user_id="ada")
+        for first, second in ((kept, named), (named, kept)):
+            request_id = base.new_uuid()
+            self.assertFalse(self.api.claim_allocations(
+                None, first, request_id=request_id).replayed)
+            for again in (second, first):
+                self.assertTrue(self.api.claim_allocations(
+                    None, again, request_id=request_id).replayed)
+            self.assertRaises(exception.RequestIdReused, self.api.claim_allocations, None, other,
+                              request_id=request_id)
+        found = self.api.get_allocations(None, consumer).consumer
+        self.assertEqual(("blue", "ada"), (found.project_id, found.user_id))
+
+    def test_the_stored_outcome_shows_the_result_only(self):
+        uuid = self.provider(VCPU=8)
+        self.claim({uuid: {"VCPU": 1}}, consumer_generation=0, request_id="one")
+        self.assertEqual(["result"], list(self.api.get_request_result(None, "one").outcome))

@@ -189,7 +189,7 @@ class PoolTest(SharedStorageTest):
                          (said["changes"], said["used"]))
         self.assertEqual(before + 2, self.generation(provider))
 
-    def test_one_that_always_comes_too_late_gives_up(self):
+    def test_a_change_that_always_conflicts_ends_with_an_error(self):
         provider = self.create(500, 20)
         self.useFixture(fixtures.MockPatchObject(self.script, "ATTEMPTS", 3))
         self.mount(600, 20)
@@ -441,6 +441,6 @@ class ScheduleTest(SharedStorageTest):
 
     def test_the_options_of_the_example_are_understood(self):
         found = environment_example()
-        options = self.script._parser().parse_args(
+        options = self.script.make_parser().parse_args(
             [*found["POOL_OPTIONS"].split(), found["POOL_PATH"]])
         self.assertEqual((NAME, NAME.rstrip("/")), (options.name, options.path))

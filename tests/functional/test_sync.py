@@ -81,7 +81,7 @@ class NodeCycleTest(SyncTest):
         self.assertEqual(32768, self.inventory(self.node.uuid)["MEMORY_MB"][0])
 
     def test_a_node_of_old_without_a_uuid(self):
-        del self.node._obj_uuid
+        self.node = node()
         first = self.sync()
         self.assertEqual(first.provider_uuid, self.sync().provider_uuid)
         self.assertEqual(first.provider_uuid, self.row("cmp1.example.org").uuid)
@@ -109,7 +109,7 @@ class NodeCycleTest(SyncTest):
         self.assertEqual([], self.sync().changed)
         self.assertEqual(["pci_in_use", "SRIOV_NET_VF"], self.sync(devices_in_use={}).changed)
 
-    def test_claimed_devices_are_counted_where_nobody_says(self):
+    def test_claimed_devices_are_counted_if_the_tracker_does_not_report_them(self):
         self.node.pci_device_pools = ComputeNode.of_row({"pci_stats": [
             {"vendor_id": "8086", "product_id": "10ed", "count": 8, "dev_type": "type-VF"}],
         }).pci_device_pools
@@ -173,7 +173,7 @@ class NodeCycleTest(SyncTest):
         self.assertIn("inventory_migrated_at", self.sync().changed)
         self.assertEqual(8, self.inventory(self.node.uuid)["VCPU"][0])
 
-    def test_a_provider_that_somebody_deleted_comes_back(self):
+    def test_a_deleted_provider_is_created_again(self):
         self.sync()
         self.api.delete_provider(None, self.node.uuid)
         self.assertEqual(["provider"], self.sync().changed)
@@ -321,7 +321,7 @@ class DisagreementTest(SyncTest):
         self.assertEqual((["VCPU"], [(orphan, "orphaned", True)]),
                          (done.changed, self.kinds(done)))
 
-    def test_what_does_not_fit_is_told_of(self):
+    def test_an_allocation_that_does_not_fit_is_reported(self):
         self.sync()
         missing = base.new_uuid()
         done = self.sync({missing: {"VCPU": 999}}, heal=True)

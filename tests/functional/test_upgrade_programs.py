@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs with which an operator upgrades a deployment."""
 
-import contextlib
-import io
 import json
 import pathlib
 
 import fixtures
 import sqlalchemy as sa
 
-from placement_rpc import manager
+from placement_rpc import api, manager
 from placement_rpc.accounting.outbox import written
 from placement_rpc.cmd import manage, status
 from placement_rpc.context import RequestContext
@@ -18,8 +16,8 @@ from placement_rpc.db.queries import services
 from placement_rpc.nova.compute_node import ComputeNodeStore
 from placement_rpc.objects.nova.compute_node import ComputeNode, ComputeNodeList
 from placement_rpc.testing import fixtures as placement_fixtures
-from tests import base
-from tests.compute_nodes import independently, nodes
+from tests import base, programs
+from tests.compute_nodes import independently, nodes, store_rows
 
 _NODES = pathlib.Path(__file__).parents[2] / "examples" / "nova_compute_nodes.jsonl"
 _OLD = {"binary": "placement-rpc-conductor", "host": "old.example.org", "worker": 1}
@@ -45,10 +43,7 @@ class ProgramTest(base.TestCase):
 
     def run_program(self, program, *arguments):
         """Run the program; return its exit code, standard output and standard error."""
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = program.main(["--config-file", str(self.file), *arguments])
-        return code, out.getvalue(), err.getvalue()
+        return programs.run(program, "--config-file", str(self.file), *arguments)
 
     def manage(self, *arguments):
         return self.run_program(manage, *arguments)
@@ -66,10 +61,16 @@ class ProgramTest(base.TestCase):
     def old_service_ends(self):
         self.store.database.write(lambda tx: services.remove(tx, _OLD))
 
-    def bring_in(self, *lines):
+    def bring_in(self, *lines, options=()):
         path = self.directory / "nodes.jsonl"
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        return self.manage("compute-nodes", "import", str(path))
+        return self.manage("compute-nodes", "import", *options, str(path))
+
+    @staticmethod
+    def counts(**numbers):
+        """Return what an import prints."""
+        return {**dict.fromkeys(
+            ("imported", "replaced", "there_already", "deleted", "refused"), 0), **numbers}
 
     def count(self, table):
         with self.store.database.reader() as tx:
@@ -134,10 +135,10 @@ class WayTest(ProgramTest):
                 "memory_mb": 4096, "local_gb": 40}
         code, out, err = self.bring_in(
             line, {**line, "host": "bad", "hypervisor_hostname": "bad", "vcpus": -1})
-        self.assertEqual((1, [{"imported": 1, "there_already": 0, "refused": 1}]),
+        self.assertEqual((1, [self.counts(imported=1, refused=1)]),
                          (code, json.loads(out)))
         self.assertIn("compute node bad", err)
-        self.assertEqual([{"imported": 0, "there_already": 1, "refused": 0}],
+        self.assertEqual([self.counts(there_already=1)],
                          json.loads(self.bring_in(line)[1]))
         self.assertEqual(4, ComputeNode.get_by_host_and_nodename(
             context, "late", "late.example.org").vcpus)
@@ -145,7 +146,7 @@ class WayTest(ProgramTest):
 
 class ImportTest(ProgramTest):
 
-    def test_what_is_refused_is_told_of_and_the_others_are_in(self):
+    def test_a_refused_node_is_reported_and_others_are_imported(self):
         good = {"host": "a", "hypervisor_hostname": "a.example.org", "vcpus": 1, "memory_mb": 1,
                 "local_gb": 1}
         future = {**nodes()[0], "nova_object.version": "1.20"}
@@ -157,7 +158,7 @@ class ImportTest(ProgramTest):
             json.dumps({**good, "host": "c", "memory_mb": 2 ** 70}),
             json.dumps({**good, "host": "d", "uuid": "nonsense"})]))
         code, out, err = self.manage("compute-nodes", "import", str(path))
-        self.assertEqual((1, [{"imported": 1, "there_already": 0, "refused": 9}]),
+        self.assertEqual((1, [self.counts(imported=1, refused=9)]),
                          (code, json.loads(out)), err)
         for words in ("line 2", "line 3", "line 5", "line 6: Compute node a.example.org",
                       "1.20", "line 8", "type-X", "memory_mb", "line 11"):
@@ -173,7 +174,7 @@ class ImportTest(ProgramTest):
         nova = f"sqlite:///{self.directory}/nova.sqlite"
         self.make_nova(nova)
         code, out, err = self.manage("compute-nodes", "import", "--from-database", nova)
-        self.assertEqual((0, [{"imported": 2, "there_already": 0, "refused": 0}]),
+        self.assertEqual((0, [self.counts(imported=2, deleted=1)]),
                          (code, json.loads(out)), err)
         self.assertEqual(0, self.manage("db", "online_data_migrations")[0])
         context = RequestContext(database=self.store.database)
@@ -226,6 +227,151 @@ class ImportTest(ProgramTest):
             self.assertNotIn("Traceback", err)
 
 
+class CorrectionTest(ProgramTest):
+    """Nodes that contradict others, or that the migration cannot take."""
+
+    def line(self, name="a", host=None, **values):
+        return {"host": host or name, "hypervisor_hostname": f"{name}.example.org", "vcpus": 4,
+                "memory_mb": 1024, "local_gb": 10, **values}
+
+    def nodes(self, *arguments):
+        code, out, err = self.manage("compute-nodes", *arguments)
+        return code, out, err
+
+    def listed(self, *arguments):
+        code, out, _ = self.nodes("list", *arguments)
+        self.assertEqual(0, code)
+        return json.loads(out)
+
+    def test_a_node_that_contradicts_a_stored_one_is_refused_and_both_are_named(self):
+        one, two = base.new_uuid(), base.new_uuid()
+        self.assertEqual(0, self.bring_in(
+            self.line("a", uuid=one), self.line("b"))[0])
+        stored = self.listed()
+        for line, words in (
+                (self.line("a", host="other", uuid=one), ("on host other", "on host a", one)),
+                (self.line("c", host="a", uuid=one), ("c.example.org", "a.example.org", one)),
+                (self.line("a", uuid=two), (two, one)),
+                (self.line("a", host="other"), ("on host other", "on host a")),
+                (self.line("b", uuid=two), (two, "without a uuid"))):
+            code, out, err = self.bring_in(line)
+            self.assertEqual((1, [self.counts(refused=1)]), (code, json.loads(out)), line)
+            for word in ("line 1", *words):
+                self.assertIn(word, err)
+        self.assertEqual(stored, self.listed())
+        self.assertEqual((0, [self.counts(there_already=2)]), (lambda code, out, _: (
+            code, json.loads(out)))(*self.bring_in(self.line("a"), self.line("b"))))
+        # The same after the migration, and with what is a provider and no node.
+        self.manage("db", "online_data_migrations")
+        provider = base.new_uuid()
+        api.PlacementAPI("local", self.store.conf, manager=manager.Manager(
+            self.store.conf, self.store.database)).create_provider(
+                None, "pool.example.org", provider)
+        for line, words in ((self.line("a", host="other", uuid=one), ("on host a", "migrated")),
+                            (self.line("pool"), (provider,))):
+            for options in ((), ("--replace",)):
+                code, out, err = self.bring_in(line, options=options)
+                self.assertEqual((1, [self.counts(refused=1)]), (code, json.loads(out)))
+                for word in words:
+                    self.assertIn(word, err)
+
+    def test_two_of_one_file_that_contradict_each_other(self):
+        one = base.new_uuid()
+        for first, second in (
+                (self.line("a", uuid=one), self.line("b", uuid=one)),
+                (self.line("c", host="x"), self.line("c", host="y"))):
+            code, out, err = self.bring_in(first, second)
+            self.assertEqual((1, [self.counts(imported=1, refused=1)]), (code, json.loads(out)))
+            for words in ("line 2", "line 1", first["host"], second["host"]):
+                self.assertIn(words, err)
+
+    def test_what_nova_has_deleted_is_left_out_and_counted(self):
+        sent = nodes()[0]
+        of_object = {**sent, "nova_object.data": {**sent["nova_object.data"], "deleted": True}}
+        code, out, err = self.bring_in(
+            self.line("a", deleted=7), self.line("a", deleted=0), self.line("b", deleted=True),
+            of_object, self.line("c", deleted=3, vcpus=-1))
+        self.assertEqual((0, [self.counts(imported=1, deleted=4)]), (code, json.loads(out)), err)
+        self.assertIn("deleted", self.bring_in(self.line("d", deleted="no"))[2])
+
+    def test_what_the_migration_can_not_take_is_refused_by_line_and_field(self):
+        broken = (
+            ("vcpus", -1), ("memory_mb", -5), ("local_gb", -1), ("vcpus", None),
+            ("numa_topology", "{broken"), ("numa_topology", '{"cells": 5}'), ("host", ""),
+            ("hypervisor_hostname", " a"), ("hypervisor_hostname", None),
+            ("memory_mb", 2 ** 40), ("cpu_allocation_ratio", -1.0),
+            ("pci_stats", '[{"vendor_id": "8086", "product_id": "1", "count": -6}]'))
+        lines = [self.line(f"n{number}") | {name: value}
+                 for number, (name, value) in enumerate(broken)]
+        lines.append({name: value for name, value in self.line("x").items() if name != "host"})
+        code, out, err = self.bring_in(*lines)
+        self.assertEqual((1, [self.counts(refused=len(lines))]), (code, json.loads(out)), err)
+        said = err.splitlines()
+        for number, ((name, _), line) in enumerate(
+                zip((*broken, ("host", None)), said, strict=True), 1):
+            self.assertTrue(line.startswith(f"line {number}: "), line)
+            self.assertIn({"memory_mb": "memory_mb" if number < 10 else "",
+                           "cpu_allocation_ratio": "ratio"}.get(name, name), line)
+        self.assertEqual(0, self.count(models.compute_nodes))
+
+    def test_a_node_that_blocks_is_shown_corrected_and_deleted(self):
+        one = base.new_uuid()
+        store_rows(self.store.database, self.line("good"), self.line("bad", vcpus=-1, uuid=one),
+                   self.line("worse", numa_topology="{broken"), self.line("twice", host="x"),
+                   self.line("twice", host="y"))
+        self.assertEqual(2, self.manage("db", "online_data_migrations")[0])
+        blocked = {each["host"]: each for each in self.listed("--blocked")}
+        self.assertEqual({"bad", "worse", "y"}, set(blocked))
+        self.assertIn("vcpus: -1 is negative", blocked["bad"]["obstacle"])
+        self.assertIn("numa_topology", blocked["worse"]["obstacle"])
+        self.assertIn("twice.example.org", blocked["y"]["obstacle"])
+        self.assertEqual(["good"], [each["host"] for each in self.listed("--host", "good")])
+        for name in (str(blocked["bad"]["id"]), one, one.upper(), "bad.example.org"):
+            code, out, _ = self.nodes("show", name)
+            shown = {each["column"]: each["value"] for each in json.loads(out)}
+            self.assertEqual((0, -1, "bad"), (code, shown["vcpus"], shown["host"]))
+            self.assertIn("negative", shown["obstacle"])
+        for name in ("none", "99", base.new_uuid(), "9" * 30):
+            self.assertEqual(1, self.nodes("show", name)[0])
+        self.assertIn("give an id", self.nodes("show", "twice.example.org")[2])
+        # Corrected: another line for it.
+        self.assertEqual(1, self.bring_in(self.line("bad", vcpus=-2), options=["--replace"])[0])
+        code, out, err = self.bring_in(
+            self.line("bad", vcpus=6), self.line("good", vcpus=9), options=["--replace"])
+        self.assertEqual((0, [self.counts(replaced=1, there_already=1)]),
+                         (code, json.loads(out)), err)
+        self.assertEqual({"worse", "y"}, {each["host"] for each in self.listed("--blocked")})
+        # Deleted.
+        code, _, err = self.nodes("delete", "good.example.org", "none",
+                                  str(blocked["y"]["id"]), "worse.example.org")
+        self.assertEqual(1, code)
+        self.assertIn("migrated", err)
+        self.assertIn("none", err)
+        self.assertEqual({"good", "bad", "x"}, {each["host"] for each in self.listed()})
+        self.assertEqual(0, self.manage("db", "online_data_migrations")[0])
+        self.assertEqual([], self.listed("--blocked"))
+        context = RequestContext(database=self.store.database)
+        context.nodes = ComputeNodeStore(
+            manager.Manager(self.store.conf, self.store.database).gate.settings)
+        self.assertEqual((6, 4), tuple(ComputeNode.get_by_host_and_nodename(
+            context, host, f"{host}.example.org").vcpus for host in ("bad", "good")))
+        self.assertEqual(6, ComputeNode.get_by_uuid(context, one).vcpus)
+
+    def test_a_uuid_that_another_node_has_is_corrected(self):
+        one = base.new_uuid()
+        store_rows(self.store.database, self.line("old", host="old", uuid=one))
+        code, out, err = self.bring_in(self.line("new", uuid=one), options=["--replace"])
+        self.assertEqual((0, [self.counts(replaced=1)]), (code, json.loads(out)), err)
+        node, = self.listed()
+        self.assertEqual(("new", "new.example.org", one), (
+            node["host"], node["hypervisor_hostname"], node["uuid"]))
+        store_rows(self.store.database, self.line("other", host="other"))
+        code, _, err = self.bring_in(self.line("other", uuid=one), options=["--replace"])
+        self.assertEqual(1, code)
+        for words in ("on host other", "on host new"):
+            self.assertIn(words, err)
+
+
 class ExitCodeTest(ProgramTest):
 
     def test_of_online_data_migrations(self):
@@ -236,7 +382,8 @@ class ExitCodeTest(ProgramTest):
         bad = {"host": "bad", "hypervisor_hostname": "bad", "vcpus": -1, "memory_mb": 1,
                "local_gb": 1}
         good = {**bad, "host": "good", "hypervisor_hostname": "good", "vcpus": 1}
-        self.bring_in(bad, good)
+        store_rows(self.store.database, bad)
+        self.bring_in(good)
         code, out, err = self.manage("db", "online_data_migrations", "--max-count", "5")
         self.assertEqual(1, code)
         self.assertIn("compute node bad", err)
@@ -267,11 +414,25 @@ class ExitCodeTest(ProgramTest):
         self.assertIn("db sync", checks["Schema"][1])
 
 
+class _PayloadOfRelease1:
+    """A payload as the first release recorded it."""
+
+    def forget_changes(self):
+        """Do nothing: it has no such names."""
+
+    def obj_to_primitive(self):
+        return {"placement_object.name": "AllocationPayload",
+                "placement_object.namespace": "placement",
+                "placement_object.version": "1.0", "placement_object.data": {}}
+
+
 class StatusTest(ProgramTest):
 
-    def test_who_runs_what(self):
-        self.bring_in(nodes()[0], {"host": "bad", "hypervisor_hostname": "bad", "vcpus": -1,
-                                   "memory_mb": 1, "local_gb": 1})
+    def test_the_release_of_each_service_is_shown(self):
+        self.bring_in(nodes()[0])
+        store_rows(self.store.database, {
+            "host": "bad", "hypervisor_hostname": "bad", "vcpus": -1, "memory_mb": 1,
+            "local_gb": 1})
         self.manage("db", "online_data_migrations")
         self.store.database.write(lambda tx: services.beat(tx, _OLD, {
             "version": "0.2.0", "rpc_version": "1.1", "pin": "ocata", "oldest_caller": "newton",
@@ -287,17 +448,14 @@ class StatusTest(ProgramTest):
         self.assertEqual(["2026.2", "2027.1"], list(found["bumps"]))
         self.assertEqual(["newton"], list(found["left_behind"]))
         self.assertEqual({"ComputeNodePayload 1.0": 1, "InventoryPayload 1.0": 1,
-                          "ResourceProviderPayload 1.0": 1}, found["waiting_payloads"])
+                          "ResourceProviderPayload 1.1": 1}, found["waiting_payloads"])
         code, out, _ = self.manage("upgrade", "status", "--format", "table")
         for words in ("1 of 2 migrated", "a pin of 2026.2 breaks", "clients of newton still call"):
             self.assertIn(words, out)
 
     def test_events_that_wait_at_an_old_version(self):
         def old(tx, outbox):
-            outbox._add("allocation.delete", {
-                "placement_object.name": "AllocationPayload",
-                "placement_object.namespace": "placement",
-                "placement_object.version": "1.0", "placement_object.data": {}})
+            outbox.add("allocation.delete", _PayloadOfRelease1())
 
         written(self.store.database, old)
         self.assertIn("1 unpublished events are at AllocationPayload 1.0",

@@ -21,6 +21,8 @@ class Proxy(fixtures.Fixture):
         self._pairs = []
         # How many more bytes of the server are forwarded, on all connections; None for no limit.
         self._left = None
+        self._forwards = threading.Event()
+        self._forwards.set()
 
     def _setUp(self):
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -41,7 +43,7 @@ class Proxy(fixtures.Fixture):
 
     def _forward(self, source, target, is_said):
         with contextlib.suppress(OSError):
-            while data := source.recv(65536):
+            while (is_said or self._forwards.wait()) and (data := source.recv(65536)):
                 if is_said and self._left is not None:
                     data, self._left = data[:self._left], max(0, self._left - len(data))
                 target.sendall(data)
@@ -56,6 +58,11 @@ class Proxy(fixtures.Fixture):
                 with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RD)
                 each.close()
+
+    def hold(self):
+        """Read nothing more of what programs send; a write that has no room blocks."""
+        self._forwards.clear()
+        self.addCleanup(self._forwards.set)
 
     def stall(self, after):
         """Drop what the server sends after so many bytes; None to forward everything again."""

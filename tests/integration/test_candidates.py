@@ -14,7 +14,7 @@ from placement_rpc.db import api as db
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
-from tests.functional import test_candidates
+from tests.functional import candidate_fleet
 
 _KINDS = [(kind, {"kind": kind}) for kind in servers.DATABASES]
 _SERVERS = [each for each in _KINDS if each[0] != "sqlite"]
@@ -28,12 +28,12 @@ class FleetTest(testscenarios.WithScenarios, base.TestCase):
     def test_index_and_model_agree_on_random_fleets(self):
         kind = self.kind
 
-        class Fleet(test_candidates.Fleet):
+        class Fleet(candidate_fleet.Fleet):
 
             def new_database(self):
                 return servers.new_database(kind)
 
-        test_candidates.run(Fleet, 3)
+        candidate_fleet.run(Fleet, 3)
 
 
 class _Within:
@@ -72,7 +72,7 @@ class LateCommitTest(testscenarios.WithScenarios, base.TestCase):
             self.assertIsNone(settled.error)
             service.api.claim_allocations(None, base.claim({early: {"VCPU": 1}}))
             self.assertEqual({late}, found())
-            self.assertLess(0, test_candidates.assign_positions(service.database, 100))
+            self.assertLess(0, candidate_fleet.assign_positions(service.database, 100))
             self.assertEqual({late}, found())
         self.assertEqual(set(), found())
         self.assertEqual({}, search.index.verify(0, 100)["differences"])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Casts: none is lost when a process or server fails before it is settled."""
 
+import functools
 import json
 import socket
 import threading
-import time
 
 import amqp
 import kombu
@@ -16,10 +16,14 @@ from placement_rpc.amqp.broker import Broker
 from placement_rpc.db.queries import events
 from placement_rpc.notifications.event import Event
 from placement_rpc.rpc import command_queue
+from placement_rpc.service import command_consumer
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from tests import base, servers
 from tests.integration import processes
+
+# The log line of an attempt that the store was away for.
+_AWAY = "Commands wait for the store"
 
 
 class CommandTest(base.TestCase):
@@ -47,13 +51,13 @@ class CommandTest(base.TestCase):
 
     def outcome(self, request_id, seconds=20):
         """Wait for the outcome of a request; returns the result or raises the error."""
-        deadline = time.monotonic() + seconds
-        while True:
+        def found():
             try:
-                return self.api.get_request_result(None, request_id).result()
+                return self.api.get_request_result(None, request_id)
             except exception.RequestNotFound:
-                self.assertLess(time.monotonic(), deadline)
-                time.sleep(0.05)
+                return None
+
+        return base.wait_until(found, seconds).result()
 
     def used(self):
         return self.api.get_usages(None, self.uuid).objects[0].used
@@ -64,10 +68,8 @@ class CommandTest(base.TestCase):
 
     def wait_for_dead_letters(self, number=1, seconds=20):
         """Wait for this many dead letters and return them."""
-        deadline = time.monotonic() + seconds
-        while len(found := self.dead_letters().all()) < number:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.2)
+        base.wait_until(lambda: len(self.dead_letters().all()) >= number, seconds)
+        found = self.dead_letters().all()
         self.assertEqual(number, len(found))
         return found
 
@@ -77,15 +79,15 @@ class CommandTest(base.TestCase):
                 body, routing_key=self.queue, content_type="application/json",
                 content_encoding="utf-8", **properties)
 
-    def wait_positioned(self):
-        """Wait until every event has its position."""
-        deadline = time.monotonic() + 20
-        while True:
-            with self.database.reader() as tx:
-                if not events.status(tx)["unpositioned"]:
-                    return
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+    def replace_settle(self, settle):
+        """Replace what settles a batch in one transaction, until the returned function is called.
+
+        :param settle: function of what settled it before, the database, requests and method
+        """
+        commit = self.running.manager.group_commit
+        before = commit.settle_batch
+        commit.settle_batch = functools.partial(settle, before)
+        return functools.partial(setattr, commit, "settle_batch", before)
 
     def events(self, event_type):
         with self.database.reader() as tx:
@@ -95,7 +97,7 @@ class CommandTest(base.TestCase):
 
 class CastTest(CommandTest):
 
-    def test_a_cast_is_settled_and_told(self):
+    def test_a_cast_is_settled_and_its_outcome_can_be_read(self):
         consumer = base.new_uuid()
         request_id = self.cast(consumer=consumer, request_id="r1")
         self.assertEqual("r1", request_id)
@@ -105,13 +107,10 @@ class CastTest(CommandTest):
         self.assertEqual(0, self.outcome(request_id).consumer_generation)
         self.assertEqual(0, self.used())
 
-    def test_a_refusal_is_told(self):
+    def test_the_refusal_of_a_cast_can_be_read_and_is_an_event(self):
         request_id = self.cast({self.uuid: {"VCPU": 11}})
         self.assertRaises(exception.ClaimRefused, self.outcome, request_id)
-        deadline = time.monotonic() + 10
-        while not (refused := self.events("allocation.claim.refused")):
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        refused = base.wait_until(lambda: self.events("allocation.claim.refused"))
         self.assertEqual([request_id], [event.payload["request_id"] for event in refused])
         request_id = self.api.release_allocations(None, base.new_uuid(), cast=True)
         self.assertRaises(exception.ConsumerNotFound, self.outcome, request_id)
@@ -122,7 +121,7 @@ class CastTest(CommandTest):
             self.cast(consumer=consumer, request_id="again")
         last = self.cast()
         self.outcome(last)
-        self.wait_positioned()
+        base.wait_published(self.database)
         self.assertEqual((2, 2), (self.used(), len(self.events("allocation.create"))))
 
     def test_they_are_settled_in_the_order_in_which_they_were_sent(self):
@@ -146,7 +145,7 @@ class CastTest(CommandTest):
         self.assertRaises(exception.InvalidInput, self.api.release_allocations, None, "x",
                           cast=True)
 
-    def test_what_can_not_be_understood_goes_to_the_dead_letters(self):
+    def test_a_command_that_cannot_be_read_goes_to_the_dead_letters(self):
         good = json.loads(command_queue.sealed("1.0", "release_allocations", {
             "consumer_uuid": base.new_uuid(), "request_id": "r"}, {}))
         bad = ["", "nonsense", "[]", "[" * 100_000, json.dumps({"method": "claim_allocations"}),
@@ -181,7 +180,7 @@ class CastTest(CommandTest):
         for letter in self.wait_for_dead_letters(2):
             self.assertIn("placement.input.too_large", letter.reason)
 
-    def test_a_message_whose_encoding_breaks_it_stops_nobody(self):
+    def test_a_message_that_cannot_be_decoded_does_not_delay_others(self):
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             for encoding in ("unicode_escape", "utf-16", "no such"):
                 connection.channel().basic_publish(amqp.Message(
@@ -195,22 +194,21 @@ class CastTest(CommandTest):
             "consumer_uuid": base.new_uuid(), "request_id": "late"}, {"deadline": 5}))
         self.assertRaises(exception.ConsumerNotFound, self.outcome, "late")
 
-    def test_a_store_that_is_always_busy_with_one_command_does_not_hold_up_others(self):
-        commit = self.running.conductor.manager.group_commit
-        settle, poison = commit._settle_batch, base.new_uuid()
+    def test_a_command_for_which_the_store_is_always_busy_does_not_delay_others(self):
+        poison = base.new_uuid()
 
-        def collide(database, pending, method):
+        def collide(settle, database, pending, method):
             if any(poison in each.consumers for each in pending):
                 raise exception.StoreBusy(method="claim", attempts=10)
             return settle(database, pending, method)
 
-        commit._settle_batch = collide
+        self.replace_settle(collide)
         bad = self.cast(consumer=poison)
         self.outcome(self.cast())
         letter, = self.wait_for_dead_letters()
         self.assertEqual(bad, letter.id)
 
-    def test_a_queue_of_another_kind_is_told(self):
+    def test_a_cast_to_a_queue_of_another_kind_says_so(self):
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             connection.channel().queue_declare(
                 "other_commands", durable=True, auto_delete=False,
@@ -229,17 +227,15 @@ class CastTest(CommandTest):
         self.assertIn("placement.request.id_reused", letter.reason)
         self.assertEqual(("mine", 1), (letter.id, self.used()))
 
-    def test_one_that_always_fails_goes_to_the_dead_letters_and_takes_no_other_along(self):
+    def test_a_command_that_always_fails_goes_to_the_dead_letters_and_others_are_settled(self):
         poison = base.new_uuid()
-        commit = self.running.conductor.manager.group_commit
-        settle = commit._settle_batch
 
-        def fail(database, pending, method):
+        def fail(settle, database, pending, method):
             if any(poison in each.consumers for each in pending):
                 raise RuntimeError("a defect")
             return settle(database, pending, method)
 
-        commit._settle_batch = fail
+        repair = self.replace_settle(fail)
         requests = [self.cast() for _ in range(3)]
         bad = self.cast(consumer=poison)
         requests += [self.cast() for _ in range(3)]
@@ -249,7 +245,7 @@ class CastTest(CommandTest):
         self.assertEqual(bad, letter.id)
         self.assertIn("a defect", letter.reason)
         # After the cause is repaired, an operator replays it.
-        commit._settle_batch = settle
+        repair()
         letters = self.dead_letters()
         done, left = letters.replay(lambda each: True)
         self.assertEqual(([bad], []), ([each.id for each in done], left))
@@ -274,8 +270,8 @@ class CastTest(CommandTest):
         self.assertEqual(200, self.used())
 
     def test_a_full_queue_refuses_and_drops_nothing(self):
-        self.running.conductor._commands.stop()
-        self.running.conductor._commands.wait()
+        self.running.conductor.commands.stop()
+        self.running.conductor.commands.wait()
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             connection.channel().queue_delete(self.queue)
         self.running.conf.set_override("commands_max_length", 5, group="queues")
@@ -294,11 +290,12 @@ class CastTest(CommandTest):
             self.outcome(request_id)
 
     def start_commands(self):
-        conductor = self.running.conductor
-        conductor._commands = type(conductor._commands)(
-            self.running.conf, Broker.at(self.broker.url), conductor.manager,
+        consumer = command_consumer.CommandConsumer(
+            self.running.conf, Broker.at(self.broker.url), self.running.manager,
             self.running.topic)
-        conductor._commands.start()
+        consumer.start()
+        self.addCleanup(consumer.wait)
+        self.addCleanup(consumer.stop)
 
 
 class FailureTest(CommandTest):
@@ -325,7 +322,7 @@ class FailureTest(CommandTest):
         self.broker.start()
         self.outcome(self.cast(timeout=40), 40)
 
-    def test_nobody_is_there_yet_and_the_broker_is_restarted(self):
+    def test_casts_before_a_restart_of_the_broker_wait_for_the_first_conductor(self):
         self.running.conductor.stop()
         requests = [self.cast() for _ in range(5)]
         self.broker.restart()
@@ -340,16 +337,15 @@ class FailureTest(CommandTest):
 
     def test_the_answer_of_the_store_is_lost_after_the_commit(self):
         """As if the process were killed between its commit and its acknowledgement."""
-        commit = self.running.conductor.manager.group_commit
-        settle, failures = commit._settle_batch, iter([True, True])
+        failures = iter([True, True])
 
-        def lose(database, pending, method):
+        def lose(settle, database, pending, method):
             answers = settle(database, pending, method)
             if next(failures, None):
                 raise exception.StoreUnavailable(reason="the answer was lost")
             return answers
 
-        commit._settle_batch = lose
+        self.replace_settle(lose)
         self.outcome(self.cast())
         self.outcome(self.cast())
         self.assertEqual(2, self.used())
@@ -387,12 +383,12 @@ class StoreAwayTest(base.TestCase):
             server.stop()
             requests += [running.api.claim_allocations(
                 None, base.claim({uuid: {"VCPU": 1}}), cast=True) for _ in range(5)]
-            time.sleep(2)
+            # Attempts beyond the limit, after which a command would be a dead letter.
+            tried = self.log.output.count(_AWAY)
+            base.wait_until(
+                lambda: self.log.output.count(_AWAY) >= tried + 3)  # noqa: B023
             server.start()
-        deadline = time.monotonic() + 40
-        while running.api.get_usages(None, uuid).objects[0].used < 20:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.1)
+        base.wait_until(lambda: running.api.get_usages(None, uuid).objects[0].used == 20)
         for request_id in requests:
             running.api.get_request_result(None, request_id).result()
 
@@ -422,10 +418,8 @@ class KilledTest(base.TestCase):
             victim = conductors[round_ % 2]
             victim.kill()
             victim.start()
-        deadline = time.monotonic() + 60
-        while client.get_usages(None, uuid, timeout=30).objects[0].used < len(requests):
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.2)
+        base.wait_until(lambda: client.get_usages(
+            None, uuid, timeout=30).objects[0].used == len(requests))
         generations = sorted(
             client.get_request_result(None, request_id).result().generations[uuid]
             for request_id in requests)

@@ -11,7 +11,6 @@ import oslo_messaging
 import psutil
 
 from placement_rpc import api, exception, manager
-from placement_rpc.amqp import broker as amqp_broker
 from placement_rpc.amqp import topology
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.conf import service as configuration
@@ -21,7 +20,7 @@ from placement_rpc.rpc import batch_server, senders
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.versions import contract
 from tests import base, library, servers
-from tests.integration import processes
+from tests.integration import processes, proxy
 
 
 class ConductorTest(base.TestCase):
@@ -44,17 +43,11 @@ class ConductorTest(base.TestCase):
         self.client = api.PlacementAPI(conf=self.store.conf)
         self.addCleanup(self.client.close)
         self.client.ping(None, timeout=60)
-        self.wait_for(lambda: len(self.services()) == self.options["conductor"]["workers"])
+        base.wait_until(lambda: len(self.services()) == self.options["conductor"]["workers"])
         return conductor
 
     def services(self):
         return [(each.worker, each.alive) for each in self.client.get_versions(None).objects]
-
-    def wait_for(self, condition, seconds=20):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, "it did not happen in time")
-            time.sleep(0.05)
 
     def provider(self):
         uuid = self.client.create_provider(None, "provider").uuid
@@ -80,7 +73,7 @@ class ConductorTest(base.TestCase):
         threads = [threading.Thread(target=claim) for _ in range(6)]
         for thread in threads:
             thread.start()
-        self.wait_for(lambda: len(results) > 20)
+        base.wait_until(lambda: len(results) > 20)
         conductor.signal(signal.SIGTERM)
         self.assertEqual(0, conductor.process.wait(30), conductor.said())
         # Every accepted call was answered: no client had to retry one before another conductor
@@ -106,16 +99,16 @@ class ConductorTest(base.TestCase):
         self.options["conductor"]["workers"] = 3
         conductor.write()
         conductor.signal(signal.SIGHUP)
-        self.wait_for(lambda: self.services() == [(0, True), (1, True), (2, True)])
+        base.wait_until(lambda: self.services() == [(0, True), (1, True), (2, True)])
         # Workers with the old configuration end after they have answered their calls.
-        self.wait_for(lambda: not before & {process.pid for process in psutil.Process(
+        base.wait_until(lambda: not before & {process.pid for process in psutil.Process(
             conductor.process.pid).children(recursive=True)})
 
     def test_a_dead_worker_is_replaced(self):
         conductor = self.start()
         worker = psutil.Process(conductor.process.pid).children()[0].pid
         os.kill(worker, signal.SIGKILL)
-        self.wait_for(lambda: len([
+        base.wait_until(lambda: len([
             each for each in psutil.Process(conductor.process.pid).children()
             if each.status() != psutil.STATUS_ZOMBIE and each.pid != worker]) == 2)
         for _ in range(10):
@@ -135,26 +128,39 @@ class _Slow(manager.Manager):
     calls = {**contract.CALLS, "hold": contract.Call()}
     # A file descriptor to which a byte is written when a call begins.
     began = None
+    # Called by the thread that reads the calls, for each of them.
+    on_read = staticmethod(lambda: None)
+    # Called when a call is handled.
+    on_handled = staticmethod(lambda: None)
+
+    def call_of(self, method):
+        self.on_read()
+        return super().call_of(method)
 
     @manager.exposed
     def hold(self, context, seconds):
         if self.began is not None:
             os.write(self.began, b"!")
+        self.on_handled()
         time.sleep(seconds)
         return os.getpid()
 
 
-def _serve_slowly(url):
-    """What the killed process runs."""
+def _serve_slowly(url, **hooks):
+    """What the killed process runs.
+
+    :param hooks: attributes of its :class:`_Slow`
+    """
     conf = configuration.new_config(
         config_files=[], transport_url=url, database__connection="sqlite://")
-    server = batch_server.BatchServer(
-        conf, Broker.of(conf), _Slow(conf, db.Database(conf)), ["slow"], 4)
+    service = _Slow(conf, db.Database(conf))
+    vars(service).update(hooks)
+    server = batch_server.BatchServer(conf, Broker.of(conf), service, ["slow"], 4)
     server.begin()
     return server
 
 
-class IntakeTest(base.TestCase):
+class AcceptedCallsTest(base.TestCase):
     """The calls that a process accepts, and their outcomes."""
 
     def setUp(self):
@@ -202,16 +208,10 @@ class IntakeTest(base.TestCase):
                 return tuple(int(count) for count in counts)
         return None
 
-    def wait_for(self, condition, seconds=30):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, "it did not happen in time")
-            time.sleep(0.1)
-
     def test_a_killed_process_loses_no_call(self):
         """Neither the calls beyond its limit, nor those under way."""
         (child, told), answers = self.start(), []
-        self.wait_for(lambda: self.counts() is not None)
+        base.wait_until(lambda: self.counts() is not None)
         threads = [threading.Thread(target=lambda: answers.append(self.call(1.5)))
                    for _ in range(10)]
         for thread in threads:
@@ -226,17 +226,17 @@ class IntakeTest(base.TestCase):
             thread.join()
         self.assertEqual([os.getpid()] * 10, answers)
 
-    def test_who_ends_answers_what_it_has_and_gives_back_the_rest(self):
+    def test_a_server_that_stops_answers_begun_calls_and_requeues_the_others(self):
         server, answers = _serve_slowly(self.broker.url), []
         threads = [threading.Thread(target=lambda: answers.append(self.call(1.5)))
                    for _ in range(7)]
         for thread in threads:
             thread.start()
-        self.wait_for(lambda: server.busy == 4)
+        base.wait_until(lambda: server.busy == 4)
         server.stop()
         server.wait()
-        self.wait_for(lambda: len(answers) == 4)
-        self.wait_for(lambda: self.counts() == (3, 0))
+        base.wait_until(lambda: len(answers) == 4)
+        base.wait_until(lambda: self.counts() == (3, 0))
         other = _serve_slowly(self.broker.url)
         self.addCleanup(other.wait)
         self.addCleanup(other.stop)
@@ -244,43 +244,40 @@ class IntakeTest(base.TestCase):
             thread.join()
         self.assertEqual(7, len(answers))
 
-    def test_what_nobody_survives_is_dropped_in_the_end(self):
-        server = _serve_slowly(self.broker.url)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.stop)
+    def test_a_call_that_always_ends_the_connection_is_dropped(self):
         self.patch(topology, "DELIVERY_LIMIT", 3)
-        tried, answer = [], server._dispatcher.answer
+        network = self.useFixture(proxy.Proxy(self.broker.port))
+        tried = []
 
-        def die(*_call):
+        def die():
             tried.append(1)
-            # As the connection of a process that has ended.
-            server._consumer.end()
-            raise ConnectionResetError(104, "reset")
+            if len(tried) <= 3:
+                # As the connection of a process that has ended.
+                network.reset()
 
-        server._dispatcher.answer = die
-        self.assertRaises(exception.ServiceUnavailable, self.call, 0, 15)
-        self.assertEqual(3, len(tried))
-        self.assertIn("delivered 3 times", self.log.output)
-        server._dispatcher.answer = answer
-        self.assertEqual(os.getpid(), self.call(0))
-
-    def test_a_long_call_outlasts_the_broker_that_wants_signs_of_life(self):
-        """Also where the thread that reads is busy for as long."""
-        self.patch(amqp_broker, "HEARTBEAT", 2)
-        server = _serve_slowly(self.broker.url)
+        server = _serve_slowly(self.broker.url.replace(
+            f":{self.broker.port}", f":{network.port}"), on_handled=die)
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)
-        take = server._take
-
-        def slowly(*arguments):
-            time.sleep(8)
-            take(*arguments)
-
-        server._take, first = slowly, server._consumer
+        call = threading.Thread(target=self.assertRaises, args=(
+            exception.ServiceUnavailable, self.call, 0, 15))
+        call.start()
+        base.wait_until(lambda: "delivered 3 times" in self.log.output)
+        self.assertEqual(3, len(tried))
         self.assertEqual(os.getpid(), self.call(0))
-        self.assertIs(first, server._consumer)
+        self.assertEqual(4, len(tried))
+        call.join()
 
-    def test_who_wants_to_hear_meanwhile_does(self):
+    def test_heartbeats_are_sent_while_the_thread_that_reads_is_busy(self):
+        server = _serve_slowly(
+            f"{self.broker.url}?heartbeat_timeout_threshold=2",
+            on_read=lambda: servers.wait_for_heartbeat_timeout(self.broker.url, 2))
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stop)
+        self.assertEqual(os.getpid(), self.call(0))
+        self.assertNotIn("no connection to the broker", self.log.output)
+
+    def test_a_client_that_monitors_its_call_gets_heartbeats(self):
         server = _serve_slowly(self.broker.url)
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)
@@ -288,7 +285,7 @@ class IntakeTest(base.TestCase):
             timeout=30, call_monitor_timeout=3)
         self.assertEqual(os.getpid(), client.call({}, "hold", seconds=6))
 
-    def test_an_ordinary_client_times_out_and_goes_on(self):
+    def test_an_ordinary_client_can_call_again_after_a_timeout(self):
         server = _serve_slowly(self.broker.url)
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)

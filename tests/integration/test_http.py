@@ -42,15 +42,15 @@ class WSGIServer(fixtures.Fixture):
             env={**os.environ, "PLACEMENT_RPC_CONF": str(path)}, stderr=subprocess.PIPE)
         self.addCleanup(self.process.communicate)
         self.addCleanup(self.process.kill)
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                requests.get(self.url, timeout=30)
-                return
-            except requests.ConnectionError:
-                if time.monotonic() > deadline or self.process.poll() is not None:
-                    raise
-                time.sleep(0.1)
+        base.wait_until(self.answers)
+
+    def answers(self):
+        try:
+            return requests.get(self.url, timeout=30) is not None
+        except requests.ConnectionError:
+            if self.process.poll() is not None:
+                raise
+            return False
 
 
 class FacadeTest(testscenarios.WithScenarios, base.TestCase):

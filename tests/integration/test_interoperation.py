@@ -63,10 +63,7 @@ class LibraryClientTest(base.TestCase):
 
     def test_a_cast(self):
         self.claims.cast({}, "claim_allocations", claim=self.claim(2), request_id="cast")
-        deadline = time.monotonic() + 30
-        while self.used() != 2:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        base.wait_until(lambda: self.used() == 2)
 
     def test_errors(self):
         error = self.assertRaises(
@@ -152,7 +149,7 @@ class LibraryServerTest(base.TestCase):
         self.assertEqual(1, self.call("echo", server="library", value=1))
         error = self.assertRaises(
             exception.ServiceUnavailable, self.call, "echo", server="other", value=1)
-        self.assertIn("nobody listens", error.text)
+        self.assertIn("no server consumes the topic", error.text)
 
     def test_a_claim_goes_to_the_one_queue_that_there_is(self):
         done = self.api.claim_allocations(None, base.claim({base.new_uuid(): {"VCPU": 1}}))

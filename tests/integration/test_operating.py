@@ -16,7 +16,6 @@ import fixtures
 import kombu
 
 from placement_rpc.candidates.search import CandidateSearch
-from placement_rpc.db.queries import events
 from placement_rpc.notifications import listener
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
@@ -59,14 +58,7 @@ class OperatingTest(base.TestCase):
         return self.useFixture(_Connection(self.broker.url)).connection
 
     def wait_published(self):
-        deadline = time.monotonic() + 30
-        while True:
-            with self.database.reader() as tx:
-                status = events.status(tx)
-            if status["published_position"] == status["events"]:
-                return status["events"]
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        return base.wait_published(self.database)
 
     def provider(self, total=100):
         uuid = self.api.create_provider(None, base.new_uuid()).uuid
@@ -138,10 +130,8 @@ class BrokerCheckTest(OperatingTest):
         # The policies that this tree has for it limit the queue.
         self.import_policies()
         self.amqp().channel().queue_delete("fleeting")
-        deadline = time.monotonic() + 20
-        while "unbounded" in self.troubles().get("placement_notifications.info", []):
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.5)
+        base.wait_until(lambda: "unbounded" not in self.troubles().get(
+            "placement_notifications.info", []), 20)
         self.assertEqual(["unread"], self.troubles()["placement_notifications.info"])
 
     def test_what_it_proposes_mends_it(self):
@@ -152,10 +142,7 @@ class BrokerCheckTest(OperatingTest):
         program, *words = shlex.split(mend)
         self.assertEqual("rabbitmqctl", program)
         servers.shared().rabbitmqctl(*words)
-        deadline = time.monotonic() + 20
-        while self.run_check().returncode:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.5)
+        base.wait_until(lambda: not self.run_check().returncode, 20)
 
     def test_without_the_management_interface(self):
         self.conf.write_text(f"[DEFAULT]\ntransport_url = {self.broker.url}\n"

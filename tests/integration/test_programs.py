@@ -2,12 +2,16 @@
 """The programs on a real bus, and the demo on both."""
 
 import json
+import os
 import pathlib
 import signal
+import stat
 import subprocess
 import sys
+import urllib.parse
 
 import fixtures
+import psutil
 
 from tests import base
 from tests.functional import test_programs
@@ -32,8 +36,8 @@ class StandaloneOnRabbitTest(base.TestCase):
             line = process.stdout.readline()
             self.assertTrue(line, process.stderr.read() if not line else "")
             said += line
-        self.assertNotIn("secret", said, "a password was printed")
         here = ("--state-dir", state_dir)
+        self.assert_password_is_in_the_state_file_only(process, state_dir, said)
         ping = json.loads(test_programs.run(*here, "ping").stdout)
         self.assertEqual(process.pid, ping[0]["pid"])
         demo = self.demo("--transport-url", json.loads(
@@ -49,6 +53,24 @@ class StandaloneOnRabbitTest(base.TestCase):
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
         self.assertEqual((0, ""), (process.returncode, err))
+
+    def assert_password_is_in_the_state_file_only(self, process, state_dir, said):
+        state_file = pathlib.Path(state_dir, "service.json")
+        url = urllib.parse.urlsplit(json.loads(state_file.read_text())["transport_url"])
+        self.assertGreater(len(url.password), 20)
+        self.assertNotIn(url.password, said)
+        broker = psutil.Process(process.pid).children(recursive=True)
+        self.assertIn("beam.smp", {each.name() for each in broker})
+        for each in (psutil.Process(process.pid), *broker):
+            self.assertNotIn(url.password, " ".join(each.cmdline()))
+            self.assertNotIn(url.password, " ".join(each.environ().values()))
+        directory = next(each.cwd() for each in broker if each.name() == "beam.smp")
+        files = [path for place in (directory, state_dir)
+                 for path in pathlib.Path(place).rglob("*") if path.is_file()]
+        self.assertIn("rabbitmq.conf", {path.name for path in files})
+        self.assertEqual([state_file], [
+            path for path in files if url.password.encode() in path.read_bytes()])
+        self.assertEqual(0o700, stat.S_IMODE(os.stat(directory).st_mode))
 
     def demo(self, *arguments):
         return subprocess.run(

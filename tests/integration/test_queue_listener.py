@@ -57,14 +57,7 @@ class QueueTest(base.TestCase):
         """Make events: this many, and wait until they are published."""
         for each in range(number):
             self.api.create_provider(None, f"{start + each} {base.new_uuid()}")
-        deadline = time.monotonic() + 30
-        while True:
-            with self.running.database.reader() as tx:
-                status = events.status(tx)
-            if status["published_position"] == status["events"]:
-                return
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        base.wait_published(self.running.database)
 
     def rewind(self, position):
         self.running.database.write(lambda tx: events.rewind(tx, position))
@@ -92,7 +85,7 @@ class QueueTest(base.TestCase):
 
 class QueueListenerTest(QueueTest):
 
-    def test_what_comes_while_nobody_listens_is_kept(self):
+    def test_what_is_published_without_a_listener_is_kept(self):
         self.assertEqual([], self.listen())
         self.change(3)
         self.assertEqual([1, 2, 3], self.listen())
@@ -115,7 +108,7 @@ class QueueListenerTest(QueueTest):
         self.assertIn("at most", reasons[0])
         self.assertIn("not accepted", reasons[1])
 
-    def test_what_comes_again_is_dropped_also_after_a_restart(self):
+    def test_an_event_that_is_delivered_again_is_dropped_also_after_a_restart(self):
         self.listen()
         self.change(3)
         self.rewind(0)
@@ -123,7 +116,7 @@ class QueueListenerTest(QueueTest):
         self.rewind(1)
         self.assertEqual([1, 2, 3, 4, 5], self.listen())
 
-    def test_a_gap_is_told(self):
+    def test_a_gap_is_reported(self):
         self.listen()
         self.change(2)
         self.running.database.write(lambda tx: tx.exec_driver_sql(
@@ -145,7 +138,7 @@ class QueueListenerTest(QueueTest):
         self.assertEqual([1, 2, 3], self.listen(handle))
         self.assertEqual([], self.dead_letters().all())
 
-    def test_a_poison_event_goes_to_the_dead_letters_and_comes_back_when_it_is_asked_for(self):
+    def test_an_event_that_always_fails_is_dead_lettered_and_can_be_replayed(self):
         self.listen()
         self.change(3)
         poison, tries = {2}, []
@@ -153,14 +146,14 @@ class QueueListenerTest(QueueTest):
         def handle(event):
             if event.position in poison:
                 tries.append(event.position)
-                raise RuntimeError("can not bill this")
+                raise RuntimeError("cannot bill this")
             self.seen.append(event)
 
         self.assertEqual([1, 3], self.listen(handle))
         self.assertEqual([2, 2, 2], tries)
         letter, = self.dead_letters().all()
         self.assertEqual(self.queue, letter.queue)
-        self.assertIn("can not bill this", letter.reason)
+        self.assertIn("cannot bill this", letter.reason)
         self.assertEqual(1, self.log.output.count("goes to the dead letters"))
         poison.clear()
         self.dead_letters().replay(lambda each: True)
@@ -201,7 +194,7 @@ class QueueListenerTest(QueueTest):
         # What was dropped is in the stream, and nothing of it is a dead letter.
         self.assertEqual([], self.dead_letters().all())
 
-    def test_a_message_whose_encoding_breaks_it_stops_nobody(self):
+    def test_a_message_that_cannot_be_decoded_does_not_delay_others(self):
         self.listen()
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             connection.channel().basic_publish(amqp.Message(
@@ -211,7 +204,7 @@ class QueueListenerTest(QueueTest):
         letter, = self.dead_letters().all()
         self.assertEqual("\\ud800", letter.body)
 
-    def test_a_position_that_can_not_be_saved_ends_it_and_condemns_nothing(self):
+    def test_a_position_that_cannot_be_saved_ends_it_and_condemns_nothing(self):
         self.listen()
         self.change(3)
 
@@ -253,7 +246,7 @@ class QueueListenerTest(QueueTest):
         thread.join()
         self.assertGreaterEqual(saved, 2)
 
-    def test_it_can_be_told_to_stop_while_an_event_is_tried_again(self):
+    def test_it_can_be_stopped_while_an_event_is_retried(self):
         self.listen()
         self.change(1)
 
@@ -276,19 +269,25 @@ class QueueListenerTest(QueueTest):
         first, second = self.listener(saved=False), self.listener(saved=False)
         threads = [threading.Thread(target=each.run) for each in (first, second)]
         self.addCleanup(second.stop)
-        for thread in threads:
+        for number, thread in enumerate(threads, 1):
             thread.start()
-            time.sleep(0.5)
+            base.wait_until(lambda: self.consumers() == number)  # noqa: B023
         self.change(3)
         first.stop()
         threads[0].join()
         self.change(3)
-        deadline = time.monotonic() + 20
-        while len(self.seen) < 6 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        base.wait_until(lambda: len(self.seen) >= 6)
         self.assertEqual([1, 2, 3, 4, 5, 6], [event.position for event in self.seen])
         second.stop()
         threads[1].join()
+
+    def consumers(self):
+        """Return how many consumers the queue has."""
+        for line in self.broker.rabbitmqctl("list_queues", "name", "consumers").splitlines():
+            name, _, count = line.partition("\t")
+            if name == self.queue:
+                return int(count)
+        return 0
 
 
 _PROGRAM = """
@@ -356,11 +355,11 @@ class BrokerAwayTest(QueueTest):
             self.change(3)
             self.broker.restart()
             self.api.create_provider(None, f"after restart {round_}", timeout=40)
-        deadline = time.monotonic() + 40
-        while len(self.seen) < 8 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        if len(self.seen) < 8:
+        try:
+            base.wait_until(lambda: len(self.seen) >= 8, 40)
+        except TimeoutError:
             self.describe()
+            raise
         self.assertEqual(list(range(1, 9)), [event.position for event in self.seen])
         worker.stop()
         thread.join()

@@ -3,8 +3,6 @@
 
 import collections
 import json
-import subprocess
-import sys
 import threading
 import time
 
@@ -13,13 +11,15 @@ import oslo_messaging
 import sqlalchemy as sa
 import testscenarios
 
+from placement_rpc.cmd import manage
 from placement_rpc.db import models
 from placement_rpc.db.queries import events
 from placement_rpc.notifications import envelope, relay
 from placement_rpc.service import conductor
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
-from tests import base, servers
+from tests import base, programs, servers
+from tests.integration import processes
 
 
 class _Listener:
@@ -104,17 +104,9 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
                 models.inventories.c.used).select_from(models.inventories).join(
                     models.resource_providers).join(models.resource_classes)) if row[2]}
 
-    def wait_published(self, seconds=30):
-        """Wait until all that was committed is published; returns the last position."""
-        deadline = time.monotonic() + seconds
-        while True:
-            with self.database.reader() as tx:
-                status = events.status(tx)
-            if not status["unpositioned"] and (
-                    status["published_position"] == status["last_position"]):
-                return status["last_position"]
-            self.assertLess(time.monotonic(), deadline, status)
-            time.sleep(0.05)
+    def wait_published(self):
+        """Wait until all that was committed is published; return the last position."""
+        return base.wait_published(self.database)
 
     def received(self, last):
         """Wait until a listener has the event of a position; returns all, by position.
@@ -122,10 +114,8 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
         The library calls a listener from several threads, in no order; that the messages are in
         order is a test of the stream.
         """
-        deadline = time.monotonic() + 20
-        while last not in {data["position"] for _, data, _ in self.listener.messages}:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        base.wait_until(
+            lambda: last in {data["position"] for _, data, _ in self.listener.messages})
         return sorted(((event_type, data) for event_type, data, _ in self.listener.messages),
                       key=lambda message: message[1]["position"])
 
@@ -154,23 +144,32 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
     def test_it_is_taken_over_when_its_holder_dies(self):
         self.change_things(4)
         self.wait_published()
-        first = self.running.conductor
+        options = self.running.conf.notifications
+        first = self.useFixture(processes.Conductor({
+            "DEFAULT": {"transport_url": self.broker.url},
+            "database": {"connection": self.running.conf.database.connection},
+            "conductor": {"host": "first", "workers": 1},
+            "notifications": {name: options[name] for name in ("topic", "lease", "stream")}}))
+        self.running.conductor.relay.stop()
+        base.wait_until(lambda: self.holder().startswith("first."), message=first.said)
         second = conductor.Conductor(self.running.conf, worker=1, topic=base.new_uuid())
         self.addCleanup(second.stop)
         second.start()
-        time.sleep(1)
-        self.assertEqual((True, False), (first.relay.active, second.relay.active))
-        # As a killed process, which does not release its lease.
-        first.relay._release = lambda: None
-        first.relay._ended.set()
-        first.relay._thread.join()
+        first.kill()
         began = time.monotonic()
         self.change_things(4)
         last = self.wait_published()
         self.assertLess(time.monotonic() - began, 10)
         self.assertTrue(second.relay.active)
+        self.assertFalse(self.holder().startswith("first."))
         messages = self.received(last)
         self.assertEqual(list(range(1, last + 1)), [data["position"] for _, data in messages])
+
+    def holder(self):
+        """Return the holder of the relay's lease; empty if it has none."""
+        with self.database.reader() as tx:
+            return tx.execute(sa.select(models.leases.c.holder).where(
+                models.leases.c.name == relay.LEASE)).scalar() or ""
 
     def test_what_was_published_but_not_remembered_is_published_again_recognisably(self):
         self.change_things(4)
@@ -178,9 +177,7 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
         self.received(last)
         self.database.write(lambda tx: events.rewind(tx, last - 3))
         self.wait_published()
-        deadline = time.monotonic() + 20
-        while len(self.listener.messages) < last + 3 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        base.wait_until(lambda: len(self.listener.messages) >= last + 3)
         ids = [data["event_id"] for _, data, _ in self.listener.messages]
         self.assertEqual((last + 3, last), (len(ids), len(set(ids))))
 
@@ -190,23 +187,19 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
         self.received(last)
         url = self.running.conf.database.connection
 
-        def manage(*arguments):
-            done = subprocess.run(
-                [sys.executable, "-m", "placement_rpc.cmd.manage", "--database", url, "outbox",
-                 *arguments], check=False, capture_output=True, text=True)
-            self.assertNotIn("Traceback", done.stderr)
-            return done
+        def run(*arguments):
+            return programs.run(manage, "--database", url, "outbox", *arguments)
 
-        status, = json.loads(manage("status").stdout)
+        status, = json.loads(run("status").stdout)
         self.assertEqual({"events": last, "oldest_kept": 1, "last_position": last,
                           "published_position": last, "unsent": 0, "lag_seconds": 0.0}, status)
-        self.assertIn("3 events", manage("replay", "--position", str(last - 2)).stdout)
+        self.assertIn("3 events", run("replay", "--position", str(last - 2)).stdout)
         self.wait_published()
-        self.assertIn(f"{last} events", manage("replay", "--since", "2020-01-01T00:00Z").stdout)
+        self.assertIn(f"{last} events", run("replay", "--since", "2020-01-01T00:00Z").stdout)
         self.wait_published()
-        self.assertEqual(1, manage("replay", "--position", str(last + 9)).returncode)
-        self.assertIn(f"Pruned {last} ", manage("prune", "--older-than", "0").stdout)
-        self.assertEqual(1, manage("replay", "--position", "1").returncode)
+        self.assertEqual(1, run("replay", "--position", str(last + 9)).code)
+        self.assertIn(f"Pruned {last} ", run("prune", "--older-than", "0").stdout)
+        self.assertEqual(1, run("replay", "--position", "1").code)
 
     def test_the_stream_has_everything_from_the_beginning(self):
         self.change_things()
@@ -253,24 +246,24 @@ class BrokerAwayTest(base.TestCase):
             broker.stop()
             for _ in range(5):
                 local.claim_allocations(None, base.claim({uuid: {"VCPU": 1}}))
-            time.sleep(1)
-            with running.database.reader() as tx:
-                status = events.status(tx)
+            # The relay gives events their positions, and not to the broker.
+            base.wait_until(lambda: not self.status(running)["unpositioned"])
+            status = self.status(running)
             self.assertLess(status["published_position"], status["events"])
             self.assertIsNotNone(status["oldest_unsent"])
             broker.start()
-            deadline = time.monotonic() + 30
-            while status["published_position"] < status["events"]:
-                self.assertLess(time.monotonic(), deadline, status)
-                time.sleep(0.1)
-                with running.database.reader() as tx:
-                    status = events.status(tx)
-        self.assertEqual(12, status["published_position"])
+            base.wait_published(running.database)
+        self.assertEqual(12, self.status(running)["published_position"])
+
+    @staticmethod
+    def status(running):
+        with running.database.reader() as tx:
+            return events.status(tx)
 
 
 class ReplayTest(base.TestCase):
 
-    def test_a_replay_that_comes_while_a_batch_is_under_way_stands(self):
+    def test_a_replay_during_a_batch_is_not_overwritten(self):
         store = self.useFixture(placement_fixtures.Store())
         client = placement_fixtures.api.PlacementAPI("local", store.conf, manager=(
             placement_fixtures.manager.Manager(store.conf, store.database)))
@@ -291,9 +284,9 @@ class ReplayTest(base.TestCase):
 
         relayed = relay.Relay(store.conf, store.database, Publisher(), "holder")
         relayed.start()
-        self.wait_for(lambda: sent and self.published(store) == 5)
+        base.wait_until(lambda: sent and self.published(store) == 5)
         client.create_provider(None, "provider 5")
-        self.wait_for(lambda: len(sent) == 3)
+        base.wait_until(lambda: len(sent) == 3)
         relayed.stop()
         self.assertEqual([[1, 2, 3, 4, 5], [6], [1, 2, 3, 4, 5, 6]], sent)
         self.assertEqual(6, self.published(store))
@@ -301,11 +294,6 @@ class ReplayTest(base.TestCase):
     def published(self, store):
         with store.database.reader() as tx:
             return events.status(tx)["published_position"]
-
-    def wait_for(self, condition):
-        deadline = time.monotonic() + 10
-        while not condition() and time.monotonic() < deadline:
-            time.sleep(0.02)
 
     def test_a_lease_that_is_lost_while_publishing_ends_it(self):
         store = self.useFixture(placement_fixtures.Store(notifications__lease=1))
@@ -334,8 +322,7 @@ class ReplayTest(base.TestCase):
         relayed.start()
         self.addCleanup(relayed.stop)
         self.assertTrue(ended.wait(10))
-        time.sleep(0.2)
-        self.assertFalse(relayed.active)
+        base.wait_until(lambda: not relayed.active)
 
 
 class WakeTest(base.TestCase):
@@ -349,13 +336,4 @@ class WakeTest(base.TestCase):
             running.api.create_provider(None, f"provider {number}")
             self.assertEqual(1, len(publisher.read(timeout=20)))
             # Until it has recorded this, the relay is busy and needs no waking.
-            self.wait_recorded(running.database, number + 1)
-
-    def wait_recorded(self, database, position):
-        deadline = time.monotonic() + 20
-        while True:
-            with database.reader() as tx:
-                if events.status(tx)["published_position"] == position:
-                    return
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.02)
+            self.assertEqual(number + 1, base.wait_published(running.database))

@@ -11,7 +11,7 @@ import testscenarios
 from testtools import matchers
 
 from placement_rpc import exception
-from placement_rpc.accounting import batch, idempotency, inventory_batch
+from placement_rpc.accounting import batch, idempotency, inventory_batch, traits
 from placement_rpc.accounting import claims as claim_changes
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
@@ -53,7 +53,7 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual(migration.newest(), migration.current(database))
 
     def test_syncing_again_changes_nothing(self):
-        migration.sync(self.database, class_names.STANDARD_IDS)
+        migration.sync(self.database, class_names.STANDARD_IDS, traits.STANDARD)
         with self.database.reader() as tx:
             names = dict(tuple(row) for row in tx.execute(sa.select(
                 models.resource_classes.c.name, models.resource_classes.c.id)))

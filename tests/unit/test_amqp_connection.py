@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A connection and a consumer that read prepared frames."""
 
+import threading
 import types
 
 import amqp
+import testscenarios
 
 from placement_rpc.amqp import connection, frames
 from placement_rpc.amqp.consumer import Consumer
@@ -109,3 +111,80 @@ class ConsumerTest(base.TestCase):
         self.channel.basic_ack = fail
         self.assertRaises(amqp.RecoverableConnectionError, self.consumer.acknowledge, [first])
         self.assertIn("shut", self.library.done)
+
+
+class _GreenTimeout(BaseException):
+    """As those of eventlet and of gevent, which are no exceptions but base exceptions."""
+
+
+class InterruptTest(testscenarios.WithScenarios, base.TestCase):
+    """Whatever interrupts a write ends the connection: half a frame may have been sent."""
+
+    scenarios = [(each.__name__, {"interrupt": each}) for each in (
+        KeyboardInterrupt, SystemExit, GeneratorExit, _GreenTimeout)]
+
+    def setUp(self):
+        super().setUp()
+        self.library = _Library(self)
+
+    def assert_others_can_write(self, found):
+        written = []
+
+        def write():
+            with found.writing(timeout=5):
+                written.append(True)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        thread.join(10)
+        self.assertEqual([True], written)
+
+    def test_in_mid_frame(self):
+        found = connection.Connection(self.library)
+
+        def write():
+            with found.writing():
+                raise self.interrupt
+
+        self.assertRaises(self.interrupt, write)
+        self.assertEqual(["shut"], self.library.done)
+        self.assert_others_can_write(found)
+
+    def test_when_the_lock_has_just_been_taken(self):
+        """The interpreter may handle a signal before the call of acquire returns its value."""
+        interrupts = [self.interrupt]
+
+        class Lock:
+            def __init__(self):
+                self._lock = threading.RLock()
+                self.release = self._lock.release
+
+            def acquire(self, timeout):
+                taken = self._lock.acquire(timeout=timeout)
+                if interrupts:
+                    raise interrupts.pop()
+                return taken
+
+        self.patch(connection, "threading", types.SimpleNamespace(RLock=Lock))
+        found = connection.Connection(self.library)
+        self.assertRaises(self.interrupt, found.writing().__enter__)
+        self.assert_others_can_write(found)
+
+    def test_while_another_thread_writes(self):
+        """A write that has not begun ends nothing."""
+        found, began, finish = connection.Connection(self.library), *(
+            threading.Event() for _ in range(2))
+
+        def write():
+            with found.writing():
+                began.set()
+                finish.wait(10)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        self.assertTrue(began.wait(10))
+        self.assertRaises(TimeoutError, found.writing(timeout=0.01).__enter__)
+        self.assertEqual([], self.library.done)
+        finish.set()
+        thread.join(10)
+        self.assert_others_can_write(found)

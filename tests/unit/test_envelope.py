@@ -65,7 +65,7 @@ class PlainPayloadTest(base.TestCase):
         self.assertIsInstance(row.occurred_at, datetime.datetime)
         written = json.loads(row.payload)
         received = objects_base.Serializer().deserialize_entity(None, written)
-        self.assertIs(catalog.EVENTS[row.event_type], type(received))
+        self.assertIs(catalog.EVENTS[row.event_type].payload, type(received))
         self.assertEqual(set(received.fields), set(written["placement_object.data"]))
         self.assertEqual(row.event_id, received.event_id)
         received.obj_reset_changes(recursive=True)

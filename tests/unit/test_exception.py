@@ -12,8 +12,8 @@ from tests import base
 
 
 def _tree():
-    return [cls for cls in exception._tree(exception.PlacementException)
-            if cls.__module__ == "placement_rpc.exception"]
+    return [cls for cls in vars(exception).values()
+            if isinstance(cls, type) and issubclass(cls, exception.PlacementException)]
 
 
 def _example(cls):

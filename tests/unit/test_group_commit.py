@@ -2,7 +2,6 @@
 """Group commit: callers that arrive while a transaction runs share the next one."""
 
 import threading
-import time
 
 from placement_rpc import exception
 from placement_rpc.accounting.batch import Outcome, PendingRequest
@@ -75,10 +74,8 @@ class GroupCommitTest(base.TestCase):
         self.assertEqual(set(callers), set(self.answers))
 
     def wait_until_waiting(self, count):
-        ends = time.monotonic() + _SECONDS
-        while self.group.waiting < count:
-            self.assertLess(time.monotonic(), ends, f"{count} callers do not wait")
-            time.sleep(0.001)
+        base.wait_until(lambda: self.group.waiting >= count, _SECONDS,
+                        lambda: f"{count} callers do not wait")
 
     def test_a_lone_request_is_settled_at_once(self):
         self.store.go.set()

@@ -33,6 +33,7 @@ _KOMBU_AND_AMQP = {
         "frame_args", "frame_method", "properties", "ready"],
     "amqp.serialization:": ["dumps", "loads"],
     "kombu.transport.pyamqp:Transport": ["Connection"],
+    "amqp.transport:": ["Transport"],
     "amqp.channel:Channel": [
         "auto_decode", "basic_ack", "basic_cancel", "basic_consume", "basic_get", "basic_qos",
         "basic_reject", "confirm_select", "events", "send_method"],
@@ -41,7 +42,7 @@ _KOMBU_AND_AMQP = {
 }
 _OSLO_MESSAGING = {
     "oslo_messaging._drivers.common:": [
-        "deserialize_remote_exception", "serialize_remote_exception"],
+        "ConfigOptsProxy", "deserialize_remote_exception", "serialize_remote_exception"],
     "oslo_messaging._drivers.amqp:": ["amqp_opts"],
     "oslo_messaging._drivers.impl_rabbit:": ["rabbit_opts"],
     "oslo_messaging._metrics.client:": ["oslo_messaging_metrics"],

@@ -23,7 +23,7 @@ FINGERPRINTS = {
     "AllocationList": "1.1-40e8d934d73ed3ac6d4bd8baf3ef3534",
     "AllocationPayload": "1.1-cdbd8ce50fc554226687f717fb88da73",
     "CapacityExceededPayload": "1.0-aa4cf293fdbf429e16da6b6026ace2cd",
-    "Claim": "1.1-69fa3344a20323ec5446414b846035d2",
+    "Claim": "1.2-62e516783500ed5f52919d3ed8ba45d2",
     "ClaimList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
     "ClaimRefusedPayload": "1.0-e977ee91a0447ee388d15758de8ba6ab",
     "ClaimResult": "1.2-3899cae5128285865cbcbc5601b59fe2",
@@ -31,7 +31,7 @@ FINGERPRINTS = {
     "ComputeNode": "1.19-7e9f86e6a1e382c5bbbe9da21a7060ab",
     "ComputeNodeList": "1.17-bc97ee2797abbacf62e0d7e5fe9f134b",
     "ComputeNodePayload": "1.0-9d56fdf478ee66f95145478391c85a64",
-    "Consumer": "1.0-6d685ec58d2438127b506b9ba760f1e5",
+    "Consumer": "1.1-bc366a9a0a11a3048ba697e605f8fdf3",
     "Disagreement": "1.0-2a663d3119b50803a305119281e6b6d9",
     "EventPage": "1.0-d17bc00a8e95fe57e82473ee922b91a8",
     "EventPositions": "1.0-7f03df0981c9a477570486af4b22dced",
@@ -51,18 +51,23 @@ FINGERPRINTS = {
     "ProviderAggregates": "1.0-af72e512b537a198afdd3b6950d60311",
     "ProviderAggregatesPayload": "1.0-cbbb141ec70287127e84470563d24156",
     "ProviderAllocation": "1.0-ce2f6961642a990f8c457fd452d1db82",
+    "ProviderTraits": "1.0-df0da418cb8538f08b8b6f4a56c8abf2",
+    "ProviderTraitsPayload": "1.0-a85bc68f7ab2a727a8706291fed70af7",
     "RequestResult": "1.0-ff1303240a51ff47b39e93cd619405e8",
     "ResourceClass": "1.0-cb9584bbbffb148a3e449b251a69a04b",
     "ResourceClassList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
     "ResourceClassPayload": "1.0-187ced42f4443bd7fd2169366fcbb408",
-    "ResourceProvider": "1.1-f0b0e2a5b6c8de4864f2488ab81ceaf5",
-    "ResourceProviderList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
-    "ResourceProviderPayload": "1.0-5522bd26ff3a0dc861472ce04412293e",
+    "ResourceProvider": "1.2-e16970c53f4ae45374cc28860c366195",
+    "ResourceProviderList": "1.1-336c734725c0ffe71ddfad828d7948e0",
+    "ResourceProviderPayload": "1.1-8479e2014b1333815f2eb95115cbc4d6",
     "ResourceRequest": "1.2-ce5a9d8c7dd55cef9c996cd377969a7a",
     "Service": "1.1-d9de2a9e61c9d0969ed18e9287b9feaa",
     "ServiceList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
     "SnapshotPayload": "1.0-ee6f3475c35fb00457d5ec1bf077f142",
     "SyncResult": "1.0-2c2710bae0308807f6e66e733fee5a43",
+    "Trait": "1.0-8448dfa45b70ba48510142334ceb70d4",
+    "TraitList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
+    "TraitPayload": "1.0-1eba33b7b79debfd3905151badb5a413",
     "Usage": "1.0-b4d5b8f104e655ccfda7c7f3006fe007",
     "UsageList": "1.0-0fa3485f83b067afcac438457aafb902",
 }
@@ -167,7 +172,7 @@ class LeanTest(base.TestCase):
             theirs = base_of_all.VersionedObject._obj_from_primitive.__func__(
                 cls, None, cls.VERSION, primitive)
             self.assertEqual(_sorted(theirs.obj_to_primitive()), _sorted(lean.obj_to_primitive()))
-            self.assertEqual(theirs._changed_fields, lean._changed_fields)
+            self.assertEqual(theirs.obj_what_changed(), lean.obj_what_changed())
             self.assertEqual(_values(theirs), _values(lean))
 
     def test_what_is_wrong_is_refused_alike(self):

@@ -7,6 +7,7 @@ import time
 
 from placement_rpc.amqp import reconnect
 from placement_rpc.amqp.publisher import Unconfirmed
+from placement_rpc.backoff import Backoff
 from tests import base
 
 
@@ -30,21 +31,74 @@ class _Broker:
 
     def __init__(self, refusals=0):
         self.refusals = refusals
+        # The numbers of the attempts that it refuses, from 0.
+        self.refused = ()
         self.attempts = []
         self.connections = []
         self.options = None
         # What the library raises about handshakes that it cannot parse.
         self.broken_handshakes = []
 
+    @staticmethod
+    def backoff():
+        return Backoff()
+
     def connect(self, **options):
         self.options = options
         self.attempts.append(time.monotonic())
         if self.broken_handshakes:
             raise self.broken_handshakes.pop()
-        if self.refusals is None or len(self.attempts) <= self.refusals:
+        if self.refusals is None or len(self.attempts) <= self.refusals or (
+                len(self.attempts) - 1 in self.refused):
             raise ConnectionRefusedError(111, "refused")
         self.connections.append(_Connection())
         return self.connections[-1]
+
+
+class _Pauses:
+    """Records the pauses of a loop and makes none; the loop ends after ``limit`` of them."""
+
+    def __init__(self, limit):
+        self.made = []
+        self._limit = limit
+
+    def is_set(self):
+        return len(self.made) == self._limit
+
+    def wait(self, seconds):
+        self.made.append(seconds)
+
+
+class PauseTest(base.TestCase):
+    """The first attempt to reconnect is made at once, and later ones at random times."""
+
+    def pauses(self, refusals):
+        """Lose a connection that worked, and be refused; return the pauses before the attempts."""
+        self.patch(reconnect, "_STEADY", 0)
+        pauses, broker = _Pauses(refusals + 2), _Broker()
+        broker.refused = range(1, refusals + 1)
+        for session in reconnect.Reconnect("Test", broker, pauses).sessions():
+            with session:
+                raise ConnectionResetError(104, "reset")
+        return pauses.made
+
+    def test_the_first_attempt_is_immediate(self):
+        self.assertEqual(0.0, self.pauses(0)[0])
+
+    def test_clients_whose_broker_returns_come_at_different_times(self):
+        """A thousand clients that lose their connections together must not return together."""
+        clients = [self.pauses(8) for _ in range(1000)]
+        self.assertEqual({0.0}, {made[0] for made in clients})
+        for number, pause in enumerate((0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0), 1):
+            found = [made[number] for made in clients]
+            self.assertTrue(all(pause / 2 <= each <= pause for each in found))
+            # No tenth of the clients comes within a hundredth of the time.
+            found.sort()
+            self.assertGreater(min(later - earlier for earlier, later in zip(
+                found, found[100:], strict=False)), pause / 200)
+        # They are spread over more than a second when the broker is back.
+        arrivals = sorted(sum(made) for made in clients)
+        self.assertGreater(arrivals[-50] - arrivals[50], 1)
 
 
 class ReconnectTest(base.TestCase):

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The events that a listener has handled, and the gaps between them."""
 
-import pathlib
-
-import fixtures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement_rpc.notifications.event import Event
-from placement_rpc.notifications.sequence import SavedPosition, Sequence
+from placement_rpc.notifications.sequence import Sequence
 from tests import base
 
 
@@ -29,12 +26,12 @@ def handle(sequence, positions):
 
 class SequenceTest(base.TestCase):
 
-    def test_what_comes_again_is_not_new_also_in_another_process(self):
+    def test_an_event_that_was_handled_is_not_new_also_in_another_process(self):
         sequence = Sequence()
         self.assertEqual([4, 5, 6], handle(sequence, [4, 5, 4, 6, 5]))
         self.assertEqual([7], handle(Sequence(sequence.state), [5, 6, 7, 4]))
 
-    def test_gaps_are_told_and_can_be_filled(self):
+    def test_gaps_are_reported_and_can_be_filled(self):
         gaps = []
         sequence = Sequence(on_gap=lambda *gap: gaps.append(gap))
         self.assertEqual([1, 2, 9], handle(sequence, [1, 2, 9]))
@@ -60,24 +57,3 @@ class SequenceTest(base.TestCase):
                 seen.add(position)
             elif position >= first:
                 self.assertFalse(expected)
-
-
-class SavedPositionTest(base.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, "position")
-
-    def test_it_is_kept(self):
-        saved = SavedPosition(self.path)
-        self.assertIsNone(saved.load())
-        for position in (1, 2):
-            saved.save({"position": position, "missing": []})
-        self.assertEqual({"position": 2, "missing": []}, SavedPosition(str(self.path)).load())
-        self.assertEqual([self.path], list(self.path.parent.iterdir()))
-
-    def test_another_file_is_an_error_and_stays(self):
-        for text in ("", "42", "{}", "[1]", "nonsense"):
-            self.path.write_text(text)
-            self.assertRaises(ValueError, SavedPosition(self.path).load)
-            self.assertEqual(text, self.path.read_text())

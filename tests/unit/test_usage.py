@@ -171,7 +171,7 @@ class UsageTest(base.TestCase):
         del self.story.events[1]
         self.assertFalse(self.story.account(0, 9).complete)
 
-    def test_an_event_that_comes_again_counts_once(self):
+    def test_an_event_that_is_delivered_twice_counts_once(self):
         self.story.hold(1, "a", {VCPU: 1})
         self.story.hold(3, "a", {})
         account = self.story.account(0, 9)
@@ -207,7 +207,7 @@ class UsageTest(base.TestCase):
         self.assertEqual(
             {("project", "VCPU", "node"): 1 + 16 * 7 + 2 + 4 * 8 + 8 * 7}, hours(account))
 
-    def test_a_snapshot_that_is_not_whole_or_too_late_is_none(self):
+    def test_an_incomplete_or_later_snapshot_is_ignored(self):
         self.story.hold(1, "a", {VCPU: 1})
         begin = len(self.story.events) + 1
         self.story.snapshot_begin(2)

@@ -32,7 +32,7 @@ from placement_rpc.rpc.dispatcher import Dispatcher
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.versions import contract, releases
 from tests import base
-from tests.compute_nodes import nodes
+from tests.compute_nodes import nodes, without_id
 
 DIRECTORY = pathlib.Path(__file__).with_name("golden")
 
@@ -176,12 +176,9 @@ class Story:
 
     def _node(self):
         """One of nova's, with a uuid and devices."""
-        node = ComputeNode.read(next(
+        return ComputeNode.read(without_id(next(
             each for each in nodes() if each["nova_object.version"] == "1.16"
-            and each["nova_object.data"]["pci_device_pools"]["nova_object.data"]["objects"]))
-        del node._obj_id
-        node._changed_fields.discard("id")
-        return node
+            and each["nova_object.data"]["pci_device_pools"]["nova_object.data"]["objects"])))
 
     def _nodes(self):
         node = self._node()

@@ -11,32 +11,17 @@ import pathlib
 import signal
 import socket
 import subprocess
-import time
 
 import fixtures
 import requests
 
 from placement_rpc import exception
+from tests import base
 from tests.integration import processes
 from tests.upgrade import golden, release_environment
 
 _CLIENT = pathlib.Path(__file__).with_name("release_client.py")
 _START_TIMEOUT = 60
-
-
-def wait_until(condition, seconds=60, message=None):
-    """Wait until a condition holds.
-
-    :param condition: function; its result is returned once it is true
-    :param message: function that returns what to say of a condition that does not hold in time
-    :raises TimeoutError:
-    """
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        if time.monotonic() > deadline:
-            raise TimeoutError(message() if message else "The condition does not hold")
-        time.sleep(0.05)
-    return found
 
 
 def manage(installation, directory, database, *arguments):
@@ -175,8 +160,8 @@ class Facade(fixtures.Fixture):
         self.session.headers.update({
             "x-auth-token": "admin", "openstack-api-version": "placement latest"})
         try:
-            wait_until(lambda: self.send("GET", "/resource_providers").status_code == 200,
-                       _START_TIMEOUT)
+            base.wait_until(
+                lambda: self.send("GET", "/resource_providers").status_code == 200, _START_TIMEOUT)
         except (TimeoutError, requests.ConnectionError) as error:
             raise RuntimeError(log.read_text(errors="replace")) from error
 

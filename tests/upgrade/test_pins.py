@@ -16,7 +16,6 @@ from placement_rpc.context import RequestContext
 from placement_rpc.db import migration
 from placement_rpc.db.queries import events, requests, services
 from placement_rpc.objects.request import ResourceRequest
-from placement_rpc.service import command_consumer
 from placement_rpc.service.conductor import Conductor
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.versions import pins, releases
@@ -60,7 +59,7 @@ class OldClientTest(MixedTest):
         self.assertEqual({uuid: {"VCPU": 1}}, held.by_provider())
         self.assertEqual(1, new.get_allocations(None, wanted.consumer_uuid).consumer.generation)
 
-    def test_what_it_does_not_know_it_can_not_say(self):
+    def test_a_pinned_client_refuses_what_its_release_lacks(self):
         self.serve()
         old, uuid = self.client("newton"), base.new_uuid()
         for call in (
@@ -76,16 +75,16 @@ class OldClientTest(MixedTest):
             error = self.assertRaises(exception.ServiceTooOld, call)
             self.assertIn("newton", error.text)
 
-    def test_an_operator_is_told_who_still_calls(self):
+    def test_the_oldest_release_that_still_calls_is_reported(self):
         running = self.serve(conductor__report_interval=1)
         self.client("newton").create_provider(None, "provider")
-        deadline = time.monotonic() + 10
-        while True:
-            (row,) = running.api.get_versions(None).objects
-            if row.oldest_caller == "newton" or time.monotonic() > deadline:
-                break
-            time.sleep(0.1)
-        self.assertEqual(("newton", "auto"), (row.oldest_caller, row.pin))
+
+        def row():
+            found, = running.api.get_versions(None).objects
+            return found
+
+        base.wait_until(lambda: row().oldest_caller == "newton")
+        self.assertEqual("auto", row().pin)
 
     def test_the_versions_of_single_objects(self):
         self.serve()
@@ -106,7 +105,7 @@ class OldClientTest(MixedTest):
                     resources={"CUSTOM_GOLD": 1}))):
             self.assertIn("custom", self.assertRaises(exception.ServiceTooOld, call).text)
 
-    def test_one_that_says_nothing_of_what_it_reads(self):
+    def test_a_client_without_a_manifest_is_answered_at_the_versions_it_sends(self):
         """A client reads the versions that it sends."""
         self.serve()
         client = self.client()
@@ -118,19 +117,18 @@ class OldClientTest(MixedTest):
             "claim": base.claim({uuid: {"VCPU": 1}}), "request_id": "one"}, 20)
         self.assertFalse(done.obj_attr_is_set("consumer_generation"))
 
-    def test_the_same_request_in_the_words_of_two_releases_is_one(self):
+    def test_a_request_made_in_two_releases_is_the_same_request(self):
         self.serve()
         new, old = self.client("2026.2"), self.client("newton")
         wanted = base.claim({self.provider(new): {"VCPU": 1}}, consumer_generation=None)
         new.claim_allocations(None, wanted, request_id="the-same")
         self.assertTrue(old.claim_allocations(None, wanted, request_id="the-same").replayed)
 
-    def test_manifests_that_are_none(self):
+    def test_manifests_that_are_not_valid_are_refused(self):
         self.serve()
         for manifest in ("nonsense", 5, [5], {"Claim": "x"}, {"Claim": 1}, "1" * 99,
                          {str(number): "1.0" for number in range(300)}):
-            client = self.client()
-            client._manifest = manifest
+            client = self.client(object_versions=manifest)
             self.assertRaises(exception.InvalidInput, client.list_providers, None)
 
 
@@ -142,7 +140,7 @@ class OldConductorTest(MixedTest):
         uuid = self.provider(client)
         done = client.claim_allocations(None, base.claim({uuid: {"VCPU": 1}}))
         self.assertEqual({uuid: 2}, done.generations)
-        self.assertIs(releases.RELEASES[0], client._pin.last)
+        self.assertIs(releases.RELEASES[0], client.pin.last)
         error = self.assertRaises(exception.ServiceTooOld, client.claim_batch, None, [])
         self.assertIn("1.2", error.text)
 
@@ -163,19 +161,18 @@ class OldConductorTest(MixedTest):
             "claim_allocations", {"claim": base.claim({base.new_uuid(): {"VCPU": 1}}),
                                   "request_id": "one"}, 20)
 
-    def test_a_client_of_this_release_notices_that_it_was_replaced(self):
+    def test_a_client_notices_that_a_service_was_replaced_by_an_older_one(self):
         """It took all services for new; after an error it lists them again and continues."""
         running = self.serve("ocata")
-        client = self.client()
+        client = self.mistaken_client()
         uuid = self.provider(client)
-        client._pin.last, client._pin._until = releases.CURRENT, time.monotonic() + 1000
         done = client.claim_allocations(
             None, base.claim({uuid: {"VCPU": 1}}, consumer_generation=0))
         self.assertEqual(1, done.consumer_generation)
-        self.assertIs(releases.RELEASES[1], client._pin.last)
+        self.assertIs(releases.RELEASES[1], client.pin.last)
         self.assertEqual("ocata", running.conductor.manager.release.name)
 
-    def test_what_it_stores_a_process_of_that_release_can_read(self):
+    def test_a_pinned_service_stores_what_that_release_can_read(self):
         running = self.serve("newton")
         client = self.client()
         client.claim_allocations(
@@ -189,90 +186,120 @@ class OldConductorTest(MixedTest):
 
     def test_a_command_that_is_newer_than_its_pin_is_not_lost(self):
         running = self.serve("newton")
-        consumer = command_consumer.CommandConsumer(running.conf, None, running.conductor.manager)
-        _, arguments = consumer._dispatcher.arguments(
-            "1.2", "claim_allocations", {}, {
-                "claim": base.claim({base.new_uuid(): {"VCPU": 1}},
-                                    consumer_generation=0).obj_to_primitive(),
-                "request_id": "one"})
-        self.assertEqual(0, arguments["claim"].consumer_generation)
+        client = self.client("2026.2")
+        uuid = self.provider(running.api)
+        for generation, outcome in ((0, None), (7, exception.ConsumerConflict)):
+            request_id = client.claim_allocations(None, base.claim(
+                {uuid: {"VCPU": 1}}, consumer_generation=generation), cast=True)
+            result = self.settled(running.api, request_id)
+            if outcome is None:
+                self.assertEqual({uuid: 2}, result.result().generations)
+            else:
+                self.assertRaises(outcome, result.result)
 
     def test_a_cast_is_understood_too(self):
         self.serve("ocata")
-        client = self.client()
+        client = self.mistaken_client()
         uuid = self.provider(client)
-        client._pin.last, client._pin._until = releases.CURRENT, time.monotonic() + 1000
         wanted = base.claim({uuid: {"VCPU": 1}})
         request_id = client.claim_allocations(None, wanted, cast=True)
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                client.get_request_result(None, request_id)
-                break
-            except exception.RequestNotFound:
-                self.assertLess(time.monotonic(), deadline)
-                time.sleep(0.05)
+        self.settled(client, request_id)
         self.assertEqual({uuid: {"VCPU": 1}},
                          client.get_allocations(None, wanted.consumer_uuid).by_provider())
 
-    def test_an_attempt_that_may_have_been_in_time_is_not_denied(self):
+    def test_an_attempt_with_an_unknown_outcome_is_not_reported_as_refused(self):
         self.serve()
         client = self.client("newton")
         outcomes = [exception.ServiceUnavailable(reason="the answer was lost"),
                     exception.UnsupportedCall(reason="not known here")]
 
-        def attempt(_left):
+        def call(*_call):
             raise outcomes.pop(0)
 
-        self.assertRaises(exception.DeadlineExceeded, client._attempt, attempt, "claim", 5, "id")
+        self.patch(client.sender, "call", call)
+        self.assertRaises(
+            exception.DeadlineExceeded, client.release_allocations, None, base.new_uuid())
+        self.assertEqual([], outcomes)
 
-    def test_a_pin_is_read_anew(self):
+    def test_a_pin_is_read_again_on_reload(self):
         self.serve()
         client = self.client(None)
         client.reload()
-        self.assertIsInstance(client._pin, pins.AutoPin)
+        self.assertIsInstance(client.pin, pins.AutoPin)
         client.conf.set_override("placement", "ocata", group="upgrade_levels")
         client.reload()
-        self.assertEqual("ocata", client._pin.release(1).name)
+        self.assertEqual("ocata", client.pin.release(1).name)
 
-    def test_while_nobody_can_be_asked_casts_do_not_all_wait(self):
+    def test_while_the_services_cannot_be_listed_casts_do_not_all_wait(self):
         self.serve()
-        client, asked = self.client(), []
-
-        def away(*call):
-            asked.append(call)
-            raise exception.ServiceUnavailable(reason="nobody listens")
-
-        self.patch(client.sender, "call", away)
+        client, queries, _ = self.client_without_answers()
         for _ in range(5):
-            client._release_of_cast("claim_allocations", {"claim": base.claim(
-                {base.new_uuid(): {"VCPU": 1}})}, 5)
-        self.assertEqual(1, len(asked))
+            client.release_allocations(None, base.new_uuid(), cast=True)
+        self.assertEqual(["get_versions"], queries)
 
-    def test_it_says_what_it_is(self):
+    def test_a_pinned_service_reports_its_contract_version(self):
         running = self.serve("ocata")
         (row,) = self.client().get_versions(None).objects
         self.assertEqual("1.1", row.rpc_version)
         self.assertFalse(row.obj_attr_is_set("pin"))
         self.assertEqual("1.1", running.api.ping(None)["rpc_version"])
 
-    def test_a_cast_while_nobody_answers_is_said_in_the_oldest_words_that_it_has(self):
+    def test_a_cast_while_no_service_answers_is_made_in_the_oldest_release_that_has_it(self):
         self.serve()
-        client = self.client()
-        self.patch(client.sender, "call", self._away)
+        client, _, cast = self.client_without_answers()
         plain = base.claim({base.new_uuid(): {"VCPU": 1}})
         guarded = base.claim({base.new_uuid(): {"VCPU": 1}}, consumer_generation=0)
-        for wanted, release in ((plain, "newton"), (guarded, "ocata")):
-            self.assertEqual(release, client._release_of_cast(
-                "claim_allocations", {"claim": wanted}, 1).name)
+        for wanted in (plain, guarded):
+            client.claim_allocations(None, wanted, cast=True)
+        self.assertEqual(["newton", "ocata"], cast)
+
+    def client_without_answers(self):
+        """Return a client whose calls are lost, and whose casts are not sent.
+
+        :returns: the client, a list that grows by the name of each call, and one that grows by the
+            release of each cast
+        """
+        client, calls, casts = self.client(), [], []
+
+        def call(_context, method, *_arguments):
+            calls.append(method)
+            raise exception.ServiceUnavailable(reason="no answer")
+
+        self.patch(client.sender, "call", call)
+        self.patch(client.command_publisher, "cast",
+                   lambda context, *_arguments: casts.append(context.release.name))
+        return client, calls, casts
+
+    def mistaken_client(self):
+        """Return a client that takes all services for new, as it does after they were replaced."""
+        client = self.client()
+        call = client.sender.call
+
+        def mistake(context, method, *arguments):
+            answer = call(context, method, *arguments)
+            if method == "get_versions":
+                for service in answer.objects:
+                    service.rpc_version = releases.CURRENT.contract
+                client.sender.call = call
+            return answer
+
+        self.patch(client.sender, "call", mistake)
+        return client
 
     @staticmethod
-    def _away(*_call):
-        raise exception.ServiceUnavailable(reason="nobody listens")
+    def settled(client, request_id):
+        """Wait for the stored outcome of a cast and return it."""
+        def found():
+            try:
+                return client.get_request_result(None, request_id)
+            except exception.RequestNotFound:
+                return None
+
+        return base.wait_until(found)
 
 
-class NeighboursTest(base.TestCase):
-    """Services alongside which a conductor does not start."""
+class StartupCheckTest(base.TestCase):
+    """Services and schemas alongside which a conductor starts, or does not."""
 
     time_limit = 240
 
@@ -281,7 +308,7 @@ class NeighboursTest(base.TestCase):
         self.store = self.useFixture(placement_fixtures.Store(
             transport_url="inprocess://tests/"))
 
-    def beside(self, version, rpc_version, host="old.example.org"):
+    def add_service(self, version, rpc_version, host="old.example.org"):
         identity = {"binary": "placement-rpc-conductor", "host": host, "worker": 0}
         self.store.database.write(lambda tx: services.beat(
             tx, identity, {"version": version, "rpc_version": rpc_version}, True))
@@ -292,19 +319,19 @@ class NeighboursTest(base.TestCase):
         conductor.start()
 
     def test_one_that_is_older_than_every_release(self):
-        self.beside("0.0.9", "0.9")
-        self.beside("0.0.8", "0.8", "older.example.org")
+        self.add_service("0.0.9", "0.9")
+        self.add_service("0.0.8", "0.8", "older.example.org")
         error = self.assertRaises(exception.ServiceTooOld, self.start)
         for word in ("old.example.org", "older.example.org", "0.0.9", "0.8"):
             self.assertIn(word, error.text)
 
     def test_the_release_before(self):
-        self.beside("0.1.0", "1.0")
+        self.add_service("0.1.0", "1.0")
         self.start()
 
     def test_the_release_before_once_the_schema_was_contracted(self):
         migration.contract(self.store.database)
-        self.beside("0.1.0", "1.0")
+        self.add_service("0.1.0", "1.0")
         self.assertRaises(exception.ServiceTooOld, self.start)
 
     def test_a_schema_that_a_later_release_expanded(self):
@@ -314,7 +341,7 @@ class NeighboursTest(base.TestCase):
         self.assertFalse(migration.is_contracted(self.store.database))
 
     def test_the_program_says_so_in_a_line_and_ends(self):
-        self.beside("0.0.9", "0.9")
+        self.add_service("0.0.9", "0.9")
         path = self.useFixture(fixtures.TempDir()).join("placement-rpc.conf")
         for text, words in (("", "old.example.org"),
                             ("[upgrade_levels]\nplacement = mitaka\n", "mitaka"),

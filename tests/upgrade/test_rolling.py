@@ -3,13 +3,12 @@
 
 The conductors and the clients are of this tree, and speak and store as the releases do that they
 are pinned to: newton and ocata, of which there is no wheel. Release 2026.2 itself, forward and
-back on PostgreSQL and MariaDB, is rolled by :mod:`tests.upgrade.test_releases`. Pins do not depend
-on the database, so they are rolled on SQLite, which that test leaves out.
+back on PostgreSQL and MariaDB, is rolled by :mod:`tests.upgrade.test_release_rolling`. Pins do not
+depend on the database, so they are rolled on SQLite, which that test leaves out.
 """
 
 import pathlib
 import signal
-import time
 
 import fixtures
 import sqlalchemy as sa
@@ -20,7 +19,6 @@ from placement_rpc.notifications import listener
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
 from tests.integration import ledger, processes
-from tests.upgrade import side_by_side
 
 _RELEASES = ("newton", "ocata", "2026.2")
 
@@ -93,7 +91,7 @@ class RollingTest(base.TestCase):
                     sa.select(sa.func.count()).select_from(models.requests)).scalar()
 
         before = settled()
-        side_by_side.wait_until(lambda: settled() > before + 60)
+        base.wait_until(lambda: settled() > before + 60)
 
     def roll(self, conductor, release):
         """Drain a conductor, and start it again with another pin."""
@@ -107,11 +105,8 @@ class RollingTest(base.TestCase):
 
     def wait_for(self, conductor):
         host = conductor.options["conductor"]["host"]
-        deadline = time.monotonic() + 60
-        while not any(row.host == host for row in self.services()):
-            if time.monotonic() > deadline:
-                raise TimeoutError(conductor.said())
-            time.sleep(0.2)
+        base.wait_until(lambda: any(row.host == host for row in self.services()),
+                        message=conductor.said)
 
     def services(self):
         with self.store.database.reader() as tx:

@@ -11,6 +11,7 @@ _providers = models.resource_providers
 _ROWS = sa.select(
     _consumers.c.uuid.label("consumer_uuid"),
     _consumers.c.generation.label("consumer_generation"),
+    _consumers.c.id.label("consumer_id"), _consumers.c.created_at.label("consumer_created_at"),
     _consumers.c.project_id, _consumers.c.user_id,
     _providers.c.uuid.label("provider_uuid"),
     _providers.c.generation.label("provider_generation"),
@@ -29,8 +30,9 @@ _OF_PROVIDER = _ROWS.where(_providers.c.uuid == sa.bindparam("uuid")).order_by(
 def of_consumer(tx, uuid):
     """Return the allocations of a consumer.
 
-    :returns: list of rows of consumer_uuid, consumer_generation, project_id, user_id,
-        provider_uuid, provider_generation, resource_class, used
+    :returns: list of rows of consumer_uuid, consumer_generation, consumer_id,
+        consumer_created_at, project_id, user_id, provider_uuid, provider_generation,
+        resource_class, used
     """
     return tx.execute(_OF_CONSUMER, {"uuid": uuid}).all()
 

@@ -59,7 +59,7 @@ class GenerationChange(typing.NamedTuple):
 
 _LOCK_CONSUMERS = bulk.OverLists(lambda among: sa.select(
     _consumers.c.id, _consumers.c.uuid, _consumers.c.generation, _consumers.c.project_id,
-    _consumers.c.user_id, _consumers.c.updated_at,
+    _consumers.c.user_id, _consumers.c.created_at, _consumers.c.updated_at,
 ).where(among(_consumers.c.uuid, "uuids")).order_by(_consumers.c.uuid).with_for_update().with_hint(
     _consumers, "FORCE INDEX (uq_consumers_uuid)", "mysql"))
 _HELD = bulk.OverLists(lambda among: sa.select(
@@ -93,7 +93,7 @@ def lock_consumers(tx, uuids):
     """Lock consumers.
 
     :param uuids: collection of uuids; those without a consumer are ignored
-    :returns: list of rows of id, uuid, generation, project_id, user_id, updated_at
+    :returns: list of rows of id, uuid, generation, project_id, user_id, created_at, updated_at
     """
     return _LOCK_CONSUMERS.execute(tx, {"uuids": sorted(uuids)}).all()
 

@@ -31,9 +31,8 @@ _CAPACITY = bulk.OverLists(lambda among: sa.select(
     _nodes.c.id, *(_nodes.c[name] for name in CAPACITY)).where(among(_nodes.c.id, "ids")))
 _NAMED = _BASE.where(_nodes.c.host == sa.bindparam("host"),
                      _nodes.c.hypervisor_hostname == sa.bindparam("name"))
-_NAMES_OF_NODES = bulk.OverLists(lambda among: sa.select(
-    _nodes.c.host, _nodes.c.hypervisor_hostname,
-).where(among(_nodes.c.hypervisor_hostname, "names")))
+_OF_NAMES = bulk.OverLists(lambda among: _BASE.where(
+    among(_nodes.c.hypervisor_hostname, "names")).order_by(_nodes.c.id))
 _SET_UUID = sa.update(_nodes).where(
     _nodes.c.id == sa.bindparam("row_id"), _nodes.c.uuid.is_(None))
 _MARK = bulk.OverLists(lambda among: sa.update(_nodes).where(
@@ -123,11 +122,10 @@ def page(tx, after=0, limit=None, host=None, hypervisor_hostname=None, match=Non
     return tx.execute(query.limit(limit)).all()
 
 
-def names(tx, hypervisor_hostnames):
-    """Return which names exist: set of tuples of host and hypervisor_hostname."""
-    found = _NAMES_OF_NODES.execute(tx, {"names": [
-        name for name in hypervisor_hostnames if name is not None]})
-    return {tuple(row) for row in found}
+def of_names(tx, names):
+    """Return the nodes of some hypervisor_hostnames, rows of :data:`COLUMNS`, in the order of ids.
+    """
+    return _OF_NAMES.execute(tx, {"names": list(names)}).all()
 
 
 def capacities(tx, ids):

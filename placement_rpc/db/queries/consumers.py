@@ -23,7 +23,14 @@ _HOLDINGS = sa.select(
 _here = _allocations.alias("here")
 _OF_PROVIDER = _HOLDINGS.where(_consumers.c.id.in_(sa.select(_here.c.consumer_id).where(
     _here.c.resource_provider_id == sa.bindparam("provider_id"))))
+_OWNER = sa.select(_consumers.c.project_id, _consumers.c.user_id).where(
+    _consumers.c.uuid == sa.bindparam("uuid"))
 _NAMED = bulk.OverLists(lambda among: _HOLDINGS.where(among(_consumers.c.uuid, "uuids")))
+
+
+def owner(tx, uuid):
+    """Return the row of project_id, user_id of a consumer; None if it has no allocations."""
+    return tx.execute(_OWNER, {"uuid": uuid}).one_or_none()
 
 
 def holding(tx, provider_id, uuids):

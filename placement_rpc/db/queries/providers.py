@@ -8,36 +8,56 @@ from placement_rpc.db.queries import bulk
 
 _providers = models.resource_providers
 _links = models.resource_provider_aggregates
-_COLUMNS = (_providers.c.id, _providers.c.uuid, _providers.c.name, _providers.c.generation)
+_parents, _roots = (_providers.alias(name) for name in ("parents", "roots"))
+_COLUMNS = (
+    _providers.c.id, _providers.c.uuid, _providers.c.name, _providers.c.generation,
+    _providers.c.updated_at, _parents.c.id.label("parent_id"),
+    _parents.c.uuid.label("parent_uuid"),
+    # The root of a root is itself.
+    sa.func.coalesce(_roots.c.id, _providers.c.id).label("root_id"),
+    sa.func.coalesce(_roots.c.uuid, _providers.c.uuid).label("root_uuid"))
+_SELECT = sa.select(*_COLUMNS).select_from(
+    _providers.outerjoin(_parents, _parents.c.id == _providers.c.parent_provider_id).outerjoin(
+        _roots, _roots.c.id == _providers.c.root_provider_id))
 
-_GET = sa.select(*_COLUMNS).where(_providers.c.uuid == sa.bindparam("uuid"))
-_LOCK = _GET.with_for_update()
+_GET = _SELECT.where(_providers.c.uuid == sa.bindparam("uuid"))
+# Without the joins: the parent and the root are not to be locked.
+_LOCK = sa.select(_providers.c.id).where(
+    _providers.c.uuid == sa.bindparam("uuid")).with_for_update()
 
 
-def insert(tx, uuid, name):
+def insert(tx, uuid, name, parent_id=None, root_id=None):
     """Insert a provider at generation 0.
 
+    :param parent_id: int, row id of its parent; None for a root
+    :param root_id: int, row id of the root of its parent's tree; None for a root
     :raises oslo_db.exception.DBDuplicateEntry: when the uuid or the name is taken
     """
     at = bulk.now()
     tx.execute(sa.insert(_providers), {
-        "uuid": uuid, "name": name, "generation": 0, "created_at": at, "updated_at": at})
+        "uuid": uuid, "name": name, "generation": 0, "created_at": at, "updated_at": at,
+        "parent_provider_id": parent_id, "root_provider_id": root_id})
 
 
 def get(tx, uuid):
-    """Return a provider: row of id, uuid, name, generation; None if there is none."""
+    """Return a provider.
+
+    :returns: row of id, uuid, name, generation, updated_at, parent_id, parent_uuid, root_id and
+        root_uuid; None if there is none
+    """
     return tx.execute(_GET, {"uuid": uuid}).one_or_none()
 
 
 def lock(tx, uuid):
     """Return a provider as :func:`get` does, locked until the transaction ends."""
-    return tx.execute(_LOCK, {"uuid": uuid}).one_or_none()
+    # Read by a statement of its own, after the lock was granted.
+    return get(tx, uuid) if tx.execute(_LOCK, {"uuid": uuid}).first() else None
 
 
 def named(tx, name):
-    """Return the provider of a name: row of id, uuid, name, generation; None if there is none."""
+    """Return the row id of the provider of a name; None if there is none."""
     return tx.execute(
-        sa.select(*_COLUMNS).where(_providers.c.name == name)).one_or_none()
+        sa.select(_providers.c.id).where(_providers.c.name == name)).scalar()
 
 
 def raise_generation(tx, provider_id, generation):
@@ -66,33 +86,66 @@ def has_allocations(tx, provider_id):
 
 
 def delete(tx, provider_id):
-    """Delete a provider with its inventories and its links to aggregates.
+    """Delete a provider with its inventories, and its links to aggregates and traits.
 
-    :raises oslo_db.exception.DBReferenceError: when it has allocations
+    :raises oslo_db.exception.DBReferenceError: when it has allocations or children
     """
-    for table in (models.inventories, _links):
+    for table in (models.inventories, _links, models.resource_provider_traits):
         tx.execute(sa.delete(table).where(table.c.resource_provider_id == provider_id))
     tx.execute(sa.delete(_providers).where(_providers.c.id == provider_id))
 
 
-def page(tx, name=None, member_of=None, marker=None, limit=None):
-    """Return providers in the order of their ids.
+def page(tx, name=None, uuid=None, member_of=None, not_member_of=None, in_tree=None,
+         required=None, forbidden=None, marker=None, limit=None):
+    """Return providers in the order of their ids; all conditions have to be met.
 
     :param name: str, only the provider of this name
+    :param uuid: str, only the provider of this uuid
     :param member_of: list of lists of aggregate uuids: only providers that are in at least one
         aggregate of each list
+    :param not_member_of: list of aggregate uuids: only providers that are in none of them
+    :param in_tree: str, uuid of a provider: only providers of its tree
+    :param required: list of lists of row ids of traits: only providers that have at least one of
+        each list
+    :param forbidden: list of row ids of traits: only providers that have none of them
     :param marker: str, uuid of the provider after which to begin
     :param limit: int, how many at most
-    :returns: list of rows of id, uuid, name, generation
+    :returns: list of rows as of :func:`get`
     """
-    query = sa.select(*_COLUMNS).order_by(_providers.c.id)
+    query = _SELECT.order_by(_providers.c.id)
     if name is not None:
         query = query.where(_providers.c.name == name)
+    if uuid is not None:
+        query = query.where(_providers.c.uuid == uuid)
+    if in_tree is not None:
+        query = query.where(_in_tree(tx, in_tree))
     if marker is not None:
         query = query.where(_providers.c.id > sa.select(_providers.c.id).where(
             _providers.c.uuid == marker).scalar_subquery())
-    query = query.where(*(in_aggregates(_providers.c.id, uuids) for uuids in member_of or ()))
+    query = query.where(
+        *(in_aggregates(_providers.c.id, uuids) for uuids in member_of or ()),
+        *(_has_trait(ids) for ids in required or ()))
+    if not_member_of:
+        query = query.where(~in_aggregates(_providers.c.id, not_member_of))
+    if forbidden:
+        query = query.where(~_has_trait(forbidden))
     return tx.execute(query.limit(limit)).all()
+
+
+def _in_tree(tx, uuid):
+    """Return the condition that a provider is in the tree of another."""
+    member = get(tx, uuid)
+    if member is None:
+        return sa.false()
+    return sa.or_(_providers.c.id == member.root_id,
+                  _providers.c.root_provider_id == member.root_id)
+
+
+def _has_trait(ids):
+    """Return the condition that a provider has one of the traits."""
+    links = models.resource_provider_traits
+    return sa.exists().where(
+        links.c.resource_provider_id == _providers.c.id, links.c.trait_id.in_(ids))
 
 
 def in_aggregates(provider_id, uuids):

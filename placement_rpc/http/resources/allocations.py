@@ -3,7 +3,7 @@
 
 from placement_rpc import exception
 from placement_rpc.api import Claim, as_uuid
-from placement_rpc.http import errors, preconditions
+from placement_rpc.http import errors, older_services, preconditions
 from placement_rpc.http.call import NO_CONTENT, Answer
 
 
@@ -13,7 +13,7 @@ def of_consumer(call):
     position = call.position()
     held = call.api.get_allocations(call.context, uuid)
     generations = {each.provider_uuid: each.provider_generation for each in held.objects}
-    etag = preconditions.tag(uuid, held.consumer.generation) if held.consumer else None
+    etag = preconditions.tag_of_consumer(held.value("consumer"))
     call.check_current(etag)
     return Answer(position=position, etag=etag, body={"allocations": {
         provider: {"generation": generations[provider], "resources": resources}
@@ -38,13 +38,20 @@ def claimed(call):
     """Replace the allocations of a consumer."""
     uuid = _consumer(call)
     wanted = _wanted(call.body["allocations"])
-    consumer = call.api.get_allocations(call.context, uuid).consumer
-    generation = call.consumer_generation(uuid, consumer)
-    project, user = _owner(call, consumer)
+    # Requests before 1.8 do not name the owner, so a consumer that has allocations keeps its own.
+    claim = Claim(
+        consumer_uuid=uuid, allocations=wanted, keep_owner=True,
+        project_id=call.conf.incomplete_consumer_project_id,
+        user_id=call.conf.incomplete_consumer_user_id)
+    if call.must_be_new:
+        claim.consumer_generation = call.expect_generation(0)
+    else:
+        claim.consumer_tags = call.consumer_tags(uuid)
     try:
-        call.api.claim_allocations(call.context, Claim(
-            consumer_uuid=uuid, project_id=project, user_id=user, allocations=wanted,
-            consumer_generation=generation), request_id=call.request_id)
+        try:
+            call.api.claim_allocations(call.context, claim, request_id=call.request_id)
+        except exception.ServiceTooOld:
+            older_services.claim(call, claim)
     except (exception.ProviderNotFound, exception.ResourceClassNotFound) as error:
         raise errors.BadRequest(reason=f"Unable to allocate: {error}") from None
     return NO_CONTENT
@@ -53,20 +60,38 @@ def claimed(call):
 def released(call):
     """Delete the allocations of a consumer."""
     uuid = _consumer(call)
-    generation = None
-    if call.is_conditional:
-        consumer = call.api.get_allocations(call.context, uuid).consumer
-        generation = call.consumer_generation(uuid, consumer)
-    call.api.release_allocations(call.context, uuid, generation, request_id=call.request_id)
+    tags = call.consumer_tags(uuid)
+    try:
+        call.api.release_allocations(
+            call.context, uuid, request_id=call.request_id, consumer_tags=tags)
+    except exception.ServiceTooOld:
+        older_services.release(call, uuid, tags)
     return NO_CONTENT
 
 
+def owner(facade, path):
+    """Return the consumer of an address; None if it has no allocations."""
+    # The facade reads it for itself: no rule of the caller admits this call.
+    return facade.api.get_allocations(None, _uuid(path)).value("consumer")
+
+
+def future_owner(facade, path):
+    """Return the consumer of an address, or the owner that a PUT would give it."""
+    return owner(facade, path) or Claim(
+        project_id=facade.conf.api.incomplete_consumer_project_id,
+        user_id=facade.conf.api.incomplete_consumer_user_id)
+
+
 def _consumer(call):
+    return _uuid(call.path)
+
+
+def _uuid(path):
     try:
-        return as_uuid("consumer_uuid", call.path["consumer_uuid"])
+        return as_uuid("consumer_uuid", path["consumer_uuid"])
     except exception.InvalidInput:
         raise errors.BadRequest(reason="Malformed consumer_uuid: "
-                                       f"{call.path['consumer_uuid'][:80]}") from None
+                                       f"{path['consumer_uuid'][:80]}") from None
 
 
 def _wanted(entries):
@@ -83,10 +108,3 @@ def _wanted(entries):
             raise errors.BadRequest(reason=f"{min(twice)} of one resource provider is given twice")
         resources.update(entry["resources"])
     return found
-
-
-def _owner(call, consumer):
-    """Return project and user: requests before 1.8 do not name them, so the stored ones stay."""
-    if consumer is not None:
-        return consumer.project_id, consumer.user_id
-    return call.conf.incomplete_consumer_project_id, call.conf.incomplete_consumer_user_id

@@ -73,6 +73,14 @@ def deleted(call):
     return NO_CONTENT
 
 
+def cleared(call):
+    """Delete all inventories of a provider."""
+    uuid = call.uuid()
+    call.api.set_inventory(
+        call.context, uuid, [], call.generation(uuid), request_id=call.request_id)
+    return NO_CONTENT
+
+
 @contextlib.contextmanager
 def _known_classes():
     """Answer 400 instead of 404 for an unknown class, since the body names it."""

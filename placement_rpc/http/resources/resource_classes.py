@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource classes (custom-resource-classes)."""
 
+from placement_rpc import exception
+from placement_rpc.http import errors
 from placement_rpc.http.call import NO_CONTENT, Answer
+from placement_rpc.objects import class_names
 
 _PAGE = 1000
 
@@ -40,6 +43,21 @@ def renamed(call):
     call.api.resource_class_rename(
         call.context, call.class_name("name"), call.body["name"], request_id=call.request_id)
     return NO_CONTENT
+
+
+def confirmed(call):
+    """Create a custom resource class, or confirm that it exists (microversion 1.7)."""
+    call.refuse_condition()
+    name = call.path["name"]
+    location = _address(call, name)
+    if not class_names.is_custom(name):
+        raise errors.BadRequest(
+            reason=f"JSON does not validate: {name[:255]!r} does not match 'CUSTOM_[A-Z0-9_]+'")
+    try:
+        call.api.resource_class_create(call.context, name, request_id=call.request_id)
+    except exception.ResourceClassExists:
+        return Answer(204, location=location)
+    return Answer(201, location=location)
 
 
 def deleted(call):

@@ -10,7 +10,7 @@ import fixtures
 from keystoneauth1 import fixture
 
 from tests import base
-from tests.unit.test_osc_program import Openstack
+from tests.functional.test_osc_program import Openstack
 
 UUID = "0c5a2b3e-8f0f-4bd0-9d0a-3e1b7b1f6a01"
 AGGREGATE = "c9a3f7d8-3c11-4d7c-8f5e-6b7a8c9d0e01"
@@ -107,7 +107,7 @@ class ProviderTest(CommandTest):
         self.server.on(f"GET /{collection}/{UUID}/aggregates",
                        (200, {"aggregates": list(aggregates)}, {"ETag": '"a"'}))
 
-    def test_without_keystone_the_role_is_told_and_with_a_token_it_is_not(self):
+    def test_roles_are_sent_without_keystone_and_not_with_a_token(self):
         self.server.on("GET /resource_providers", (200, {"resource_providers": []}))
         self.assertEqual([], self.run_json("resource-provider", "list"))
         self.openstack("resource-provider", "list",
@@ -144,7 +144,7 @@ class ProviderTest(CommandTest):
         self.run_json("resource-provider", "list", "--member-of", AGGREGATE)
         self.assertEqual({"member_of": AGGREGATE}, self.server.requests[-1]["query"])
 
-    def test_what_is_newer_than_the_chosen_version_is_told_before_it_is_asked(self):
+    def test_an_option_newer_than_the_chosen_version_is_refused_before_the_request(self):
         old = ("--os-placement-rpc-api-version", "1.1")
         for arguments, needed in (
                 (("resource-provider", "list", "--resource", "VCPU=1"), "1.4"),
@@ -168,13 +168,13 @@ class ProviderTest(CommandTest):
             put, = self.server.asked(f"PUT /{collection}/{UUID}/aggregates")
             self.assertEqual(([AGGREGATE], '"a"'), (put["body"], put["if_match"]))
 
-    def test_one_that_was_created_and_not_associated_is_told(self):
+    def test_a_provider_that_was_created_and_not_associated_is_reported(self):
         self.server.on("POST /resource_providers", (
             201, None, {"Location": f"/resource_providers/{UUID}"}))
         said = self.refused("resource-provider", "create", "x", "--aggregate-uuid", AGGREGATE)
         self.assertIn(f"{UUID} was created, but not associated", said)
 
-    def test_aggregates_are_added_to_those_that_another_adds_meanwhile(self):
+    def test_aggregates_are_added_to_those_of_a_concurrent_change(self):
         self.provider()
         path = f"/resource_providers/{UUID}/aggregates"
         self.server.on(f"GET {path}", (200, {"aggregates": []}, {"ETag": '"1"'}),
@@ -196,7 +196,7 @@ class ProviderTest(CommandTest):
         self.assertIn("not associated", self.refused(
             "resource-pool", "delete", "aggregate", UUID, UUID))
 
-    def test_a_conflict_that_is_none_of_time_is_told_at_once(self):
+    def test_a_conflict_that_a_retry_cannot_solve_is_shown_at_once(self):
         self.provider()
         self.server.on(f"PUT /resource_providers/{UUID}", (409, error(409, "name in use")))
         self.assertEqual("name in use", self.refused(
@@ -224,7 +224,7 @@ class ProviderTest(CommandTest):
         self.server.on("GET /resource_providers", (503, b"<html>away</html>"))
         self.assertIn("503 Unavailable", self.refused("resource-provider", "list"))
 
-    def test_of_a_validators_lecture_the_reason_is_told(self):
+    def test_the_reason_of_a_validation_error_is_shown(self):
         self.server.on("GET /resource_providers", (400, error(
             400, "JSON does not validate: 0 is less than 1\n\nFailed validating 'minimum'\n{}")))
         self.assertEqual("JSON does not validate: 0 is less than 1",
@@ -262,7 +262,7 @@ class InventoryTest(CommandTest):
         self.assertEqual({**present, "total": 20, "reserved": 0}, put["body"])
         self.assertEqual('"4"', put["if_match"])
 
-    def test_one_that_another_creates_meanwhile_is_changed(self):
+    def test_an_inventory_created_by_a_concurrent_change_is_updated(self):
         present = {"resource_provider_generation": 1, **INVENTORY, "reserved": 5}
         self.server.on(f"GET {self.one}", (404, error(404, "none")), (200, present))
         self.server.on(f"POST {self.all}", (409, error(409, "exists")))
@@ -271,7 +271,7 @@ class InventoryTest(CommandTest):
         self.assertEqual({**present, "total": 20},
                          self.server.asked(f"PUT {self.one}")[0]["body"])
 
-    def test_one_that_others_keep_changing_is_given_up_in_the_end(self):
+    def test_an_inventory_that_always_changes_ends_with_an_error(self):
         self.useFixture(fixtures.MonkeyPatch("time.sleep", lambda seconds: None))
         self.server.on(f"GET {self.one}", *(
             (200, {"resource_provider_generation": number, **INVENTORY})
@@ -350,7 +350,7 @@ class AllocationTest(CommandTest):
             {"resource_provider": {"uuid": AGGREGATE}, "resources": {"DISK_GB": 1}}]},
             self.server.asked(f"PUT {path}")[0]["body"])
 
-    def test_what_can_not_be_meant_is_sent_nowhere(self):
+    def test_malformed_allocations_are_refused_before_the_request(self):
         for arguments in (["--allocation", "VCPU=2"], ["--allocation", f"rp={OTHER}"],
                           ["--allocation", f"rp={OTHER},VCPU=x"],
                           ["--allocation", f"rp={OTHER},VCPU=1,VCPU=2"],

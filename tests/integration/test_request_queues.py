@@ -3,10 +3,11 @@
 about the fleet do not delay."""
 
 import bz2
+import functools
 import json
 import socket
 import threading
-import time
+import types
 
 import amqp
 import kombu
@@ -14,7 +15,6 @@ from kombu import compression
 
 from placement_rpc import api, exception, manager
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.amqp.consumer import Consumer
 from placement_rpc.rpc import routing
 from placement_rpc.rpc.batch_server import BatchServer
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -22,6 +22,7 @@ from placement_rpc.testing import servers as private
 from placement_rpc.versions import contract
 from tests import base, library, servers
 from tests.functional import test_metrics
+from tests.integration import proxy
 
 
 class ClaimTest(base.TestCase):
@@ -46,18 +47,29 @@ class ClaimTest(base.TestCase):
     def claim(self, **values):
         return self.api.claim_allocations(None, base.claim({self.uuid: {"VCPU": 1}}), **values)
 
-    def server(self):
-        return self.running.conductor.servers[contract.CLAIMS]
+    def settled_batches(self):
+        """Return a list that grows by the queue and the size of each batch that is settled."""
+        seen, service = [], self.running.manager
+        settle = service.settle
+
+        def record(queue, pending):
+            seen.append((queue, len(pending)))
+            return settle(queue, pending)
+
+        self.patch(service, "settle", record)
+        return seen
+
+    def replace_settle(self, settle):
+        """Replace what settles a batch in one transaction.
+
+        :param settle: function of what settled it before, the database, requests and method
+        """
+        commit = self.running.manager.group_commit
+        self.patch(commit, "settle_batch", functools.partial(settle, commit.settle_batch))
 
     def plain_client(self):
         """An ordinary oslo.messaging client of the claims."""
         return self.useFixture(library.Client(self.running.conf, self.topic))
-
-    def wait_for(self, condition):
-        deadline = time.monotonic() + 40
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, "it did not happen in time")
-            time.sleep(0.05)
 
 
 class ClaimServerTest(ClaimTest):
@@ -71,40 +83,35 @@ class ClaimServerTest(ClaimTest):
                     body, content_type="application/json", content_encoding="utf-8",
                     **properties), exchange=routing.EXCHANGE, routing_key=self.topic)
 
-    def test_claims_come_this_way(self):
-        seen = []
-        settled = self.server()._settled
-        self.server()._settled = lambda asked: seen.append(len(asked)) or settled(asked)
+    def test_claims_have_a_queue_of_their_own(self):
+        seen = self.settled_batches()
         self.claim()
-        self.assertEqual([1], seen)
+        self.assertEqual([(contract.CLAIMS, 1)], seen)
 
-    def test_what_waits_is_settled_in_one_transaction(self):
+    def test_claims_that_wait_are_settled_in_one_transaction(self):
         sizes, began, go_on = [], threading.Event(), threading.Event()
-        commit = self.running.conductor.manager.group_commit
-        settle = commit._settle_batch
 
-        def slowly(database, pending, method):
+        def slowly(settle, database, pending, method):
             sizes.append(len(pending))
             began.set()
             go_on.wait(30)
             return settle(database, pending, method)
 
-        commit._settle_batch = slowly
+        self.replace_settle(slowly)
         threads = [threading.Thread(target=self.claim)]
         threads[0].start()
         began.wait(30)
         threads += [threading.Thread(target=self.claim) for _ in range(8)]
         for thread in threads[1:]:
             thread.start()
-        # They are prefetched: the queue shows none of them.
-        time.sleep(1)
+        base.wait_until(lambda: self.api.sender.connection.waiting == 9)
         go_on.set()
         for thread in threads:
             thread.join()
         self.assertEqual((9, 9), (sum(sizes), self.used()))
         self.assertLess(len(sizes), 5)
 
-    def test_what_is_no_call_goes_to_the_dead_letters_and_the_next_is_answered(self):
+    def test_a_message_that_is_not_a_call_is_dead_lettered_and_the_next_is_answered(self):
         self.publish("", "5", "[]", "{", '{"oslo.version": "2.0", "oslo.message": "{"}',
                      '{"oslo.version": "2.0", "oslo.message": 5}', "[" * 100_000, b"\xff\xfe",
                      '{"method": ["x"], "_reply_q": 5, "_msg_id": {}}', '{"_context_a": 5}',
@@ -119,7 +126,7 @@ class ClaimServerTest(ClaimTest):
         self.publish(b"no gzip", application_headers={"compression": "application/x-gzip"})
         self.claim()
         self.assertEqual(1, self.used())
-        self.assertIn("not a call: no call", self.log.output)
+        self.assertIn("not a call: ", self.log.output)
 
     def test_what_is_too_large_is_refused_to_its_sender(self):
         client = self.plain_client()
@@ -131,71 +138,81 @@ class ClaimServerTest(ClaimTest):
         self.claim()
         self.assertEqual(1, self.used())
 
-    def test_releases_come_this_way_and_compressed_calls_too(self):
-        seen = []
-        settled = self.server()._settled
-        self.server()._settled = lambda asked: seen.append(len(asked)) or settled(asked)
+    def test_releases_and_compressed_calls_are_batched_with_claims(self):
+        seen = self.settled_batches()
         consumer = base.new_uuid()
         claim = base.claim({self.uuid: {"VCPU": 1}}, consumer)
         self.api.claim_allocations(None, claim)
         self.api.release_allocations(None, consumer)
-        self.assertEqual([1, 1], seen)
+        self.assertEqual([(contract.CLAIMS, 1)] * 2, seen)
         body = {"method": "claim_allocations", "version": "1.2", "args": {
             "claim": claim.obj_to_primitive(), "request_id": "compressed"}}
         packed, kind = compression.compress(json.dumps(body), "gzip")[:2]
         self.publish(packed, application_headers={"compression": kind})
-        self.wait_for(lambda: self.used() == 1)
+        base.wait_until(lambda: self.used() == 1)
 
-    def test_committed_and_not_acknowledged_is_answered_as_before(self):
+    def test_a_defect_tells_the_client_an_incident_number_only(self):
         failed = []
-        acknowledge = Consumer._acknowledge
 
-        def break_off(consumer, messages):
-            if not failed:
-                failed.extend(messages)
-                raise ConnectionResetError(104, "reset")
-            acknowledge(consumer, messages)
+        def fail(settle, database, pending, method):
+            if any(each.request.request_id == "defect" for each in pending):
+                failed.append(1)
+                raise RuntimeError("the secret")
+            return settle(database, pending, method)
 
-        Consumer._acknowledge = break_off
-        self.addCleanup(setattr, Consumer, "_acknowledge", acknowledge)
-        self.claim(request_id="once", timeout=40)
-        self.wait_for(lambda: failed)
-        # The claim is delivered again, and its stored outcome is found.
-        self.claim()
-        self.assertEqual(2, self.used())
-
-    def test_a_defect_says_no_more_than_its_number(self):
-        commit = self.running.conductor.manager.group_commit
-
-        def break_off(database, pending, method):
-            raise RuntimeError("the secret")
-
-        settle, commit._settle_batch = commit._settle_batch, break_off
+        self.replace_settle(fail)
         error = self.assertRaises(exception.RemoteFailure, self.plain_client().call, {},
                                   "claim_allocations", request_id="defect", claim=base.claim(
                                       {self.uuid: {"VCPU": 2}}).obj_to_primitive())
+        self.assertTrue(failed)
         self.assertNotIn("the secret", str(error))
-        commit._settle_batch = settle
         self.claim()
 
-    def test_the_store_is_away(self):
-        commit = self.running.conductor.manager.group_commit
-        settle, away = commit._settle_batch, []
+    def test_a_claim_is_retried_while_the_store_is_away(self):
+        away = []
 
-        def fail(database, pending, method):
+        def fail(settle, database, pending, method):
             away.append(len(pending))
             if len(away) < 3:
                 raise exception.StoreUnavailable(reason="away")
             return settle(database, pending, method)
 
-        commit._settle_batch = fail
+        self.replace_settle(fail)
         self.claim(timeout=40)
         self.assertEqual((3, 1), (len(away), self.used()))
 
 
-class FleetServerTest(ClaimTest):
+class LostConnectionTest(ClaimTest):
+    """The service loses its connections; its client does not."""
 
-    def test_a_connection_that_is_lost_while_inventories_are_set(self):
+    def make_broker(self):
+        self.virtual_host = servers.rabbitmq()
+        self.proxy = self.useFixture(proxy.Proxy(self.virtual_host.port))
+        return types.SimpleNamespace(url=self.virtual_host.url.replace(
+            f":{self.virtual_host.port}", f":{self.proxy.port}"))
+
+    def setUp(self):
+        super().setUp()
+        self.api = api.PlacementAPI(conf=self.running.conf, topic=self.running.topic,
+                                    transport_url=self.virtual_host.url)
+        self.addCleanup(self.api.close)
+
+    def test_a_claim_that_was_committed_and_not_acknowledged_is_answered_as_before(self):
+        settled = []
+
+        def lose(settle, database, pending, method):
+            outcomes = settle(database, pending, method)
+            settled.extend(each.request.request_id for each in pending)
+            if len(settled) == 1:
+                self.proxy.reset()
+            return outcomes
+
+        self.replace_settle(lose)
+        done = self.claim(request_id="once", timeout=40)
+        self.assertTrue(done.replayed)
+        self.assertEqual((["once"] * 2, 1), (settled, self.used()))
+
+    def test_inventories_whose_connection_is_lost_while_they_are_set(self):
         """Calls that arrive over the next connection are answered and acknowledged there."""
         server = self.running.conductor.servers[contract.FLEET]
         service = self.running.manager
@@ -214,17 +231,24 @@ class FleetServerTest(ClaimTest):
             None, uuid, [base.inventory("VCPU", 4)]), kwargs={"timeout": 60}) for uuid in uuids]
         threads[0].start()
         began.wait(30)
-        first = server._consumer
-        first.end()
-        self.wait_for(lambda: server._consumer not in (None, first))
+        self.proxy.reset()
+        # The call that is being worked on is delivered again.
+        base.wait_until(lambda: server.busy >= 2)
         threads[1].start()
-        self.wait_for(lambda: server._waiting)
+        base.wait_until(lambda: server.busy >= 3)
         go_on.set()
         for thread in threads:
             thread.join()
         for uuid in uuids:
             self.assertEqual(1, self.api.get_inventory(None, uuid).generation)
-        self.wait_for(lambda: (server.busy, server._consumer.held) == (0, 0))
+        base.wait_until(lambda: (server.busy, self.messages(contract.FLEET)) == (0, 0))
+
+    def messages(self, queue):
+        """Return how many messages are in a request queue, delivered ones included."""
+        name = routing.name(self.running.topic, queue)
+        counts = dict(line.split("\t") for line in self.virtual_host.rabbitmqctl(
+            "list_queues", "name", "messages").splitlines())
+        return int(counts[name])
 
 
 class RestartTest(ClaimTest):
@@ -243,7 +267,7 @@ class RestartTest(ClaimTest):
 
 class OlderConductorTest(base.TestCase):
 
-    def test_who_has_one_intake_takes_all_calls_there(self):
+    def test_a_server_of_one_queue_takes_all_calls_from_it(self):
         store = self.useFixture(placement_fixtures.Store(
             transport_url=servers.rabbitmq().url))
         topic = f"placement-{base.new_uuid()}"
@@ -260,15 +284,15 @@ class OlderConductorTest(base.TestCase):
         self.assertEqual(8, client.get_usages(None, uuid).objects[0].used)
 
 
-class MorningTest(base.ContractTest):
-    """However many trackers report at once, schedulers are answered."""
+class FleetReportTest(base.ContractTest):
+    """Schedulers are answered, however many resource trackers report at the same time."""
 
     options = {"conductor__threads": 4, "conductor__fleet_threads": 2}
 
     def service_arguments(self):
         return {"transport_url": servers.rabbitmq().url}
 
-    def test_claims_pass_a_fleet_that_reports(self):
+    def test_claims_do_not_wait_for_reports_of_the_fleet(self):
         uuid = self.provider(VCPU=100)
         go_on, settle = threading.Event(), self.service.manager.settle
 
@@ -308,12 +332,12 @@ class MetricsTest(base.TestCase):
                 each[1] for each in found if each[0] == f"placement_rpc_queue_{name}"})
 
 
-class StormTest(base.TestCase):
-    """Many clients that all begin at once."""
+class ManyClientsTest(base.TestCase):
+    """Many clients that begin at the same time."""
 
     time_limit = 180
 
-    def test_none_is_turned_away(self):
+    def test_all_calls_are_answered_with_few_database_connections(self):
         running = self.useFixture(placement_fixtures.RunningService(
             transport_url=servers.rabbitmq().url,
             database_url=servers.new_database("postgresql")))

@@ -95,7 +95,7 @@ class CommandsTest(base.TestCase):
         names = commandmanager.CommandManager(_GROUP).get_command_names(_GROUP)
         self.assertEqual(_COMMANDS, set(names))
 
-    def test_none_of_them_is_another_plugins(self):
+    def test_no_command_hides_that_of_another_plugin(self):
         manager = commandmanager.CommandManager("openstack.cli")
         with self.log_of("cliff.commandmanager") as log:
             for group in ("openstack.placement.v1", _GROUP, "openstack.common",
@@ -133,7 +133,7 @@ class CommandsTest(base.TestCase):
         self.assertEqual(0, code)
         self.assertIn("resource-provider", out)
 
-    def test_nobody_there(self):
+    def test_an_endpoint_that_does_not_answer_is_one_line_of_error(self):
         code, out, err = self.openstack("resource-provider", "list")
         self.assertEqual((1, ""), (code, out))
         self.assertIn("http://127.0.0.1:1/", err)

@@ -6,8 +6,8 @@ import json
 import fixtures
 
 from placement_rpc.osc import event_text
-from tests.unit.test_osc import INVENTORY, OTHER, UUID, CommandTest, error
-from tests.unit.test_osc_program import Terminal
+from tests.functional.test_osc_commands import INVENTORY, OTHER, UUID, CommandTest, error
+from tests.functional.test_osc_program import Terminal
 
 
 def event(position, event_type="resource_provider.create", **payload):
@@ -86,7 +86,7 @@ class EventTest(CommandTest):
         self.server.on("GET /events", (503, error(503, "store is away")))
         self.assertEqual("store is away", self.refused("event", "watch"))
 
-    def test_what_changed_of_an_inventory_is_told(self):
+    def test_the_changed_values_of_an_inventory_are_shown(self):
         after = {**INVENTORY, "resource_class": "VCPU", "used": 1, "max_unit": 5}
         for before, change in (({**INVENTORY, "resource_class": "VCPU"}, "max_unit 10 -> 5"),
                                (None, "none -> 10")):

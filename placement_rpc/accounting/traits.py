@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Create and delete traits, and give them to resource providers."""
+
+import re
+from collections.abc import Collection
+
+import os_traits
+from oslo_db import exception as db_exc
+
+from placement_rpc import exception
+from placement_rpc.accounting.outbox import Outbox
+from placement_rpc.accounting.providers import lock, raise_generation
+from placement_rpc.db import api as db
+from placement_rpc.db.queries import traits as queries
+from placement_rpc.objects.payloads import ProviderTraitsPayload, TraitPayload
+from placement_rpc.objects.trait import ProviderTraits, Trait
+
+#: The names of the traits of os-traits, which nobody changes.
+STANDARD = frozenset(os_traits.get_traits())
+_CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
+
+
+def create(tx: db.Connection, outbox: Outbox, name: str) -> Trait:
+    """Insert a custom trait.
+
+    :raises TraitStandard: if a standard trait has the name
+    :raises InvalidInput: if a custom trait cannot have the name
+    :raises TraitExists: if a custom trait has the name
+    """
+    if name in STANDARD:
+        raise exception.TraitStandard(trait=name)
+    if _CUSTOM.fullmatch(name) is None:
+        raise exception.InvalidInput(
+            what="name", reason=f"{name} does not match CUSTOM_[A-Z0-9_]+")
+    if queries.ids(tx, [name]):
+        raise exception.TraitExists(trait=name)
+    queries.insert(tx, [name])
+    outbox.add("trait.create", TraitPayload(name=name))
+    return Trait(name=name)
+
+
+def delete(tx: db.Connection, outbox: Outbox, name: str) -> None:
+    """Delete a custom trait.
+
+    :raises TraitStandard: if it is a standard trait
+    :raises TraitNotFound: if there is no trait of the name
+    :raises TraitInUse: if a provider has it
+    """
+    if name in STANDARD:
+        raise exception.TraitStandard(trait=name)
+    row = queries.lock(tx, name)
+    if row is None:
+        raise exception.TraitNotFound(traits=name)
+    if queries.in_use(tx, row.id):
+        raise exception.TraitInUse(trait=name)
+    try:
+        queries.delete(tx, row.id)
+    except db_exc.DBReferenceError:
+        raise exception.TraitInUse(trait=name) from None
+    outbox.add("trait.delete", TraitPayload(name=name))
+
+
+def resolve(tx: db.Connection, names: Collection[str]) -> dict[str, int]:
+    """Return the row ids of traits, by name.
+
+    :raises TraitNotFound: if some do not exist; it names all of them
+    """
+    found = queries.ids(tx, names) if names else {}
+    missing = sorted(set(names) - set(found))
+    if missing:
+        raise exception.TraitNotFound(traits=", ".join(missing))
+    return found
+
+
+def replace(tx: db.Connection, outbox: Outbox, wanted: ProviderTraits) -> ProviderTraits:
+    """Give a provider these traits and no others; the same ones change nothing.
+
+    :param wanted: with the ``generation`` that the caller read, if it checks it
+    :raises ProviderNotFound: if there is no such provider
+    :raises ConcurrentUpdate: if the generation is not the current one
+    :raises TraitNotFound: if a trait does not exist
+    """
+    row = lock(tx, wanted.provider_uuid, wanted.value("generation"))
+    after, current = set(wanted.traits), queries.of_provider(tx, row.id)
+    generation = row.generation
+    if after != set(current):
+        gone, added = set(current) - after, after - set(current)
+        # Resolved before anything is written: a refusal leaves nothing behind.
+        added_ids = resolve(tx, added)
+        if gone:
+            queries.unlink(tx, row.id, [current[name] for name in gone])
+        if added:
+            queries.link(tx, row.id, added_ids.values())
+        generation = raise_generation(tx, row)
+        outbox.add("resource_provider.traits.update", ProviderTraitsPayload(
+            provider_uuid=row.uuid, generation=generation, previous_generation=row.generation,
+            before=sorted(current), after=sorted(after)))
+    return ProviderTraits(
+        provider_uuid=row.uuid, generation=generation, traits=sorted(after))

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees of resource providers: who is whose parent, and what a move changes.
+
+A tree is changed by whoever holds the locks of all of its providers that the change concerns:
+a new child holds its parent, and a move holds the whole tree that it leaves, its new parent and
+the root above that. All are locked at once and by uuid, as everywhere. What was read before the
+locks were granted is read again, and the transaction repeated if it was another.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from placement_rpc import exception
+from placement_rpc.db import api as db
+from placement_rpc.db.queries import claims, providers
+from placement_rpc.db.queries import trees as queries
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Follower:
+    """A provider below one that moves to another tree."""
+
+    id: int
+    uuid: str
+    name: str
+    generation: int
+    parent_uuid: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Move:
+    """What a move changed besides the provider itself.
+
+    :param root_uuid: the root of the provider now
+    :param followers: the providers below it, if their root is another now
+    """
+
+    root_uuid: str
+    followers: Sequence[Follower]
+
+
+def lock_parent(tx: db.Connection, uuid: str) -> Any:
+    """Lock the parent of a new provider.
+
+    :returns: its row, as of :func:`placement_rpc.db.queries.providers.get`
+    :raises ParentNotFound: if there is no such provider
+    """
+    row = providers.lock(tx, uuid)
+    if row is None:
+        raise exception.ParentNotFound(parent=uuid)
+    return row
+
+
+def lock_move(tx: db.Connection, uuid: str, parent_uuid: str | None) -> None:
+    """Lock all that a provider's move to a parent concerns; None for no parent.
+
+    A provider that does not exist is ignored.
+
+    :raises placement_rpc.db.api.Stale: if a tree changed meanwhile
+    """
+    concerned = _concerned(tx, uuid, parent_uuid)
+    claims.lock_providers(tx, concerned)
+    if _concerned(tx, uuid, parent_uuid) != concerned:
+        raise db.Stale("a tree of resource providers")
+
+
+def _concerned(tx, uuid, parent_uuid):
+    """Return the uuids of the providers that a move concerns."""
+    found = set()
+    row = providers.get(tx, uuid)
+    if row is not None:
+        found.update(each.uuid for each in queries.members(tx, row.root_id).values())
+    parent = parent_uuid and providers.get(tx, parent_uuid)
+    if parent:
+        found.update((parent.uuid, parent.root_uuid))
+    return found
+
+
+def move(tx: db.Connection, row: Any, parent_uuid: str | None) -> Move:
+    """Give a provider another parent, and all below it the root that it has then.
+
+    The caller holds the locks of :func:`lock_move`, and raises the generations.
+
+    :param row: the provider, as of :func:`placement_rpc.db.queries.providers.get`
+    :param parent_uuid: None for no parent
+    :raises ParentNotFound: if there is no such parent
+    :raises TreeLoop: if the parent is the provider itself, or below it
+    """
+    tree = queries.members(tx, row.root_id)
+    below = _below(tree, row.id)
+    parent = None
+    if parent_uuid is not None:
+        parent = providers.get(tx, parent_uuid)
+        if parent is None:
+            raise exception.ParentNotFound(parent=parent_uuid)
+        if parent.id == row.id or parent.id in below:
+            raise exception.TreeLoop(provider=row.uuid, parent=parent_uuid)
+    root_id, root_uuid = (parent.root_id, parent.root_uuid) if parent else (row.id, row.uuid)
+    queries.set_parent(tx, row.id, parent and parent.id)
+    if root_id == row.root_id:
+        return Move(root_uuid, ())
+    queries.move(tx, [row.id], None if root_id == row.id else root_id)
+    queries.move(tx, list(below), root_id)
+    return Move(root_uuid, [
+        Follower(id_, tree[id_].uuid, tree[id_].name, tree[id_].generation,
+                 tree[tree[id_].parent_id].uuid) for id_ in sorted(below)])
+
+
+def _below(tree, provider_id):
+    """Return the ids of all providers below one, as a set."""
+    children: dict[int, list[int]] = {}
+    for row in tree.values():
+        children.setdefault(row.parent_id, []).append(row.id)
+    found, waiting = set(), [provider_id]
+    while waiting:
+        for child in children.get(waiting.pop(), ()):
+            if child not in found:
+                found.add(child)
+                waiting.append(child)
+    return found

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""keystonemiddleware in front of the application. It needs the extra ``keystone``."""
+
+from keystoneauth1 import exceptions as keystone_errors
+from keystonemiddleware import auth_token
+
+# Raised by keystonemiddleware if keystone does not answer, answers with an error of its own, or
+# has no endpoint.
+_UNAVAILABLE = (
+    keystone_errors.ConnectFailure, keystone_errors.DiscoveryFailure,
+    keystone_errors.EndpointNotFound, keystone_errors.RequestTimeout, auth_token.ServiceError)
+
+
+class _Unavailable(Exception):
+    """A token could not be checked."""
+
+
+class _AuthProtocol(auth_token.AuthProtocol):
+    """The middleware, which tells a token that cannot be checked from one that is not valid.
+
+    With ``delay_auth_decision`` the library takes both for an invalid token, and the client would
+    be told that it is not authenticated.
+    """
+
+    def fetch_token(self, *args, **kwargs):
+        try:
+            return super().fetch_token(*args, **kwargs)
+        except _UNAVAILABLE as error:
+            raise _Unavailable from error
+        except auth_token.InvalidToken as error:
+            if isinstance(error.__context__, _UNAVAILABLE):
+                raise _Unavailable from error
+            raise
+
+
+def protect(application, conf, unchecked):
+    """Wrap an application in the middleware.
+
+    The application decides which addresses need a token.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    :param unchecked: str, the key that is set in the environment of a request whose token could
+        not be checked
+    :returns: a WSGI callable
+    """
+    protected = _AuthProtocol(
+        application, {"oslo_config_config": conf, "delay_auth_decision": True})
+
+    def answer(environ, start_response):
+        try:
+            return protected(environ, start_response)
+        except _Unavailable:
+            # The middleware has removed the identity headers that the client sent.
+            environ[unchecked] = True
+            return application(environ, start_response)
+
+    return answer

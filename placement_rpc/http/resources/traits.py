@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traits, and the traits of resource providers (microversion 1.6)."""
+
+from placement_rpc import exception
+from placement_rpc.http import errors, preconditions
+from placement_rpc.http.call import NO_CONTENT, Answer
+
+_PAGE = 1000
+
+
+def listed(call):
+    """List traits; ``name`` and ``associated`` select among them."""
+    call.refuse_condition()
+    wanted = _wanted(call.query)
+    found, marker = [], None
+    while True:
+        page = call.api.list_traits(call.context, marker=marker, limit=_PAGE, **wanted).objects
+        found += page
+        if len(page) < _PAGE:
+            return Answer(body={"traits": [each.name for each in found]})
+        marker = page[-1].name
+
+
+def _wanted(query):
+    """Return the arguments of list_traits."""
+    wanted = {}
+    if "name" in query:
+        operator, colon, value = query["name"].partition(":")
+        if not colon:
+            raise errors.BadRequest(
+                reason="Badly formatted name parameter. Expected name query string parameter in "
+                       "form: ?name=[in|startswith]:[name1,name2|prefix]. "
+                       f"Got: \"{query['name'][:200]}\"")
+        if operator == "in":
+            # No trait has another name.
+            wanted["names"] = [name for name in value.split(",") if _is_name(name)]
+        elif operator == "startswith":
+            wanted["prefix"] = value
+    if "associated" in query:
+        associated = query["associated"].lower()
+        if associated not in ("true", "false"):
+            raise errors.BadRequest(
+                reason='The query parameter "associated" only accepts "true" or "false"')
+        wanted["associated"] = associated == "true"
+    return wanted
+
+
+def _is_name(text):
+    return text.isascii() and text.replace("_", "A").isalnum() and text.isupper() and (
+        len(text) <= 255)
+
+
+def shown(call):
+    """Say whether a trait exists."""
+    call.refuse_condition()
+    name = call.path["name"]
+    if not _is_name(name) or not call.api.list_traits(call.context, names=[name]).objects:
+        raise exception.TraitNotFound(traits=name[:255])
+    return NO_CONTENT
+
+
+def created(call):
+    """Create a trait, or confirm that it exists."""
+    call.refuse_condition()
+    name = call.path["name"]
+    location = f"{call.prefix}/traits/{name}"
+    try:
+        call.api.create_trait(call.context, _custom(name), request_id=call.request_id)
+    except exception.TraitExists:
+        return Answer(204, location=location)
+    return Answer(201, location=location)
+
+
+def _custom(name):
+    """Return the name of a custom trait.
+
+    :raises BadRequest: if a custom trait cannot have it
+    """
+    if not (_is_name(name) and name.startswith("CUSTOM_") and len(name) > len("CUSTOM_")):
+        raise errors.BadRequest(
+            reason="The trait is invalid. A valid trait must be no longer than 255 characters, "
+                   "start with the prefix \"CUSTOM_\" and use following characters: "
+                   "\"A\"-\"Z\", \"0\"-\"9\" and \"_\"")
+    return name
+
+
+def deleted(call):
+    """Delete a trait."""
+    call.refuse_condition()
+    name = call.path["name"]
+    if not _is_name(name):
+        raise exception.TraitNotFound(traits=name[:255])
+    call.api.delete_trait(call.context, name, request_id=call.request_id)
+    return NO_CONTENT
+
+
+def of_provider(call):
+    """List the traits of a provider."""
+    return _answered(call.api.get_provider_traits(call.context, call.uuid()))
+
+
+def replaced(call):
+    """Replace the traits of a provider."""
+    uuid = call.uuid()
+    generation = call.generation(uuid, call.body["resource_provider_generation"])
+    try:
+        found = call.api.set_provider_traits(
+            call.context, uuid, call.body["traits"], generation, request_id=call.request_id)
+    except exception.TraitNotFound as error:
+        raise errors.BadRequest(reason=str(error)) from None
+    return _answered(found)
+
+
+def cleared(call):
+    """Remove all traits of a provider."""
+    uuid = call.uuid()
+    call.api.set_provider_traits(
+        call.context, uuid, [], call.generation(uuid), request_id=call.request_id)
+    return NO_CONTENT
+
+
+def _answered(found):
+    return Answer(
+        body={"traits": found.traits, "resource_provider_generation": found.generation},
+        etag=preconditions.tag(found.provider_uuid, found.generation), is_fixed=True)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traits: what a provider is or can do, such as ``HW_CPU_X86_AVX2``."""
+
+from placement_rpc.objects import base, fields
+
+_GENERATION = fields.WholeNumber(maximum=2 ** 63 - 1)
+
+
+@base.PlacementObjectRegistry.register
+class Trait(base.PlacementObject):
+    """A trait. ``updated_at`` is UTC in ISO 8601, and set in answers."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "name": fields.field(fields.TraitName()),
+        "updated_at": fields.field(fields.Text(32), nullable=True),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class TraitList(base.PlacementObjectList):
+    """Several traits."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {"objects": fields.ListOfObjectsField("Trait")}
+
+
+@base.PlacementObjectRegistry.register
+class ProviderTraits(base.PlacementObject):
+    """The traits of a provider, and its generation."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "provider_uuid": fields.field(fields.Uuid()),
+        "generation": fields.field(_GENERATION),
+        "traits": fields.field(fields.Several(fields.TraitName(), maximum=2000)),
+    }

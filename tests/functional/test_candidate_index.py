@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The candidate index: it is built again when it is stale, and calls wait while it is built."""
+
+import contextlib
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import sqlalchemy as sa
+
+from placement_rpc import exception
+from placement_rpc.candidates.search import CandidateSearch
+from placement_rpc.db import models
+from placement_rpc.objects.request import ResourceRequest
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing.facade import Facade
+from tests import base
+from tests.functional import candidate_fleet
+
+
+class SearchTest(base.TestCase):
+    """A test of a search of its own on the store of a service."""
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.useFixture(placement_fixtures.RunningService("local"))
+        self.search = CandidateSearch(self.service.database)
+        self.wanted = ResourceRequest(resources={"VCPU": 1})
+        self.uuid = self.provider("first")
+
+    def provider(self, name, total=8):
+        api = self.service.api
+        uuid = api.create_provider(None, name).uuid
+        api.set_inventory(None, uuid, [base.inventory("VCPU", total)])
+        return uuid
+
+    def found(self, deadline=None):
+        return {each.uuid for each in self.search.find(self.wanted, deadline)}
+
+
+class StaleIndexTest(SearchTest):
+    """An index with any inconsistency is built again; calls wait for it."""
+
+    def setUp(self):
+        super().setUp()
+        self.search.index.wait_until_ready()
+
+    def assert_built_again(self, answer):
+        self.assertEqual(1, self.search.index.statistics()["made"])
+        self.assertEqual(answer, self.found())
+        self.assertEqual(2, self.search.index.statistics()["made"])
+        self.assertEqual({}, self.search.index.verify(0, 100)["differences"])
+
+    def test_an_event_that_does_not_say_what_it_touched(self):
+        other = self.provider("other")
+        with self.service.database.writer() as tx:
+            tx.execute(sa.update(models.events).values(touched=None))
+        self.assert_built_again({self.uuid, other})
+
+    def test_events_that_were_pruned_before_they_were_read(self):
+        other = self.provider("other")
+        self.assertLess(0, candidate_fleet.assign_positions(self.service.database, 100))
+        with self.service.database.writer() as tx:
+            tx.execute(sa.delete(models.events))
+        self.assert_built_again({self.uuid, other})
+
+    def test_a_change_of_what_the_index_does_not_have(self):
+        with self.search.index.current() as index:
+            index.providers["generation"][0] -= 1
+        self.service.api.claim_allocations(None, base.claim({self.uuid: {"VCPU": 1}}))
+        self.assert_built_again({self.uuid})
+
+    def test_a_row_that_changed_without_an_event_is_found_by_verifying(self):
+        self.found()
+        with self.service.database.writer() as tx:
+            tx.execute(sa.update(models.inventories).values(used=8, updated_at=sa.func.now()))
+        answer = self.search.index.verify(0, 100)
+        self.assertIn("instead of", answer["differences"]["1"])
+        self.assertEqual(set(), self.found())
+
+    def test_each_difference_is_reported(self):
+        others = [self.provider(f"other {number}") for number in range(5)]
+        self.service.api.set_aggregates(None, others[0], [base.new_uuid()])
+        with self.search.index.current() as index:
+            index.put_aggregates((), [2])
+            index.providers["name"][2] = "another"
+            index.remove([4])
+            index.providers["generation"][3] -= 1
+            index.put_providers([(9, base.new_uuid(), "ninth", 0)])
+        texts = self.search.index.verify(0, 100)["differences"]
+        self.assertEqual(["2", "3", "4", "5", "9"], sorted(texts))
+        for id_, words in (("2", "aggregates"), ("3", "name"), ("4", "not in the index"),
+                           ("5", "generation"), ("9", "not in the store")):
+            self.assertIn(words, texts[id_])
+
+
+class HeldStore:
+    """A database whose reading transactions wait until ``release`` is set.
+
+    :param database: :class:`placement_rpc.db.api.Database`; may be replaced
+    """
+
+    def __init__(self, database):
+        self.database = database
+        self.asked, self.release = threading.Event(), threading.Event()
+
+    @contextlib.contextmanager
+    def reader(self):
+        self.asked.set()
+        self.release.wait()
+        with self.database.reader() as tx:
+            yield tx
+
+
+class BuildTest(SearchTest):
+    """Calls wait for an index that is being built."""
+
+    def setUp(self):
+        super().setUp()
+        self.store = HeldStore(self.service.database)
+        self.addCleanup(self.store.release.set)
+        self.search = CandidateSearch(self.store)
+
+    def test_waiting_calls_are_answered_when_it_is_built(self):
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(self.found()))
+                   for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        self.assertTrue(self.store.asked.wait(30))
+        self.assertEqual([], answers)
+        self.store.release.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([{self.uuid}] * 4, answers)
+        self.assertEqual(1, self.search.index.statistics()["made"])
+
+    def test_a_call_waits_no_longer_than_its_deadline(self):
+        for call in (lambda: self.found(time.time() + 0.2),
+                     lambda: self.search.views(self.wanted, deadline=time.time() + 0.2),
+                     lambda: next(self.search.offers(self.wanted, time.time() + 0.2))):
+            error = self.assertRaises(exception.ServiceUnavailable, call)
+            self.assertIn("is being built", error.text)
+            self.assertEqual((503, True), (error.http_status, error.retryable))
+        self.store.release.set()
+        self.assertEqual({self.uuid}, self.found())
+        self.assertEqual(1, self.search.index.statistics()["made"])
+
+    def test_a_call_without_a_deadline_is_refused_too(self):
+        self.assertRaises(exception.ServiceUnavailable, self.found)
+
+    def test_the_error_of_a_build_is_that_of_the_calls_and_the_next_call_builds(self):
+        self.store.release.set()
+        for failure, expected in (
+                (exception.StoreUnavailable(reason="a test"), exception.StoreUnavailable),
+                (RuntimeError("a test"), exception.ServiceUnavailable)):
+            reader, self.store.database = self.store.database, _Broken(failure)
+            self.assertRaises(expected, self.found)
+            self.store.database = reader
+        self.assertEqual({self.uuid}, self.found())
+
+    def test_a_process_starts_without_an_index(self):
+        self.store.release.set()
+        self.store.database = _Broken(exception.StoreUnavailable(reason="a test"))
+        self.search.index.prepare()
+        self.assertIn("starts without a candidate index", self.log.output)
+
+
+class _Broken:
+    """A database whose reading transactions fail."""
+
+    def __init__(self, failure):
+        self._failure = failure
+
+    def reader(self):
+        raise self._failure
+
+
+class NotReadyTest(base.TestCase):
+
+    def test_over_http_it_is_503_with_retry_after(self):
+        facade = self.useFixture(Facade(placement_client__deadline=1.0))
+        manager = facade.running.conductor.manager
+        store = HeldStore(facade.database)
+        self.addCleanup(store.release.set)
+        manager.candidates = CandidateSearch(store)
+        request = urllib.request.Request(
+            facade.url + "/resource_providers?resources=VCPU:1",
+            headers={"x-auth-token": "admin", "openstack-api-version": "placement 1.4"})
+        error = self.assertRaises(urllib.error.HTTPError, urllib.request.urlopen, request)
+        with error:
+            self.assertEqual((503, "1"), (error.code, error.headers["retry-after"]))
+            self.assertEqual("placement.service.unavailable",
+                             json.load(error)["errors"][0]["code"])
+        store.release.set()
+        with urllib.request.urlopen(request) as answer:
+            self.assertEqual({"resource_providers": []}, json.load(answer))
+
+    def test_the_option_that_turned_the_index_off_is_ignored(self):
+        service = self.useFixture(placement_fixtures.RunningService(
+            "local", candidates__index=False))
+        self.assertIn("[candidates] index = false is deprecated and ignored", self.log.output)
+        service.api.get_by_request(None, ResourceRequest(resources={"VCPU": 1}))
+
+
+class ReservationTest(SearchTest):
+    """Concurrent claims do not all try the last free provider."""
+
+    def setUp(self):
+        super().setUp()
+        self.uuids = {self.uuid, self.provider("second")}
+        self.wanted = ResourceRequest(resources={"VCPU": 8})
+
+    def test_what_is_offered_is_reserved(self):
+        one, two, three = (self.search.offers(self.wanted) for _ in range(3))
+        first, second = next(one), next(two)
+        self.assertEqual(self.uuids, {first, second})
+        # Not every reservation becomes a claim: better to try in vain than to refuse for nothing.
+        self.assertIn(next(three), self.uuids)
+        self.assertEqual(24, sum(amounts[0] for amounts in self.search.reserved.values()))
+        for each in (one, two, three):
+            each.close()
+        self.assertEqual({}, self.search.reserved)
+
+    def test_a_search_ignores_reservations(self):
+        offers = self.search.offers(self.wanted)
+        next(offers)
+        self.assertEqual(self.uuids, self.found())
+        offers.close()

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a fresh interpreter loads: a client loads no part of a service."""
+
+import ast
+import configparser
+import pathlib
+import subprocess
+import sys
+from importlib import metadata
+
+from packaging import requirements, utils
+
+import placement_rpc
+from tests import base
+
+_ROOT = pathlib.Path(placement_rpc.__file__).parent
+
+# The modules that a client's programs begin with. The last chooses the threading backend of
+# oslo.service, which it can do only before the others are loaded.
+_CLIENT = ("placement_rpc.cmd.main", "placement_rpc.api", "placement_rpc.notifications.listener")
+# Modules and parts of the package that only a service loads.
+_SERVICE_ONLY = ("sqlalchemy", "oslo_db", "oslo_policy", "alembic", "numpy", "falcon",
+                 "jsonschema", "placement_rpc.accounting", "placement_rpc.candidates",
+                 "placement_rpc.db", "placement_rpc.manager", "placement_rpc.http")
+
+
+def _loaded_by(*names):
+    """Return the names of the modules that a fresh interpreter loads for some imports."""
+    program = ("import importlib, sys, warnings\n"
+               "warnings.simplefilter('ignore')\n"
+               "for name in sys.argv[1:]:\n"
+               "    importlib.import_module(name)\n"
+               "print(*sys.modules)\n")
+    done = subprocess.run([sys.executable, "-c", program, *names], check=True,
+                          capture_output=True, text=True)
+    return done.stdout.split()
+
+
+def _files(names):
+    """Return the files of those of some modules that are the project's."""
+    for name in names:
+        path = _ROOT.parent.joinpath(*name.split("."))
+        if name.partition(".")[0] == "placement_rpc":
+            yield path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def _third_party(path):
+    """Return the top-level names of other projects' modules that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [node.module] if isinstance(node, ast.ImportFrom) and node.module else (
+            [alias.name for alias in node.names] if isinstance(node, ast.Import) else [])
+        yield from {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {
+            "placement_rpc"}
+
+
+def _requirements(name):
+    """Return lines of setup.cfg: those of ``install_requires``, or of an extra."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(_ROOT.parent / "setup.cfg")
+    lines = parser["options"].get(name) or parser["options.extras_require"][name]
+    return lines.split("\n")[1:]
+
+
+def _installed_with(lines):
+    """Return the canonical names of the distributions that requirements install.
+
+    :param lines: list of str, requirements as in setup.cfg
+    """
+    found, waiting = set(), [requirements.Requirement(line) for line in lines]
+    while waiting:
+        requirement = waiting.pop()
+        key = utils.canonicalize_name(requirement.name), frozenset(requirement.extras)
+        if key in found:
+            continue
+        found.add(key)
+        try:
+            needed = metadata.requires(requirement.name) or ()
+        except metadata.PackageNotFoundError:
+            # A dependency of another platform or of an optional feature.
+            continue
+        waiting += [each for each in map(requirements.Requirement, needed) if each.marker is None
+                    or any(each.marker.evaluate({"extra": extra})
+                           for extra in ("", *requirement.extras))]
+    return {name for name, _extras in found}
+
+
+class ClientTest(base.TestCase):
+    """A client installs and loads what a client needs."""
+
+    def test_it_loads_no_part_of_a_service(self):
+        for name in _CLIENT:
+            loaded = _loaded_by(name)
+            self.assertIn(name, loaded)
+            self.assertEqual([], [each for each in loaded if each.startswith(_SERVICE_ONLY)])
+
+    def test_what_its_modules_import_is_a_requirement(self):
+        """An indirect dependency may go with the next release of the library that brings it."""
+        required = {utils.canonicalize_name(requirements.Requirement(line).name)
+                    for line in _requirements("install_requires")}
+        owners, missing = metadata.packages_distributions(), {}
+        for path in _files(_loaded_by(*_CLIENT)):
+            for name in _third_party(path):
+                if not {utils.canonicalize_name(each) for each in owners[name]} & required:
+                    missing[f"{path.relative_to(_ROOT)}: {name}"] = owners[name]
+        self.assertEqual({}, missing)
+
+    def test_it_loads_nothing_that_only_the_extra_installs(self):
+        client = _installed_with(_requirements("install_requires"))
+        service = _installed_with(_requirements("service")) - client
+        self.assertIn("sqlalchemy", service)
+        owners = metadata.packages_distributions()
+        loaded = {each.partition(".")[0] for each in _loaded_by(*_CLIENT)}
+        self.assertEqual([], [name for name in loaded for owner in owners.get(name, ())
+                              if utils.canonicalize_name(owner) in service])
+
+
+class ImportTest(base.TestCase):
+
+    def test_what_programs_begin_with_can_be_the_first_to_be_imported(self):
+        """A module must import each submodule that it uses, even if another one did."""
+        names = [f"placement_rpc.{name}" for name in (
+            "api", "notifications.listener", "testing.fixtures", "testing.servers",
+            "cmd.conductor", "cmd.main", "cmd.manage")]
+        program = (
+            "import importlib, os, sys, warnings\n"
+            "warnings.simplefilter('ignore')\n"
+            "for name in sys.argv[1:]:\n"
+            "    if not os.fork():\n"
+            "        importlib.import_module(name)\n"
+            "        os._exit(0)\n"
+            "    if os.wait()[1]:\n"
+            "        print(name)\n")
+        done = subprocess.run([sys.executable, "-c", program, *names], check=True,
+                              capture_output=True, text=True)
+        self.assertEqual("", done.stdout, done.stderr)
