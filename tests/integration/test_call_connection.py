@@ -168,8 +168,8 @@ class AnswersTest(ConversationTest):
 
     def test_a_compression_that_is_not_accepted(self):
         caller = self.make_caller(oslo_messaging_rabbit__kombu_compression="lzma")
-        # Who sent it is not known without reading it.
-        self.assertRaises(exception.ServiceUnavailable, self.say, "x", 2, caller=caller)
+        # The properties say who sent it: nothing is decompressed for the answer.
+        self.assertRaises(exception.InvalidInput, self.say, "x", caller=caller)
         self.assertIn("'application/x-lzma' is not accepted", self.log.output)
         self.assertEqual("next", self.say("next"))
 
