@@ -84,11 +84,18 @@ class Outcome:
     """The outcome of a request: ``result``, a versioned object, or ``error``.
 
     ``replayed`` is set if the request was settled before, and this is its first outcome.
+    ``blocked`` is set if it was not settled, since another transaction keeps a row locked.
     """
 
     result: Any = None
     error: Exception | None = None
     replayed: bool = False
+    blocked: bool = False
+
+
+def blocked(method: str) -> Outcome:
+    """Return the outcome of a request that waits for a row that another transaction has locked."""
+    return Outcome(error=exception.StoreBusy(method=method, attempts=1), blocked=True)
 
 
 def settle(database: db.Database, pending: Sequence[PendingRequest], method: str = "claim",
@@ -104,15 +111,26 @@ def settle(database: db.Database, pending: Sequence[PendingRequest], method: str
     return database.write(lambda tx: settle_once(tx, pending), method)
 
 
-def settle_once(tx: db.Connection, pending: Sequence[PendingRequest]) -> list[Outcome]:
+def settle_once(
+        tx: db.Connection, pending: Sequence[PendingRequest],
+        find_blocked: Callable[[db.Connection, list[PendingRequest]], set[int]] | None = None,
+        ) -> list[Outcome]:
     """Settle the requests that are new, and answer the others with their stored outcomes.
 
+    :param find_blocked: locks what the new requests need and returns the ids of those request
+        objects that are not settled, since they would wait; None to wait for every lock
     :returns: outcomes in the order of the requests
     :raises placement_rpc.db.api.Stale: if a concurrent writer changed what was read
+    :raises placement_rpc.db.api.Locked: if another transaction keeps a row locked
     """
     stored = requests.find(tx, {each.request.request_id for each in pending})
     new = [each for each in pending if each.request.request_id not in stored]
-    settled = _settle_new(tx, new) if new else {}
+    # An expired request must not take locks, or wait for any.
+    waiting = find_blocked(tx, [each for each in new if not each.is_late]) if (
+        new and find_blocked is not None) else set()
+    free = [each for each in new if id(each) not in waiting]
+    settled = _settle_new(tx, free) if free else {}
+    settled |= {id(each): blocked(each.request.method) for each in new if id(each) in waiting}
     return [settled[id(each)] if id(each) in settled
             else _stored_outcome(tx, each, stored[each.request.request_id]) for each in pending]
 

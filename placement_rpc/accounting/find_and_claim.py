@@ -21,6 +21,8 @@ from placement_rpc.objects.request import ResourceRequest
 
 # Candidates that a call tries; each failed because another claim took it after the search.
 _MAX_TRIES = 1000
+# Candidates that a call passes over because another transaction has them locked.
+_MAX_BLOCKED = 5
 
 
 def claim_by_request(context: RequestContext, candidates: CandidateSearch,
@@ -51,16 +53,20 @@ def claim_by_request(context: RequestContext, candidates: CandidateSearch,
 
 def _claim_first(context, candidates, group_commit, request, wanted, claim):
     """Claim from the first provider that accepts."""
+    blocked = 0
     with contextlib.closing(_providers(context, candidates, wanted, claim)) as uuids:
         for uuid in itertools.islice(uuids, _MAX_TRIES):
             outcome, = group_commit.settle([CandidateClaim(
                 request, claim, context.deadline, {uuid: wanted.resources})])
             if outcome.error is None:
                 return outcome
+            if outcome.blocked and blocked < _MAX_BLOCKED:
+                blocked += 1
+                continue
             if outcome.replayed or not isinstance(
                     outcome.error, (exception.ClaimRefused, exception.ProviderNotFound)):
                 raise outcome.error
-        if next(uuids, None) is not None:
+        if blocked or next(uuids, None) is not None:
             raise exception.StoreBusy(method=request.method, attempts=_MAX_TRIES)
     raise exception.NoCandidates(resources=", ".join(
         f"{name}:{amount}" for name, amount in sorted(wanted.resources.items())))

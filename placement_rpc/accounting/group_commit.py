@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable, Sequence
 
 from placement_rpc import exception
-from placement_rpc.accounting import batch
 from placement_rpc.accounting.batch import Outcome, PendingRequest
+from placement_rpc.accounting.batch_settler import BatchSettler
 from placement_rpc.db.api import Database
 from placement_rpc.telemetry.spans import span
 
@@ -54,19 +54,19 @@ class GroupCommit:
 
     :param limit: the most requests in one transaction
     :param settle_batch: settles requests in one transaction, as
-        :func:`placement_rpc.accounting.batch.settle` does
+        :meth:`placement_rpc.accounting.batch_settler.BatchSettler.settle` does; None for that
     :param observe_batch_size: called with the number of requests of each transaction
     :param method: what is settled; named in errors and in the log
     """
 
     def __init__(self, database: Database, limit: int,
-                 settle_batch: Callable[..., list[Outcome]] = batch.settle,
+                 settle_batch: Callable[..., list[Outcome]] | None = None,
                  observe_batch_size: Callable[[int], None] = lambda size: None,
                  method: str = "claim"):
         self._database = database
         self._limit = limit
         #: Settles each batch.
-        self.settle_batch = settle_batch
+        self.settle_batch = settle_batch or BatchSettler().settle
         self._observe_batch_size = observe_batch_size
         self._method = method
         self._waiting: collections.deque[_Waiter] = collections.deque()

@@ -12,7 +12,9 @@ release 2026.2 store and compare; if there are any, the outcome has the fingerpr
 too.
 """
 
+import base64
 import dataclasses
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -29,6 +31,8 @@ from placement_rpc.objects.request_result import outcome_result
 
 # The member of a stored outcome that has the fingerprint without preconditions, if it differs.
 _CHANGE_FINGERPRINT = "change"
+# Letters of the hash in the id of a part: what the column has left after the longest request id.
+_NAME_LENGTH = 13
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -95,6 +99,19 @@ class Request:
         return row.fingerprint == self.fingerprint or self.is_same(Request(
             row.request_id, row.method, row.fingerprint,
             json.loads(row.outcome).get(_CHANGE_FINGERPRINT)))
+
+    def named_part(self, name: str, arguments: Mapping[str, Any]) -> "Request":
+        """Return the request of a part that has a name and no number.
+
+        The id ends with 78 bits of a hash: parts of different names have different ids.
+
+        :param name: of the part, the same in every attempt
+        :param arguments: what this part asks for
+        """
+        digest = hashlib.sha256(f"{self.request_id}#{name}".encode()).digest()
+        part = base64.urlsafe_b64encode(digest)[:_NAME_LENGTH].decode()
+        return Request(f"{self.request_id}#{part}", self.method, plain_data.fingerprint(
+            self.method, [self.fingerprint, arguments]))
 
     def check_same(self, row: Any) -> None:
         """Check that a stored outcome is the outcome of this request.

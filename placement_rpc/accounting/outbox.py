@@ -48,6 +48,7 @@ class EventRow(NamedTuple):
     occurred_at: datetime.datetime
     payload: str
     touched: str | None
+    released_consumer: str | None
 
 
 class Outbox:
@@ -83,14 +84,17 @@ class Outbox:
         self._add(event_type, primitive(payload_class, **data))
 
     def _add(self, event_type, payload):
-        touched = _touched(event_type, payload["placement_object.data"])
+        data = payload["placement_object.data"]
+        touched = _touched(event_type, data)
+        released = data.get("consumer_uuid") if event_type == "allocation.delete" else None
         at = datetime.datetime.now(datetime.UTC)
         event_id = str(uuid.uuid4())
-        payload["placement_object.data"] |= {
+        data |= {
             "event_id": event_id, "position": None, "occurred_at": at.isoformat(),
             "request_id": self._request_id}
         self._rows.append(EventRow(
-            event_id, event_type, at.replace(tzinfo=None), json.dumps(payload), touched))
+            event_id, event_type, at.replace(tzinfo=None), json.dumps(payload), touched,
+            released))
 
     def write(self, tx: db.Connection) -> None:
         """Write the events, in one statement."""

@@ -3,6 +3,7 @@
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,10 @@ LOG = logging.getLogger(__name__)
 _LONGEST_WAIT = 5.0
 
 
+class _Replaced(Exception):
+    """The index that is being verified was dropped."""
+
+
 class LiveIndex:
     """The index of a process, at least as new as each call that reads it.
 
@@ -38,8 +43,10 @@ class LiveIndex:
         # Held while the index is changed or searched, and for all attributes below: much shorter.
         self._using = threading.Lock()
         self._followed: FollowedIndex | None = None
+        # Its exception is a PlacementException.
         self._build: futures.Future | None = None
         self._built = 0
+        self._dropped_for = ""
         self._not_before = 0.0
         # Reads of the feed are numbered; a call needs one that began after the call did.
         self._last_begun = self._last_done = 0
@@ -68,13 +75,13 @@ class LiveIndex:
                 return
             build = self._start_build()
         try:
-            build.result(seconds)
+            failure = build.exception(seconds)
         except TimeoutError:
             raise exception.ServiceUnavailable(
                 reason="the candidate index is being built") from None
-        except exception.PlacementException as error:
+        if isinstance(failure, exception.PlacementException):
             # Each waiting thread raises an error of its own.
-            raise exception.from_code(error.code, error.kwargs) from None
+            raise exception.from_code(failure.code, failure.kwargs)
 
     def drop(self, reason: str, followed: FollowedIndex | None = None) -> None:
         """Drop the index and build another one; calls wait for it.
@@ -86,6 +93,7 @@ class LiveIndex:
             if followed not in (None, self._followed):
                 return
             self._followed = None
+            self._dropped_for = reason
             self._start_build()
         LOG.warning("The candidate index is dropped and built again: %s", reason)
 
@@ -214,37 +222,65 @@ class LiveIndex:
                     "position": followed.position, "age_seconds": followed.age,
                     "applied": followed.applied, "made": self._built}
 
-    def verify(self, after: int, limit: int) -> dict | None:
+    def verify(self, after: int, limit: int, seconds: float = math.inf) -> dict | None:
         """Compare a part of the index with the store; drop the index if it differs.
+
+        It goes slice by slice. Calls that read the index wait while a slice is copied from it, and
+        not while the store is read or the two are compared.
 
         :param after: the provider id after which to begin
         :param limit: the maximum number of providers
+        :param seconds: after which no further slice is begun
         :returns: dict of ``providers``, ``inventories``, ``bytes`` and ``position`` of the index,
             ``differences``, a dict of provider id to what differs, and ``next``, the id after
             which to continue, None at the end; None if there is no index
         :raises StoreUnavailable: if the store cannot be read
         """
-        with self._reading:
+        ends, left = time.monotonic() + seconds, limit
+        found: dict[int, str] = {}
+        end: int | None = after
+        with self._using:
             followed = self._followed
-            if followed is None:
-                return None
+        if followed is None:
+            return None
+        while end is not None:
             try:
-                found, end = verification.differences(followed, after, limit, self._using)
+                some, end = verification.differences(
+                    self._for_verification(followed), end, min(left, verification.SLICE))
+            except _Replaced:
+                some, end = {0: self._dropped_for}, None
             except exception.PlacementException:
                 raise
             except Exception as error:
                 LOG.warning("The candidate index cannot be verified", exc_info=error)
-                found, end = {0: str(error) or type(error).__name__}, None
-            with self._using:
-                answer = {
-                    "providers": len(followed.index.providers),
-                    "inventories": followed.index.size, "bytes": followed.index.nbytes,
-                    "position": followed.position, "next": end,
-                    "differences": {str(id_): text for id_, text in found.items()}}
+                some, end = {0: str(error) or type(error).__name__}, None
+            found |= some
+            left -= verification.SLICE
+            if left <= 0 or some or time.monotonic() >= ends:
+                break
+        with self._using:
+            answer = {
+                "providers": len(followed.index.providers),
+                "inventories": followed.index.size, "bytes": followed.index.nbytes,
+                "position": followed.position, "next": end,
+                "differences": {str(id_): text for id_, text in found.items()}}
         if found:
             self.drop("; ".join(f"provider {id_}: {text}" for id_, text in sorted(
                 found.items())[:3]), followed)
         return answer
+
+    def _for_verification(self, followed):
+        """Return how a verification reads an index.
+
+        :raises _Replaced: from its calls, if there is another index by then, or none
+        """
+        def copy(take):
+            if self.refresh() is not followed:
+                raise _Replaced
+            with self._using:
+                return take(followed.index)
+
+        return verification.Source(self._reader, copy)
 
 
 class IndexMaintenance:
@@ -259,14 +295,15 @@ class IndexMaintenance:
         self._sample = sample
         self._after = 0
 
-    def step(self) -> None:
+    def step(self, seconds: float = math.inf) -> None:
         """Do the next part.
 
         The next call then does not have to read all events since the last one.
 
+        :param seconds: after which the rest of the part is left to the next step
         :raises StoreUnavailable: if the store cannot be read
         """
         self._index.refresh()
         if self._sample:
-            answer = self._index.verify(self._after, self._sample)
+            answer = self._index.verify(self._after, self._sample, seconds)
             self._after = (answer and answer["next"]) or 0

@@ -17,6 +17,15 @@ OPTS = [
         help="Seconds to wait for an answer before the same request is sent again. A retry is "
              "safe, since a request id takes effect once. A lower number recovers sooner from a "
              "lost message and sends more retries to a slow service."),
+    cfg.FloatOpt(
+        "repeat_after", default=0.2, min=0.01,
+        help="Seconds without an answer after which a call is sent to the service once more, "
+             "while the client still waits for the first answer: a worker that was stopped may "
+             "hold the first copy. It waits for at least four times as long as answers usually "
+             "take, and eight times longer for calls with long answers. Each further pause is "
+             "half as long again, until attempt_timeout. A request id takes effect once, whatever "
+             "becomes of the copies. A lower number recovers sooner, and sends more copies to a "
+             "slow service."),
     cfg.IntOpt(
         "max_concurrent_calls", default=64, min=1,
         help="Maximum number of calls that one PlacementAPI makes at a time; further calls "

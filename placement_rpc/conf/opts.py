@@ -26,11 +26,12 @@ from placement_rpc.conf import (
     notifications,
     queues,
     standalone,
+    transactions,
     upgrade_levels,
 )
 
 _MODULES = (broker, candidates, claims, client, compute_nodes, conductor, http, messages, metrics,
-            notifications, queues, standalone, upgrade_levels)
+            notifications, queues, standalone, transactions, upgrade_levels)
 
 # oslo.messaging's RPC client reads these two groups on each call, but registers them on the global
 # configuration only: on any other configuration the call would fail.

@@ -22,7 +22,7 @@ from sqlalchemy.engine import make_url
 from placement_rpc import exception
 from placement_rpc.backoff import Backoff
 from placement_rpc.conf import service as service_options
-from placement_rpc.db import errors
+from placement_rpc.db import errors, sessions
 from placement_rpc.telemetry.spans import span
 
 LOG = logging.getLogger(__name__)
@@ -37,7 +37,6 @@ MAY_OVERFILL = "placement_may_overfill"
 #: A connection inside a transaction: what the queries take.
 Connection = sa.Connection
 
-_SQLITE_BUSY_TIMEOUT_MS = 30_000
 _SQLITE_POOL_SIZE = 8
 
 # Seconds after which a connection of the pool is pinged before it is used again.
@@ -60,10 +59,15 @@ class Stale(Exception):
     """A compare-and-swap found another value than the one that was read."""
 
 
+class Locked(Exception):
+    """Another transaction kept a row locked for longer than ``[transactions] lock_timeout``."""
+
+
 class Database:
     """One database and its pool of connections.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    :param connections: int, the most connections; None for ``[database] max_pool_size``
     :raises StoreUnavailable: when the database cannot be reached
     """
 
@@ -72,7 +76,7 @@ class Database:
     #: the server's processor time in ``make bench QUICK=1 ONLY=claims``.
     plan_lifetime = 1.0
 
-    def __init__(self, conf):
+    def __init__(self, conf, connections=None):
         options = service_options.register(conf).database
         self.max_attempts = conf.claims.max_attempts
         #: dict of object name to the version at which objects are stored; None for the versions
@@ -83,7 +87,8 @@ class Database:
         self._sqlite = _is_sqlite(options.connection)
         # oslo.db keeps no pool of SQLite's connections, and takes no options for one.
         pool = {} if self._sqlite else {
-            "max_pool_size": options.max_pool_size, "max_overflow": options.max_overflow,
+            "max_pool_size": connections or options.max_pool_size,
+            "max_overflow": 0 if connections else options.max_overflow,
             "pool_timeout": options.pool_timeout}
         if self._sqlite:
             _create_private_file(make_url(options.connection).database)
@@ -102,8 +107,8 @@ class Database:
             self.engine.pool = _pool_of_files(self.engine)
         else:
             self._check_on_checkout()
-        sa.event.listen(self.engine, "connect", _CONNECT.get(self.engine.dialect.name, _nothing))
-        # oslo.db's test connection was made before the listener was added.
+        sessions.prepare(self.engine, conf.transactions)
+        # oslo.db's test connection was made before the listeners were added.
         self.engine.dispose()
 
     @property
@@ -119,7 +124,7 @@ class Database:
         :raises StoreUnavailable: when the database cannot be reached
         :raises StoreBusy: when the database cancelled a statement that waited or ran too long
         """
-        with span("database"), self._connect() as connection:
+        with span("database"), _busy_if_locked(), self._connect() as connection:
             if self.dialect == "postgresql":
                 # Each statement sees what is committed in either mode, and there is nothing to
                 # commit: one round trip less.
@@ -138,6 +143,12 @@ class Database:
         :raises StoreUnavailable: when the database cannot be reached
         :raises StoreBusy: when the database cancelled a statement that waited or ran too long
         """
+        with _busy_if_locked(), self._writer() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def _writer(self):
+        """As :meth:`writer`, but raise :class:`Locked` if a row stays locked."""
         with span("database"), self._connect() as connection:
             if self._sqlite:
                 # oslo.db's listener begins a transaction unless this says that there is one.
@@ -164,6 +175,8 @@ class Database:
                     # The next transaction connects again, to another server after a failover.
                     connection.invalidate()
                     raise _unavailable(error) from error
+                if kind is errors.Kind.LOCKED:
+                    raise Locked from error
                 if kind is errors.Kind.BUSY:
                     LOG.warning("The database cancelled a transaction: %s", error)
                     raise exception.StoreBusy(method="a transaction", attempts=1) from error
@@ -181,6 +194,9 @@ class Database:
         def returned(_connection, record):
             record.info[_USED_AT] = time.monotonic()
 
+        def connected(_connection, record):
+            record.info[_PLANNED_AT] = time.monotonic()
+
         def taken(connection, record, _proxy):
             at = time.monotonic()
             try:
@@ -191,6 +207,8 @@ class Database:
             except error_class as error:
                 raise sa.exc.DisconnectionError from error
 
+        if self.dialect == "postgresql":
+            sa.event.listen(self.engine, "connect", connected)
         sa.event.listen(self.engine, "checkin", returned)
         sa.event.listen(self.engine, "checkout", taken)
 
@@ -199,18 +217,20 @@ class Database:
         """
         self._after_commit.append(call)
 
-    def write(self, change, method="change"):
+    def write(self, change, method="change", waits=True):
         """Run ``change`` in a writer transaction; retry it when concurrent writers collide.
 
         :param change: callable that takes the connection; called once per attempt
         :param method: str, named in the error after the last attempt
+        :param waits: bool, whether to retry it too if a row stays locked
         :returns: the result of ``change`` in the attempt that was committed
         :raises StoreBusy: after ``[claims] max_attempts`` collisions; nothing was done
+        :raises Locked: if a row stays locked, and ``waits`` is false; nothing was done
         """
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, jitter=1)
         for attempt in range(self.max_attempts):
             try:
-                with self.writer() as connection:
+                with self._writer() as connection:
                     connection.info.pop(EVENTS_WRITTEN, None)
                     connection.info[VERSIONS] = self.versions
                     connection.info[MAY_OVERFILL] = self._may_overfill
@@ -219,16 +239,29 @@ class Database:
                 for call in self._after_commit if has_events else ():
                     call()
                 return result
+            except Locked as error:
+                if not waits:
+                    raise
+                LOG.debug("Attempt %d of %s met a locked row: %s", attempt + 1, method,
+                          error.__cause__)
             except (*_DATABASE_ERRORS, Stale) as error:
                 if not _is_collision(error, attempt):
                     raise
                 LOG.debug("Attempt %d of %s collided: %s", attempt + 1, method, error)
-                time.sleep(backoff.next())
+            time.sleep(backoff.next())
         raise exception.StoreBusy(method=method, attempts=self.max_attempts)
 
     def close(self):
         """Close the connections of the pool."""
         self.engine.dispose()
+
+
+@contextlib.contextmanager
+def _busy_if_locked():
+    try:
+        yield
+    except Locked as error:
+        raise exception.StoreBusy(method="a transaction", attempts=1) from error
 
 
 def _is_collision(error, attempt):
@@ -280,25 +313,6 @@ def _unavailable(error):
     return exception.StoreUnavailable(reason=type(error).__name__)
 
 
-def _sqlite_connect(connection, _record):
-    connection.execute(f"PRAGMA busy_timeout = {_SQLITE_BUSY_TIMEOUT_MS}")
-    connection.execute("PRAGMA journal_mode = WAL")
-
-
-def _mysql_connect(connection, _record):
-    # Each statement must see what was committed before it, as on PostgreSQL: the rows that a lock
-    # protects are read after the lock was granted.
-    with connection.cursor() as cursor:
-        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-
-
-def _postgresql_connect(connection, record):
-    # Compiling a query takes longer than any query of this service runs.
-    connection.execute("SET jit = off")
-    connection.commit()
-    record.info[_PLANNED_AT] = time.monotonic()
-
-
 def _discard_plans(connection, record):
     """Let PostgreSQL plan a session's statements again, by the present sizes of the tables.
 
@@ -312,11 +326,3 @@ def _discard_plans(connection, record):
     connection.execute("DISCARD PLANS")
     connection.commit()
     record.info[_PLANNED_AT] = time.monotonic()
-
-
-def _nothing(_connection, _record):
-    """Set nothing: this database needs no settings."""
-
-
-_CONNECT = {"sqlite": _sqlite_connect, "postgresql": _postgresql_connect,
-            "mysql": _mysql_connect, "mariadb": _mysql_connect}

@@ -19,6 +19,8 @@ class Kind(enum.Enum):
     COLLISION = enum.auto()
     #: as a collision; but if it persists, the referenced row is missing or the row is referenced
     REFERENCE = enum.auto()
+    #: another transaction kept a row locked for longer than this one may wait
+    LOCKED = enum.auto()
     #: the server ended the transaction because it waited or ran for too long
     BUSY = enum.auto()
     #: this connection or this server cannot be used; another one may work
@@ -35,7 +37,7 @@ _SQLSTATES = {
     "40P01": Kind.COLLISION,    # deadlock_detected
     "40003": Kind.UNAVAILABLE,  # statement_completion_unknown
     "55006": Kind.BUSY,         # object_in_use
-    "55P03": Kind.BUSY,         # lock_not_available
+    "55P03": Kind.LOCKED,       # lock_not_available
     "57014": Kind.BUSY,         # query_canceled
     "57P01": Kind.UNAVAILABLE,  # admin_shutdown
     "57P02": Kind.UNAVAILABLE,  # crash_shutdown
@@ -65,7 +67,7 @@ _ERRNOS = {
     1161: Kind.UNAVAILABLE,  # ER_NET_WRITE_INTERRUPTED
     1180: Kind.COLLISION,    # ER_ERROR_DURING_COMMIT
     1203: Kind.UNAVAILABLE,  # ER_TOO_MANY_USER_CONNECTIONS
-    1205: Kind.COLLISION,    # ER_LOCK_WAIT_TIMEOUT
+    1205: Kind.LOCKED,       # ER_LOCK_WAIT_TIMEOUT
     1206: Kind.BUSY,         # ER_LOCK_TABLE_FULL
     1213: Kind.COLLISION,    # ER_LOCK_DEADLOCK; Galera: the write set was refused
     1226: Kind.UNAVAILABLE,  # ER_USER_LIMIT_REACHED

@@ -13,7 +13,7 @@ from alembic import autogenerate, migration, script, util
 from alembic.script.revision import RevisionError
 
 from placement_rpc import exception
-from placement_rpc.db import models
+from placement_rpc.db import models, sessions
 from placement_rpc.db.queries import resource_classes, traits
 
 EXPAND, CONTRACT = "expand", "contract"
@@ -87,6 +87,7 @@ def contract(database):
 
 def _upgrade(database, branch):
     with database.writer() as connection:
+        sessions.lift_limits(connection)
         alembic.command.upgrade(_config(connection), f"{branch}@head")
 
 

@@ -225,8 +225,15 @@ events = sa.Table(
     # JSON, what its transaction changed for candidates (accounting.outbox); empty for nothing,
     # and NULL if it is not known.
     sa.Column("touched", _Text, nullable=True),
+    # The consumer of a deletion of allocations; NULL for other events, and if a process of an
+    # older release wrote it.
+    sa.Column("released_consumer", _Uuid, nullable=True),
     sa.UniqueConstraint("position"),
     sa.Index("ix_events_occurred_at", "occurred_at"),
+    # Of deletions only, where the database has such indexes: a claim does not pay for it.
+    sa.Index("ix_events_released", "released_consumer", "event_type", "occurred_at",
+             postgresql_where=sa.text("event_type = 'allocation.delete'"),
+             sqlite_where=sa.text("event_type = 'allocation.delete'")),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
 

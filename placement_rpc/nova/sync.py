@@ -6,7 +6,6 @@ A cycle without changes reads little and writes nothing, not even its own outcom
 
 import collections
 import datetime
-import uuid as uuids
 
 from placement_rpc import exception
 from placement_rpc.accounting import idempotency
@@ -29,8 +28,6 @@ _CLOCK_SKEW = datetime.timedelta(seconds=30)
 _TOO_OLD = datetime.timedelta(hours=1)
 _EARLIEST = datetime.datetime(2000, 1, 1)
 _MAX_CONSUMERS = 5000
-# The maximum number of a part in the id of a part of a request.
-_PARTS = 999_999_999
 
 
 class _IfUnchanged:
@@ -228,12 +225,14 @@ class Sync:
     # -- healing ------------------------------------------------------------------------
 
     def _heal_all(self, result):
+        if bulk.now() - self._seen_at > _TOO_OLD:
+            for each in result.disagreements:
+                each.reason = "the tracker's snapshot is too old"
+            return
         released = self._released_since([each.consumer_uuid for each in result.disagreements
                                          if each.kind == MISSING])
         for each in result.disagreements:
-            if bulk.now() - self._seen_at > _TOO_OLD:
-                each.reason = "the tracker's snapshot is too old"
-            elif each.consumer_uuid in released:
+            if each.consumer_uuid in released:
                 each.reason = "its allocations were released after the tracker's snapshot"
             else:
                 self._heal_one(each)
@@ -256,8 +255,7 @@ class Sync:
         consumer = each.consumer_uuid
         generation = holding.generation if holding else 0
         # The same part in every attempt, whatever earlier attempts have healed.
-        request = self._request.part(
-            uuids.UUID(consumer).int % _PARTS + 1, {"consumer": consumer, "holds": wanted})
+        request = self._request.named_part(consumer, {"consumer": consumer, "holds": wanted})
         changed_at = holding.changed_at if holding else None
         if not wanted:
             return HealingRelease(
@@ -274,8 +272,7 @@ class Sync:
         if not consumers:
             return set()
         with self._context.database.reader() as tx:
-            payloads = events.payloads_since(tx, "allocation.delete", self._seen_at - _CLOCK_SKEW)
-        return {uuid for uuid in consumers if any(uuid in payload for payload in payloads)}
+            return events.released_since(tx, consumers, self._seen_at - _CLOCK_SKEW)
 
 
 def allocations_of(value):

@@ -24,7 +24,8 @@ _UUID = re.compile(
 _CANONICAL_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.ASCII)
 _TRAIT = re.compile(r"[A-Z0-9_]{1,255}")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,50}")
-_PART_ID = re.compile(rf"{_REQUEST_ID.pattern}(?:#[0-9]{{1,9}})?", re.ASCII)
+_PART_ID = re.compile(
+    rf"{_REQUEST_ID.pattern}(?:#(?:[0-9]{{1,9}}|[A-Za-z0-9_-]{{13}}))?", re.ASCII)
 
 ObjectField = fields.ObjectField
 ListOfObjectsField = fields.ListOfObjectsField
@@ -128,7 +129,7 @@ class Uuid(fields.FieldType):
 class RequestId(fields.FieldType):
     """The id that a client chose for its request.
 
-    :param part: bool, whether it may name an entry of a batch, as ``ID#5``
+    :param part: bool, whether it may name an entry of a batch, as ``ID#5``, or another part
     """
 
     def __init__(self, part=False):

@@ -21,6 +21,8 @@ from placement_rpc.versions import contract, pins, releases
 
 # Seconds before the second attempt; each further pause is longer.
 _FIRST_PAUSE = 0.05
+# Seconds before the next attempt at most, while the database is busy.
+_BUSY_PAUSE = 0.3
 # Seconds that a cast waits for the service's release; after that it is made in the
 # oldest release that has all of it.
 _PIN_TIMEOUT = 2.0
@@ -221,8 +223,7 @@ class Client:
         while (left := ends - time.monotonic()) > 0:
             try:
                 return attempt(min(self._attempt_timeout, left))
-            except (exception.RequestExpired, exception.ServiceTooOld,
-                    exception.UnsupportedCall, exception.IncompatibleObjectVersion):
+            except senders.NOTHING_DONE:
                 if last is None:
                     raise
                 # An earlier attempt, in time or at another service, may have succeeded.
@@ -231,7 +232,11 @@ class Client:
                 if not error.retryable:
                     raise
                 last = error.text
-            time.sleep(max(0, min(backoff.next(), ends - time.monotonic())))
+                pause = backoff.next()
+                if isinstance(error, exception.StoreBusy):
+                    # A lock that it waits for is released soon, or its session is ended.
+                    pause = min(pause, _BUSY_PAUSE)
+            time.sleep(max(0, min(pause, ends - time.monotonic())))
         raise exception.DeadlineExceeded(
             method=method, seconds=round(seconds, 3), reason=last or "no attempt was made",
             request_id=request_id)

@@ -199,11 +199,15 @@ def _sealed(message, limits, default=None):
 
 @dataclasses.dataclass(slots=True)
 class Answer:
-    """The answer to a call: ``result`` as it travels, or ``failure`` as the library writes it."""
+    """The answer to a call: ``result`` as it travels, or ``failure`` as the library writes it.
+
+    ``copies`` is how many copies of the call were sent until it came.
+    """
 
     message_id: str
     result: object
     failure: str | None
+    copies: int = 1
 
 
 def open_answer(body: bytes | str, compressed: object = None,

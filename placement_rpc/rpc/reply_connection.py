@@ -8,11 +8,14 @@ than a confirm does. One thread connects, reads, and wakes the threads that wait
 answers are lost with the connection fail at once, and are retried under the same request id.
 """
 
+import itertools
 import logging
+import math
 import socket
 import threading
 import time
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 import amqp
@@ -91,11 +94,16 @@ class ReplyConnection:
         """How many calls wait for their answers."""
         return len(self._waiting)
 
-    def ask(self, routing_key: str, call: envelope.Call, seconds: float) -> envelope.Answer:
+    def ask(self, routing_key: str, call: envelope.Call, seconds: float,
+            pauses: Iterable[float] = ()) -> envelope.Answer:
         """Send a call and wait for its answer.
+
+        The server that took the call may be stopped, so the call is sent again while there is no
+        answer. The first answer to any of the copies is returned.
 
         :param call: without a message id, which is made here
         :param seconds: how long to wait
+        :param pauses: seconds after which each further copy is sent
         :raises Unroutable: if no queue is bound to the routing key
         :raises ServiceUnavailable: if the outcome is unknown
         :raises InvalidInput: if this was closed
@@ -112,14 +120,24 @@ class ReplyConnection:
         try:
             consumer = self._opened(ends)
             call.reply_to = self.reply_to
-            self._send(consumer, routing_key, self._message(call, seconds), ends)
-            if not waiter.came.acquire(timeout=max(0.0, ends - time.monotonic())):
-                raise TimeoutError
+            copies = self._send_copies(consumer, routing_key, call, waiter, ends, pauses)
         finally:
             self._waiting.pop(call.message_id, None)
         if waiter.error is not None:
             raise waiter.error
+        waiter.answer.copies = copies
         return waiter.answer
+
+    def _send_copies(self, consumer, routing_key, call, waiter, ends, pauses):
+        """Send copies of a call until one is answered; return how many were sent."""
+        for copies, pause in enumerate(itertools.chain(pauses, [math.inf]), 1):
+            left = max(0.0, ends - time.monotonic())
+            self._send(consumer, routing_key, self._message(call, left), ends)
+            if waiter.came.acquire(timeout=min(pause, max(0.0, ends - time.monotonic()))):
+                return copies
+            if time.monotonic() >= ends:
+                break
+        raise TimeoutError
 
     def _message(self, call, seconds):
         body, headers = envelope.seal_call(call, self._requests), {}

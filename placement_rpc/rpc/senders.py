@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One attempt at a call: over RabbitMQ, or in this process."""
 
+import time
 from typing import Any
 
 import oslo_messaging
@@ -12,8 +13,14 @@ from placement_rpc.amqp.broker import Broker
 from placement_rpc.context import RequestContext
 from placement_rpc.rpc import envelope, routing
 from placement_rpc.rpc.dispatcher import Dispatcher
+from placement_rpc.rpc.repeats import Repeats
 from placement_rpc.rpc.reply_connection import ReplyConnection, Unroutable
 from placement_rpc.rpc.serializer import Serializer
+
+#: Errors with which a server refuses a call for a reason of its own: at another server, or
+#: earlier, the same call may have succeeded.
+NOTHING_DONE = (exception.RequestExpired, exception.ServiceTooOld, exception.UnsupportedCall,
+                exception.IncompatibleObjectVersion)
 
 
 class RabbitSender:
@@ -27,6 +34,7 @@ class RabbitSender:
     def __init__(self, conf: cfg.ConfigOpts, broker: Broker, topic: str = routing.TOPIC):
         self._topic = topic
         self._serializer = Serializer()
+        self._repeats = Repeats(conf.placement_client.repeat_after)
         #: The connection of all its calls.
         self.connection = ReplyConnection(conf, broker, routing.EXCHANGE)
 
@@ -44,8 +52,10 @@ class RabbitSender:
         :raises UnsupportedCall: if the server, or this client, does not know a part of the call
         :raises PlacementException: the error with which the server refused the call
         """
+        began = time.monotonic()
         try:
             answer = self._ask(context, method, arguments, timeout, server)
+            self._repeats.answered(method, time.monotonic() - began)
         except exception.PlacementException:
             raise
         except TimeoutError:
@@ -58,7 +68,11 @@ class RabbitSender:
             # From the JSON encoder.
             raise exception.InvalidInput(what=method, reason=_first_line(error)) from None
         if answer.failure:
-            raise error_of(answer)
+            refusal = error_of(answer)
+            if answer.copies > 1 and isinstance(refusal, NOTHING_DONE):
+                # Another copy, in time or at another service, may have succeeded.
+                raise exception.ServiceUnavailable(reason=refusal.text)
+            raise refusal
         return self._serializer.deserialize_entity(context, answer.result)
 
     def _ask(self, context, method, arguments, timeout, server):
@@ -72,12 +86,12 @@ class RabbitSender:
         topic = routing.topic_of(
             self._topic, method, context.service_release or context.release)
         try:
-            return self.connection.ask(topic, call, timeout)
+            return self.connection.ask(topic, call, timeout, self._repeats.pauses(method))
         except Unroutable:
             if topic == self._topic:
                 raise
             # An older service has no such request queue and takes all calls from the first.
-            return self.connection.ask(self._topic, call, timeout)
+            return self.connection.ask(self._topic, call, timeout, self._repeats.pauses(method))
 
     def close(self) -> None:
         """Close the connection; calls that wait fail."""

@@ -171,7 +171,7 @@ class CommandConsumer:
             except exception.StoreBusy as error:
                 return [Outcome(error=error) for _ in settlements]
             for settled in answers:
-                if isinstance(settled.error, exception.StoreUnavailable):
+                if settled.blocked or isinstance(settled.error, exception.StoreUnavailable):
                     raise settled.error
             return answers
 

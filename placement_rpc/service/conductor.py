@@ -73,7 +73,7 @@ class Conductor:
         self.database.after_events(self.relay.wake)
         self._heartbeat = Heartbeat(
             self.conf, self.manager, self._binary, self.host, self._worker)
-        self._heartbeat.beat(started=True)
+        self._heartbeat.start()
         for server in self.servers.values():
             server.begin()
         self.relay.start()
@@ -82,7 +82,7 @@ class Conductor:
                 self.conf, self._broker, self.manager, self._topic)
             self.commands.start()
         self._housekeeping = Housekeeping(
-            self.conf, self.manager, self._heartbeat, self._holder)
+            self.conf, self.manager, self._holder)
         self._housekeeping.start()
         LOG.info("Worker %s of %s answers calls", self._worker, self.host)
 
@@ -129,7 +129,7 @@ class Conductor:
             self._housekeeping.stop()
         if self.database is not None:
             if self._heartbeat is not None:
-                self._heartbeat.remove()
+                self._heartbeat.stop()
             self.database.close()
 
 

@@ -3,19 +3,27 @@
 
 import datetime
 import logging
+import threading
 
 import placement_rpc
 from placement_rpc import exception
+from placement_rpc.db import api as db
 from placement_rpc.db.queries import bulk, services
 
 LOG = logging.getLogger(__name__)
 # A row that has not been written for this many times service_down_time is deleted, since its
 # process has ended for good.
 _FORGOTTEN_AFTER = 10
+# Seconds that the end of a process waits for a heartbeat under way.
+_STOP_TIMEOUT = 5
 
 
 class Heartbeat:
-    """The heartbeats of one process.
+    """The heartbeats of one process: a row, and a thread that writes it.
+
+    A process that answers calls must not count as dead, whatever else it is doing. So the thread
+    does nothing else, and has a connection to the database of its own, since all others may be in
+    use.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param manager: :class:`placement_rpc.manager.Manager` of the process
@@ -27,8 +35,38 @@ class Heartbeat:
     def __init__(self, conf, manager, binary, host, worker):
         self._conf = conf
         self._manager = manager
-        self._database = manager.database
+        self._database = db.Database(conf, connections=1)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._identity = {"binary": binary, "host": host, "worker": worker}
+
+    def start(self):
+        """Write the first heartbeat, and then one every ``[conductor] report_interval``.
+
+        :raises PlacementException: if the database cannot be reached
+        """
+        self.beat(started=True)
+        self._thread.start()
+
+    def stop(self):
+        """Write no more heartbeats, and remove the row: the process ends in an orderly way."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_TIMEOUT)
+        try:
+            self._database.write(lambda tx: services.remove(tx, self._identity), "heartbeat")
+        except exception.PlacementException as error:
+            LOG.warning("Cannot remove the heartbeat row: %s", error)
+        self._database.close()
+
+    def _run(self):
+        while not self._ended.wait(self._conf.conductor.report_interval):
+            try:
+                self.beat()
+            except exception.PlacementException as error:
+                LOG.warning("Skipping a heartbeat: %s", error)
+            except Exception:
+                LOG.exception("A heartbeat failed unexpectedly; retrying at the next interval")
 
     def beat(self, started=False):
         """Write a heartbeat.
@@ -53,10 +91,3 @@ class Heartbeat:
             seconds=_FORGOTTEN_AFTER * self._conf.conductor.service_down_time)
         self._database.write(lambda tx: services.forget(
             tx, self._identity["binary"], self._identity["host"], before), "heartbeat")
-
-    def remove(self):
-        """Remove the row when the process ends in an orderly way."""
-        try:
-            self._database.write(lambda tx: services.remove(tx, self._identity), "heartbeat")
-        except exception.PlacementException as error:
-            LOG.warning("Cannot remove the heartbeat row: %s", error)

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Housekeeping of a worker: heartbeats, index verification, pruning, snapshots."""
+"""Housekeeping of a worker: index verification, pruning, snapshots.
+
+Each step has a time budget, and the next step begins even if one fails. What is left of a step is
+done at the next interval.
+"""
 
 import datetime
 import functools
@@ -16,6 +20,8 @@ from placement_rpc.db.queries import commands as command_attempts
 LOG = logging.getLogger(__name__)
 # Seconds between two rounds of pruning.
 _PRUNE_EVERY = 60
+# The budget of each step, as a share of the interval.
+_BUDGET = 0.5
 
 
 class Housekeeping:
@@ -23,16 +29,17 @@ class Housekeeping:
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param manager: :class:`placement_rpc.manager.Manager` of the worker
-    :param heartbeat: :class:`placement_rpc.service.heartbeat.Heartbeat` of the worker
     :param holder: str, the name under which this process holds leases
     """
 
-    def __init__(self, conf, manager, heartbeat, holder):
+    def __init__(self, conf, manager, holder):
         self._conf = conf
         self._manager = manager
         self._database = manager.database
-        self._heartbeat = heartbeat
         self._holder = holder
+        self._maintenance = IndexMaintenance(
+            manager.candidates.index, conf.candidates.verify_sample)
+        self._prune_at = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
 
@@ -47,34 +54,48 @@ class Housekeeping:
             self._thread.join()
 
     def _run(self):
-        """Write heartbeats, verify the index, prune and take snapshots, until stopped."""
-        since_pruned = 0
-        maintenance = IndexMaintenance(
-            self._manager.candidates.index, self._conf.candidates.verify_sample)
+        """Do all steps every interval, until stopped."""
         interval = self._conf.conductor.report_interval
         while not self._ended.wait(interval):
-            since_pruned += interval
-            try:
-                self._heartbeat.beat()
-                maintenance.step()
-                if since_pruned >= _PRUNE_EVERY:
-                    since_pruned = 0
-                    self._prune()
-                self._take_snapshot(interval / 2)
-            except exception.PlacementException as error:
-                LOG.warning("Skipping the rest of housekeeping: %s", error)
-            except Exception:
-                LOG.exception("Housekeeping failed unexpectedly; retrying at the next interval")
+            for step in (self._maintenance.step, self._prune_if_due, self._take_snapshot):
+                self._do(step, _BUDGET * interval)
 
-    def _prune(self):
-        for prune, retention in (
-                (requests.prune, self._conf.claims.request_retention),
-                (command_attempts.prune, self._conf.claims.request_retention),
-                (events.prune, self._conf.notifications.retention)):
-            before = bulk.now() - datetime.timedelta(seconds=retention)
-            while not self._ended.is_set() and self._database.write(
-                    functools.partial(prune, before=before), "prune"):
-                LOG.debug("Pruned rows older than %s", before)
+    def _do(self, step, seconds):
+        if self._ended.is_set():
+            return
+        try:
+            step(seconds)
+        except exception.PlacementException as error:
+            LOG.warning("A step of housekeeping is retried at the next interval: %s", error)
+        except Exception:
+            LOG.exception("Housekeeping failed unexpectedly; retrying at the next interval")
+
+    def _prune_if_due(self, seconds):
+        if time.monotonic() >= self._prune_at and self.prune(seconds):
+            self._prune_at = time.monotonic() + _PRUNE_EVERY
+
+    def prune(self, seconds):
+        """Delete old rows of all kinds.
+
+        :param seconds: float, how long it may take; each kind gets an equal share
+        :returns: bool, whether all were deleted in time
+        """
+        kinds = ((requests.prune, self._conf.claims.request_retention),
+                 (command_attempts.prune, self._conf.claims.request_retention),
+                 (events.prune, self._conf.notifications.retention))
+        finished = [self._prune(prune, retention, seconds / len(kinds))
+                    for prune, retention in kinds]
+        return all(finished)
+
+    def _prune(self, prune, retention, seconds):
+        """Delete rows of one kind; return whether none is left."""
+        before = bulk.now() - datetime.timedelta(seconds=retention)
+        ends = time.monotonic() + seconds
+        while self._database.write(functools.partial(prune, before=before), "prune"):
+            LOG.debug("Pruned rows older than %s", before)
+            if self._ended.is_set() or time.monotonic() >= ends:
+                return False
+        return True
 
     def _take_snapshot(self, seconds):
         """Work on a snapshot that is due, for some seconds.

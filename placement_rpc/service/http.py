@@ -43,9 +43,9 @@ class HTTPService:
         self.facade = Facade(conf, self._api, is_remote=conf.api.transport == "rpc",
                              metrics=self._manager and self._manager.metrics)
         if self._heartbeat is not None:
-            self._heartbeat.beat(started=True)
+            self._heartbeat.start()
             self._heartbeat.forget_others()
-            threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True).start()
+            threading.Thread(target=self._maintain, name="housekeeping", daemon=True).start()
 
     def _open(self):
         self._database = db.Database(self.conf)
@@ -61,18 +61,17 @@ class HTTPService:
             os.getpid())
         return self._manager
 
-    def _keep_beating(self):
+    def _maintain(self):
         self._manager.candidates.index.prepare()
         maintenance = IndexMaintenance(
             self._manager.candidates.index, self.conf.candidates.verify_sample)
         while not self._ended.wait(self.conf.conductor.report_interval):
             try:
-                self._heartbeat.beat()
                 maintenance.step()
             except exception.PlacementException as error:
-                LOG.warning("Skipping a heartbeat: %s", error)
+                LOG.warning("The candidate index is not verified now: %s", error)
             except Exception:
-                LOG.exception("A heartbeat failed unexpectedly; retrying at the next interval")
+                LOG.exception("Verifying the candidate index failed; it is retried")
 
     def close(self):
         """Close everything."""
@@ -82,7 +81,7 @@ class HTTPService:
         self.facade.close()
         self._api.close()
         if self._database is not None:
-            self._heartbeat.remove()
+            self._heartbeat.stop()
             self._database.close()
 
 

@@ -23,17 +23,24 @@ AUTO, ALWAYS, NEVER = "auto", "always", "never"
 
 
 class InventoryGate:
-    """A gate that opens as soon as every live service supports the migration, and stays open.
+    """A gate that is open while every live service supports the migration.
+
+    A service without heartbeats counts as down. If it was alive after all, the gate closes when
+    its next heartbeat is seen: nodes that were migrated stay migrated, and no more are.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param database: :class:`placement_rpc.db.api.Database`
+    :param clock: returns seconds of a clock that never goes back
     """
 
-    def __init__(self, conf, database):
+    def __init__(self, conf, database, clock=time.monotonic):
         self._options = conf.compute_nodes
         self._down_time = conf.conductor.service_down_time
+        self._recheck = conf.conductor.report_interval
         self._database = database
-        self._open = False
+        self._clock = clock
+        # Until when it is open without another look.
+        self._open_until = 0.0
 
     @property
     def settings(self):
@@ -41,13 +48,21 @@ class InventoryGate:
         return Settings(self._options, self.is_open())
 
     def is_open(self):
-        """Return whether the gate is open; True is cached, False is checked again next time."""
-        if not self._open:
-            mode = self._options.inventory_migration
-            self._open = mode == ALWAYS or (mode == AUTO and not self.holders()) or (
-                # The columns no longer exist.
-                migration.is_contracted(self._database))
-        return self._open
+        """Return whether the gate is open.
+
+        True holds until the next heartbeats, and for good once the old columns are dropped or if
+        the operator said ``always``; False is checked again next time.
+        """
+        if self._clock() < self._open_until:
+            return True
+        mode = self._options.inventory_migration
+        if mode == ALWAYS or migration.is_contracted(self._database):
+            self._open_until = math.inf
+        elif mode == AUTO and not self.holders():
+            self._open_until = self._clock() + self._recheck
+        else:
+            return False
+        return True
 
     def holders(self):
         """Return the rows of the live services that are too old, as a list."""

@@ -38,6 +38,7 @@ class Call:
     :param queue: the request queue in which it waits; None for the service's own
     :param batched: whether a server settles many such calls in one transaction
     :param castable: whether it can be sent as a durable command
+    :param slow: whether it may take long, so that a client repeats it later than other calls
     :param rules: names of the policy rules, each of which admits the call when it comes through
         the HTTP facade; a call without rules is not made by the facade
     :param arguments: argument name to the version that introduced it, if later than the call
@@ -51,6 +52,7 @@ class Call:
     queue: str | None = None
     batched: bool = False
     castable: bool = False
+    slow: bool = False
     rules: tuple[str, ...] = ()
     arguments: Mapping[str, str] = dataclasses.field(default_factory=dict)
     everywhere: bool = False
@@ -76,7 +78,7 @@ CALLS = {
         *_rules(_PROVIDERS, "show", "list", "update", "delete"),
         *_rules(_INVENTORIES, "create", "update", "delete"), *_rules(_AGGREGATES, "update"))),
     "list_providers": Call(
-        rules=_rules(_PROVIDERS, "list"),
+        slow=True, rules=_rules(_PROVIDERS, "list"),
         arguments={"member_of": "1.2"} | dict.fromkeys((
             "uuid", "not_member_of", "in_tree", "required", "forbidden", "resources"), "1.3")),
     "set_inventory": Call(
@@ -97,7 +99,7 @@ CALLS = {
                             consumer="consumer_uuid"),
     "get_provider_allocations": Call(rules=_rules(f"{_PROVIDERS}:allocations", "list")),
     "get_usages": Call(rules=_rules(_PROVIDERS, "usages")),
-    "get_by_request": Call(rules=_rules(_PROVIDERS, "list")),
+    "get_by_request": Call(slow=True, rules=_rules(_PROVIDERS, "list")),
     # Also a list of one provider that has to be in some aggregates.
     "get_aggregates": Call(rules=(*_rules(_AGGREGATES, "list"), *_rules(_PROVIDERS, "list"))),
     "set_aggregates": Call(queue=FLEET, rules=_rules(_AGGREGATES, "update")),
@@ -113,23 +115,23 @@ CALLS = {
     "set_provider_traits": Call(
         since="1.3", queue=FLEET, everywhere=True,
         rules=_rules(_PROVIDER_TRAITS, "update", "delete")),
-    "object_class_action_versions": Call(),
-    "object_action": Call(),
+    "object_class_action_versions": Call(slow=True),
+    "object_action": Call(slow=True),
     "object_backport_versions": Call(),
     "get_request_result": Call(),
     "ping": Call(),
     "get_versions": Call(),
-    "claim_batch": Call(since="1.2"),
-    "claim_by_request": Call(since="1.2"),
+    "claim_batch": Call(slow=True, since="1.2"),
+    "claim_by_request": Call(slow=True, since="1.2"),
     "move_allocations": Call(since="1.2"),
-    "sync_compute_node": Call(since="1.2", queue=FLEET),
-    "explain": Call(since="1.2", rules=_rules(_PROVIDERS, "explain")),
+    "sync_compute_node": Call(slow=True, since="1.2", queue=FLEET),
+    "explain": Call(slow=True, since="1.2", rules=_rules(_PROVIDERS, "explain")),
     # Lists include the position at which they are current.
     "get_event_positions": Call(since="1.2", rules=(
         *_rules("events", "list"), *_rules(_PROVIDERS, "list", "explain"),
         *_rules("allocations", "list"), *_rules(f"{_PROVIDERS}:allocations", "list"))),
-    "list_events": Call(since="1.2", rules=_rules("events", "list")),
-    "verify_index": Call(since="1.2"),
+    "list_events": Call(slow=True, since="1.2", rules=_rules("events", "list")),
+    "verify_index": Call(slow=True, since="1.2"),
 }
 
 # The first contract with custom classes, and the names of the fields that name classes.

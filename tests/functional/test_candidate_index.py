@@ -11,12 +11,15 @@ import urllib.request
 import sqlalchemy as sa
 
 from placement_rpc import exception
+from placement_rpc.candidates import verification
+from placement_rpc.candidates.live_index import LiveIndex
 from placement_rpc.candidates.search import CandidateSearch
 from placement_rpc.db import models
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing.facade import Facade
 from tests import base
+from tests.benchmarks import fleet
 from tests.functional import candidate_fleet
 
 
@@ -96,20 +99,87 @@ class StaleIndexTest(SearchTest):
             self.assertIn(words, texts[id_])
 
 
+class VerificationTest(SearchTest):
+    """Verification of an index, while calls find candidates in it."""
+
+    def test_finds_do_not_wait_for_it(self):
+        # Its first transaction reads the changes that the index lacks, as that of a find does.
+        store = HeldStore(self.service.database, "verification", after=1)
+        self.addCleanup(store.release.set)
+        index = LiveIndex(store.reader)
+        index.wait_until_ready()
+        answers = []
+        thread = threading.Thread(
+            name="verification", target=lambda: answers.append(index.verify(0, 100)))
+        thread.start()
+        self.assertTrue(store.asked.wait(30))
+        claimed = base.claim({self.uuid: {"VCPU": 8}})
+        self.service.api.claim_allocations(None, claimed)
+        with index.current() as current:
+            self.assertEqual(1, len(current.page(0)))
+        self.assertEqual([], answers)
+        store.release.set()
+        thread.join()
+        self.assertEqual({}, answers[0]["differences"])
+
+    def test_it_goes_slice_by_slice(self):
+        fleet.grow(self.service.database, 2 * verification.SLICE)
+        index = LiveIndex(self.service.database.reader)
+        index.wait_until_ready()
+        self.assertIsNone(index.verify(0, 1000)["next"])
+        ids = [row[0] for row in self.pages(index)]
+        # Out of time after the first slice, which the next call continues.
+        answer = index.verify(0, 1000, seconds=0)
+        self.assertEqual(ids[verification.SLICE - 1], answer["next"])
+        self.assertIsNone(index.verify(answer["next"], 1000)["next"])
+        last = ids[-1]
+        with self.service.database.writer() as tx:
+            tx.execute(sa.update(models.inventories).where(
+                models.inventories.c.resource_provider_id == last).values(used=1))
+        self.assertIn(str(last), index.verify(0, 1000)["differences"])
+
+    def test_a_limit_within_a_slice(self):
+        fleet.grow(self.service.database, 20)
+        index = LiveIndex(self.service.database.reader)
+        index.wait_until_ready()
+        ids = [row[0] for row in self.pages(index)]
+        self.assertEqual(ids[9], index.verify(0, 10)["next"])
+
+    def test_an_index_that_cannot_follow_is_reported(self):
+        self.found()
+        with self.search.index.current() as index:
+            index.providers["generation"][0] -= 1
+        self.service.api.claim_allocations(None, base.claim({self.uuid: {"VCPU": 1}}))
+        self.assertIn(
+            "changed from generation", self.search.index.verify(0, 100)["differences"]["0"])
+
+    @staticmethod
+    def pages(index):
+        with index.current() as current:
+            return current.page(0)
+
+
 class HeldStore:
     """A database whose reading transactions wait until ``release`` is set.
 
-    :param database: :class:`placement_rpc.db.api.Database`; may be replaced
+    :param database: :class:`placement_rpc.db.api.Database`
+    :param thread: str, name of the thread whose transactions wait; None for all
+    :param after: int, how many of its transactions do not wait
     """
 
-    def __init__(self, database):
+    def __init__(self, database, thread=None, after=0):
         self.database = database
+        self._thread = thread
+        self._after = after
         self.asked, self.release = threading.Event(), threading.Event()
 
     @contextlib.contextmanager
     def reader(self):
-        self.asked.set()
-        self.release.wait()
+        if self._thread in (None, threading.current_thread().name):
+            self._after -= 1
+            if self._after < 0:
+                self.asked.set()
+                self.release.wait()
         with self.database.reader() as tx:
             yield tx
 

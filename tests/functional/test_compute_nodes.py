@@ -358,8 +358,9 @@ class GateTest(NodeTest):
         self.assertEqual((2, 2), (lambda done: (done.found, done.done))(self.migrate()))
         self.assertEqual(12, self.inventory(read.uuid)["VCPU"][0])
 
-    def test_a_positive_answer_is_kept_and_a_negative_one_is_not(self):
-        opened = gate.InventoryGate(self.service.conf, self.database)
+    def test_a_positive_answer_is_kept_for_an_interval_and_a_negative_one_is_not(self):
+        now = [1000.0]
+        opened = gate.InventoryGate(self.service.conf, self.database, lambda: now[0])
         with self.old_service():
             self.assertFalse(opened.is_open())
             self.assertEqual(["placement-rpc-conductor 3 on old.example.org (version 0.1.0)"],
@@ -368,12 +369,28 @@ class GateTest(NodeTest):
         with self.old_service():
             self.assertTrue(opened.is_open())
             self.assertFalse(gate.InventoryGate(self.service.conf, self.database).is_open())
+            now[0] += self.service.conf.conductor.report_interval
+            self.assertFalse(opened.is_open())
+
+    def test_it_closes_again_when_a_service_that_looked_dead_is_alive(self):
+        now = [1000.0]
+        opened = gate.InventoryGate(self.service.conf, self.database, lambda: now[0])
+        with self.old_service():
+            self.last_seen(seconds=90)
+            self.assertTrue(opened.is_open())
+            self.last_seen(seconds=0)
+            now[0] += self.service.conf.conductor.report_interval
+            self.assertFalse(opened.is_open())
+
+    def last_seen(self, seconds):
+        """Have the heartbeat of the old service be so many seconds old."""
+        self.database.write(lambda tx: tx.execute(sa.update(models.services).where(
+            models.services.c.host == "old.example.org").values(
+                last_seen_at=bulk.now() - datetime.timedelta(seconds=seconds))))
 
     def test_a_service_that_is_down_does_not_hold_it(self):
         with self.old_service():
-            self.database.write(lambda tx: tx.execute(sa.update(models.services).where(
-                models.services.c.host == "old.example.org").values(
-                    last_seen_at=bulk.now() - datetime.timedelta(seconds=90))))
+            self.last_seen(seconds=90)
             self.assertTrue(gate.InventoryGate(self.service.conf, self.database).is_open())
 
     def test_an_operator_has_the_last_word(self):

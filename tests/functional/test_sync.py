@@ -3,6 +3,7 @@
 
 import copy
 import time
+import uuid as uuid_module
 
 import sqlalchemy as sa
 
@@ -258,6 +259,45 @@ class DisagreementTest(SyncTest):
         self.assertEqual([(gone, "missing", False)], self.kinds(done))
         self.assertIn("released after", done.disagreements[0].reason)
         self.assertEqual({}, self.held(gone))
+
+    def test_a_release_that_an_older_conductor_recorded_counts_too(self):
+        self.sync()
+        gone = self.held_by({"VCPU": 2})
+        looked = time.time()
+        self.api.release_allocations(None, gone)
+        with self.database.writer() as tx:
+            changed = tx.execute(sa.update(models.events).where(
+                models.events.c.released_consumer == gone).values(released_consumer=None))
+            self.assertEqual(1, changed.rowcount)
+        done = self.sync({gone: {"VCPU": 2}}, at=looked, heal=True)
+        self.assertEqual([(gone, "missing", False)], self.kinds(done))
+        self.assertIn("released after", done.disagreements[0].reason)
+
+    def test_an_old_snapshot_heals_nothing_and_asks_for_no_deletions(self):
+        self.sync()
+        orphan = self.held_by({"VCPU": 2})
+        statements = []
+        sa.event.listen(self.database.engine, "before_cursor_execute",
+                        lambda *arguments: statements.append(arguments[2]))
+        missing = base.new_uuid()
+        done = self.sync({missing: {"VCPU": 2}}, at=time.time() - 7200, heal=True)
+        self.assertEqual({(orphan, "orphaned", False), (missing, "missing", False)},
+                         set(self.kinds(done)))
+        self.assertEqual({"the tracker's snapshot is too old"},
+                         {each.reason for each in done.disagreements})
+        self.assertTrue(statements)
+        self.assertFalse([each for each in statements if "released_consumer" in each
+                          and each.startswith("SELECT")])
+
+    def test_the_parts_of_a_request_have_different_ids(self):
+        """Two consumers whose uuids have the same remainder had the same part of a request."""
+        self.sync()
+        first = uuid_module.UUID(int=(4 << 76) + (2 << 62))
+        consumers = [str(first), str(uuid_module.UUID(int=first.int + 999_999_999))]
+        done = self.sync({each: {"VCPU": 1} for each in consumers}, heal=True)
+        self.assertEqual({(each, "missing", True) for each in consumers}, set(self.kinds(done)))
+        for each in consumers:
+            self.assertEqual({self.node.uuid: {"VCPU": 1}}, self.held(each))
 
     def test_other_amounts(self):
         self.sync()

@@ -15,7 +15,7 @@ import psutil
 from kombu import compression
 
 from placement_rpc import exception
-from placement_rpc.amqp import frames
+from placement_rpc.amqp import consumer, frames
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.consumer import Consumer
 from placement_rpc.conf import service as configuration
@@ -108,6 +108,58 @@ class ConversationTest(base.TestCase):
         for thread in threads:
             thread.start()
         return threads, answers
+
+
+class RepeatsTest(ConversationTest):
+    """A call that another server took and does not answer is sent again."""
+
+    def setUp(self):
+        super().setUp()
+        self.server.stop()
+        self.server.wait()
+        # What a stopped process does: it takes a message, and neither answers nor ends.
+        connection = Broker.of(self.conf).connect()
+        self.addCleanup(connection.drop)
+        self.stopped = consumer.Consumer(connection)
+        self.stopped.consume(self.topic, 1)
+        self.caller = self.make_caller(placement_client__repeat_after=0.1)
+
+    def serve(self):
+        server = BatchServer(
+            self.conf, Broker.of(self.conf),
+            _Speaker(self.conf, db.Database(self.conf)), [self.topic], 8)
+        server.begin()
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stop)
+
+    def ask(self, method="ping", context=None, timeout=30):
+        """Make a call whose first copy is taken by the stopped process."""
+        threads, answers = self.in_threads(lambda _: self.caller.call(
+            context or RequestContext(), method, {}, timeout), None)
+        ends = time.monotonic() + 30
+        while not self.stopped.receive(0.1):
+            self.assertLess(time.monotonic(), ends)
+        self.serve()
+        threads[0].join()
+        return answers[0]
+
+    def test_the_answer_to_the_second_copy_counts(self):
+        began = time.monotonic()
+        self.assertIn("pid", self.ask())
+        self.assertLess(time.monotonic() - began, 20)
+
+    def test_a_refusal_of_one_copy_says_nothing_of_the_others(self):
+        late = RequestContext(deadline=time.time() - 1)
+        error = self.ask(context=late)
+        self.assertIsInstance(error, exception.ServiceUnavailable)
+        # It is the answer if there is one copy only.
+        self.stopped.end()
+        self.assertRaises(exception.RequestExpired, self.make_caller().call, late, "ping", {}, 30)
+
+    def test_a_call_that_the_contract_does_not_have_is_sent_once(self):
+        error = self.ask("say", timeout=2)
+        self.assertIsInstance(error, exception.ServiceUnavailable)
+        self.assertIn("no answer", error.text)
 
 
 class AnswersTest(ConversationTest):

@@ -51,7 +51,7 @@ class KindTest(testscenarios.WithScenarios, base.TestCase):
         ("value", _postgresql("22003"), None),
         ("psycopg's own", psycopg.ProgrammingError(_MESSAGE), None),
         ("deadlock or Galera's conflict", _mariadb(1213), Kind.COLLISION),
-        ("lock wait", _mariadb(1205), Kind.COLLISION),
+        ("lock wait", _mariadb(1205), Kind.LOCKED),
         ("snapshot", _mariadb(1020), Kind.COLLISION),
         ("duplicate in MariaDB", pymysql.err.IntegrityError(1062, _MESSAGE), Kind.COLLISION),
         ("reference in MariaDB", pymysql.err.IntegrityError(1452, _MESSAGE), Kind.REFERENCE),

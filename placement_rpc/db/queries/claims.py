@@ -14,8 +14,8 @@ import typing
 
 import sqlalchemy as sa
 
-from placement_rpc.db import models
-from placement_rpc.db.queries import bulk, claims_at_once, events, inventories, requests
+from placement_rpc.db import models, sessions
+from placement_rpc.db.queries import bulk, claims_at_once, events, inventories, locking, requests
 
 _allocations = models.allocations
 _consumers = models.consumers
@@ -61,7 +61,8 @@ _LOCK_CONSUMERS = bulk.OverLists(lambda among: sa.select(
     _consumers.c.id, _consumers.c.uuid, _consumers.c.generation, _consumers.c.project_id,
     _consumers.c.user_id, _consumers.c.created_at, _consumers.c.updated_at,
 ).where(among(_consumers.c.uuid, "uuids")).order_by(_consumers.c.uuid).with_for_update().with_hint(
-    _consumers, "FORCE INDEX (uq_consumers_uuid)", "mysql"))
+    _consumers, "FORCE INDEX (uq_consumers_uuid)", "mysql").execution_options(
+        **{sessions.LOCKS_ROWS: True}))
 _HELD = bulk.OverLists(lambda among: sa.select(
     _allocations.c.consumer_id, _allocations.c.resource_provider_id,
     _allocations.c.resource_class_id, _allocations.c.used,
@@ -72,7 +73,8 @@ _HELD = bulk.OverLists(lambda among: sa.select(
 _LOCK_PROVIDERS = bulk.OverLists(lambda among: sa.select(
     _providers.c.id, _providers.c.uuid, _providers.c.generation,
 ).where(among(_providers.c.uuid, "uuids")).order_by(_providers.c.uuid).with_for_update().with_hint(
-    _providers, "FORCE INDEX (uq_resource_providers_uuid)", "mysql"))
+    _providers, "FORCE INDEX (uq_resource_providers_uuid)", "mysql").execution_options(
+        **{sessions.LOCKS_ROWS: True}))
 _INVENTORIES = bulk.OverLists(lambda among: sa.select(
     *(_inventories.c[name] for name in inventories.COLUMNS),
 ).where(among(_inventories.c.resource_provider_id, "provider_ids")))
@@ -93,9 +95,10 @@ def lock_consumers(tx, uuids):
     """Lock consumers.
 
     :param uuids: collection of uuids; those without a consumer are ignored
+    :raises placement_rpc.db.api.Locked: if one of them stays locked
     :returns: list of rows of id, uuid, generation, project_id, user_id, created_at, updated_at
     """
-    return _LOCK_CONSUMERS.execute(tx, {"uuids": sorted(uuids)}).all()
+    return locking.execute(tx, _LOCK_CONSUMERS, {"uuids": sorted(uuids)}).all()
 
 
 def held(tx, consumer_ids):
@@ -112,9 +115,10 @@ def lock_providers(tx, uuids):
     """Lock providers.
 
     :param uuids: collection of uuids; those without a provider are ignored
+    :raises placement_rpc.db.api.Locked: if one of them stays locked
     :returns: list of rows of id, uuid, generation
     """
-    return _LOCK_PROVIDERS.execute(tx, {"uuids": sorted(uuids)}).all()
+    return locking.execute(tx, _LOCK_PROVIDERS, {"uuids": sorted(uuids)}).all()
 
 
 def inventories_of(tx, provider_ids):

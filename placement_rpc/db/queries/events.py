@@ -25,13 +25,17 @@ Row = collections.namedtuple(
 
 
 class NewEvent(typing.NamedTuple):
-    """An event to be inserted; ``payload`` and ``touched`` are JSON."""
+    """An event to be inserted; ``payload`` and ``touched`` are JSON.
+
+    ``released_consumer`` is the uuid of the consumer of a deletion of allocations.
+    """
 
     event_id: str
     event_type: str
     occurred_at: datetime.datetime
     payload: str
     touched: str | None
+    released_consumer: str | None = None
 
 
 _INSERT = bulk.Insert(_events, *NewEvent._fields)
@@ -51,6 +55,15 @@ _IDLE = sa.select(
     & (_state.c.published_position == _state.c.last_position)).where(_state.c.id == _STATE_ID)
 _AFTER = sa.select(*_COLUMNS).where(_events.c.position > sa.bindparam("after")).order_by(
     _events.c.position).limit(sa.bindparam("limit"))
+
+# The type is a part of the text of the statement: an index of deletions only can then be used.
+_IS_DELETION = sa.and_(
+    _events.c.event_type == sa.literal_column("'allocation.delete'"),
+    _events.c.occurred_at >= sa.bindparam("time", type_=_events.c.occurred_at.type))
+_RELEASED = bulk.OverLists(lambda among: sa.select(_events.c.released_consumer).where(
+    _IS_DELETION, among(_events.c.released_consumer, "consumers")))
+_RELEASED_UNNAMED = sa.select(_events.c.payload).where(
+    _IS_DELETION, _events.c.released_consumer.is_(None))
 
 
 def insert(tx, rows):
@@ -257,10 +270,18 @@ def waiting_payloads(tx, limit):
     )).order_by(_events.c.id).limit(limit)).scalars())
 
 
-def payloads_since(tx, event_type, time):
-    """Return the payloads of the events of a type since a time, a list of str."""
-    return list(tx.execute(sa.select(_events.c.payload).where(
-        _events.c.occurred_at >= time, _events.c.event_type == event_type)).scalars())
+def released_since(tx, consumers, time):
+    """Return which consumers had their allocations deleted since a time.
+
+    Deletions that a process of an older release wrote are found by their payloads.
+
+    :param consumers: collection of uuids
+    :param time: datetime in UTC
+    :returns: set of uuids
+    """
+    found = set(_RELEASED.execute(tx, {"consumers": sorted(consumers), "time": time}).scalars())
+    payloads = tx.execute(_RELEASED_UNNAMED, {"time": time}).scalars().all()
+    return found | {uuid for uuid in consumers if any(uuid in payload for payload in payloads)}
 
 
 def position_at(tx, time):

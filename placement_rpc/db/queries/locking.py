@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Row locks: wait for them for a short time, or lock what is free."""
+
+import sqlalchemy as sa
+from oslo_db import exception as db_exc
+
+from placement_rpc.db import api, errors, models
+from placement_rpc.db.queries import bulk
+
+
+def execute(tx, statement, lists):
+    """Run a statement that locks rows.
+
+    :param statement: :class:`placement_rpc.db.queries.bulk.OverLists`, with the execution option
+        :data:`placement_rpc.db.sessions.LOCKS_ROWS`
+    :param lists: dict of name to list of values
+    :raises placement_rpc.db.api.Locked: if another transaction keeps one of the rows locked
+    """
+    try:
+        return statement.execute(tx, lists)
+    except (db_exc.DBError, sa.exc.DBAPIError) as error:
+        # On MariaDB the limit of a locking statement is one of its time.
+        if errors.kind(error) in (errors.Kind.LOCKED, errors.Kind.BUSY):
+            raise api.Locked from error
+        raise
+
+
+class _Rows:
+    """The rows of a table by uuid: which of them exist, and which of them can be locked."""
+
+    def __init__(self, table):
+        columns = table.c.id, table.c.uuid
+        self._existing = bulk.OverLists(lambda among: sa.select(*columns).where(
+            among(table.c.uuid, "uuids")))
+        self._free = bulk.OverLists(lambda among: sa.select(*columns).where(
+            among(table.c.uuid, "uuids")).order_by(table.c.uuid).with_for_update(
+                skip_locked=True).with_hint(table, f"FORCE INDEX (uq_{table.name}_uuid)", "mysql"))
+
+    def lock(self, tx, uuids):
+        lists = {"uuids": sorted(uuids)}
+        existing = {row.uuid for row in self._existing.execute(tx, lists)}
+        free = {row.uuid: row.id for row in self._free.execute(tx, lists)}
+        return free, existing - free.keys()
+
+
+_CONSUMERS = _Rows(models.consumers)
+_PROVIDERS = _Rows(models.resource_providers)
+
+
+def lock_free_consumers(tx, uuids):
+    """Lock the consumers that no other transaction has locked, without waiting.
+
+    :param uuids: collection of uuids
+    :returns: dict of uuid to row id of those that are locked now, and the set of the uuids of
+        those that another transaction has locked
+    """
+    return _CONSUMERS.lock(tx, uuids) if uuids else ({}, set())
+
+
+def lock_free_providers(tx, uuids):
+    """As :func:`lock_free_consumers`, for providers."""
+    return _PROVIDERS.lock(tx, uuids) if uuids else ({}, set())

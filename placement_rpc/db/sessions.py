@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of a new session, by database: what it waits for, and when it is given up.
+
+A worker that is stopped in the middle of a transaction, or whose machine vanishes, does not end
+its session. The server ends it, after ``[transactions] idle_timeout``. A statement waits for
+locks for ``[transactions] lock_timeout`` only.
+"""
+
+import math
+import os
+import socket
+
+import sqlalchemy as sa
+
+_SQLITE_BUSY_TIMEOUT_MS = 30_000
+# Of ``peer_timeout``, the seconds until the first probe of a TCP connection, and between two.
+_PROBES = 3
+
+#: Key of a statement's execution options: it locks rows, and waits for them no longer than
+#: ``[transactions] lock_timeout``, on MariaDB too.
+LOCKS_ROWS = "placement_locks_rows"
+
+
+def prepare(engine, options):
+    """Have each new session of an engine set up, and each statement that locks rows limited.
+
+    :param engine: :class:`sqlalchemy.Engine`
+    :param options: ``conf.transactions``
+    """
+    sa.event.listen(engine, "connect", lambda connection, _record: _CONNECT[
+        engine.dialect.name](connection, options))
+    if engine.dialect.name == "postgresql":
+        sa.event.listen(engine, "do_connect", lambda _dialect, _record, _args, parameters: _extend(
+            parameters, options))
+    if getattr(engine.dialect, "is_mariadb", False):
+        sa.event.listen(engine, "before_cursor_execute", _limited(options), retval=True)
+
+
+def lift_limits(connection):
+    """Let a change of the schema be idle, and wait for locks for as long as it says itself.
+
+    On MariaDB such a change is not part of a transaction, and waits for its locks for as long as
+    ``lock_wait_timeout`` says.
+
+    :param connection: :class:`sqlalchemy.Connection`
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
+        connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+
+
+def _extend(parameters, options):
+    """Add libpq's limits for a server that does not answer; those in the URL have priority."""
+    milliseconds = _milliseconds(options.peer_timeout)
+    for name, value in (("keepalives_idle", _probe(options)),
+                        ("keepalives_interval", _probe(options)),
+                        ("keepalives_count", _PROBES), ("tcp_user_timeout", milliseconds)):
+        parameters.setdefault(name, value)
+
+
+def _limited(options):
+    """Return a listener that limits the time of statements that lock rows.
+
+    ``innodb_lock_wait_timeout`` and ``WAIT`` have whole seconds only.
+    """
+    limit = f"SET STATEMENT max_statement_time = {options.lock_timeout:.3f} FOR "
+
+    def before(_connection, _cursor, statement, parameters, context, _many):
+        if context is not None and context.execution_options.get(LOCKS_ROWS):
+            statement = limit + statement
+        return statement, parameters
+
+    return before
+
+
+def _sqlite(connection, _options):
+    connection.execute(f"PRAGMA busy_timeout = {_SQLITE_BUSY_TIMEOUT_MS}")
+    connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _mysql(connection, options):
+    with connection.cursor() as cursor:
+        # Each statement must see what was committed before it, as on PostgreSQL: the rows that a
+        # lock protects are read after the lock was granted.
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        cursor.execute("SET SESSION innodb_lock_wait_timeout = %s",
+                       (math.ceil(options.lock_timeout),))
+        # MySQL has no such limit.
+        cursor.execute("SHOW VARIABLES LIKE 'idle_transaction_timeout'")
+        if cursor.fetchone():
+            cursor.execute("SET SESSION idle_transaction_timeout = %s",
+                           (math.ceil(options.idle_timeout),))
+    _probe_peer(connection._sock, options)
+
+
+def _probe_peer(connected, options):
+    """Give up a TCP connection whose other end does not answer; PyMySQL has no option for it."""
+    if connected is None or connected.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    # A duplicate of the descriptor, since TLS wraps the socket.
+    with socket.socket(fileno=os.dup(connected.fileno())) as raw:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in (("TCP_KEEPIDLE", _probe(options)), ("TCP_KEEPINTVL", _probe(options)),
+                            ("TCP_KEEPCNT", _PROBES),
+                            ("TCP_USER_TIMEOUT", _milliseconds(options.peer_timeout))):
+            if hasattr(socket, name):
+                raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _postgresql(connection, options):
+    for statement in (
+            # Compiling a query takes longer than any query of this service runs.
+            "SET jit = off",
+            f"SET lock_timeout = {_milliseconds(options.lock_timeout)}",
+            f"SET idle_in_transaction_session_timeout = {_milliseconds(options.idle_timeout)}"):
+        connection.execute(statement)
+    connection.commit()
+
+
+def _probe(options):
+    return max(1, round(options.peer_timeout / (_PROBES + 1)))
+
+
+def _milliseconds(seconds):
+    return max(1, math.ceil(seconds * 1000))
+
+
+_CONNECT = {"sqlite": _sqlite, "postgresql": _postgresql, "mysql": _mysql, "mariadb": _mysql}
