@@ -248,7 +248,8 @@ class KillerTest(base.TestCase):
         broker = self.useFixture(servers.VirtualHost())
         store = self.useFixture(placement_fixtures.Store(
             servers.new_database("postgresql"), transport_url=broker.url,
-            placement_client__attempt_timeout=100))
+            # No copies of the calls: each copy that kills would be a dead letter of its own.
+            placement_client__attempt_timeout=100, placement_client__repeat_after=1000.0))
         conductor = self.useFixture(processes.Conductor({
             "DEFAULT": {"transport_url": broker.url},
             "database": {"connection": store.conf.database.connection},
