@@ -86,6 +86,23 @@ class BatchTooLarge(InvalidInput):
     message = "A {what} can have at most {limit} entries, and this one has {size}; split it up"
 
 
+class MessageTooLarge(InvalidInput):
+    """A call, a cast or an HTTP request exceeds a limit of ``[messages]``."""
+
+    code = "placement.input.too_large"
+    http_status = 413
+    message = "A message can have at most {limit} {unit}; send a smaller one or split it up"
+
+
+class AnswerTooLarge(PlacementException):
+    """An answer exceeds a limit of ``[messages]``; a change that it reports was made."""
+
+    code = "placement.answer.too_large"
+    message = (
+        "The answer to {method} would have more than {limit} {unit}; ask for a part of it"
+    )
+
+
 class TraitNotFound(InvalidInput):
     code = "placement.trait.not_found"
     http_status = 404

@@ -12,14 +12,13 @@ import urllib.parse
 from collections.abc import Iterator
 from typing import Any, Self
 
-import kombu
 import oslo_messaging
 from oslo_config import cfg
 from oslo_utils import netutils
 
 from placement_rpc import conf as configuration
 from placement_rpc import exception
-from placement_rpc.amqp import frames
+from placement_rpc.amqp import contents, frames
 from placement_rpc.amqp import options as rabbit_options
 from placement_rpc.amqp.connection import Connection
 from placement_rpc.amqp.tls import (
@@ -115,17 +114,19 @@ class Broker:
         """Return the pauses between attempts to connect, up to ``rabbit_interval_max``."""
         return Backoff(longest=self.options.rabbit_interval_max)
 
-    def connect(self, patience: float = _SOCKET_TIMEOUT, **options: Any) -> Connection:
+    def connect(self, patience: float = _SOCKET_TIMEOUT,
+                largest_body: int = contents.LARGEST_BODY, **options: Any) -> Connection:
         """Connect to one of the nodes, in random order.
 
         :param patience: seconds that a read or a write of a part of a frame may block
+        :param largest_body: the most bytes in the body of a message that is read
         :param options: further arguments of py-amqp's connection
         :raises FAILURES: if no node accepts a connection
         """
         failed: Exception | None = None
         for node in random.sample(self.nodes, len(self.nodes)):
             try:
-                connection = self._connect(node, options)
+                connection = self._connect(node, largest_body, options)
             except frames.FAILURES as error:
                 # What TLS says helps more than that another node is down.
                 if not isinstance(failed, HandshakeFailed):
@@ -135,13 +136,14 @@ class Broker:
             return Connection(connection, self.tls is not None)
         raise failed or ValueError("a broker without nodes")
 
-    def _connect(self, node, options):
-        connection = kombu.Connection(
+    def _connect(self, node, largest_body, options):
+        connection = frames.KombuConnection(
             netutils.escape_ipv6(node.host), node.user, node.password, self.virtual_host,
-            node.port, transport="pyamqp", connect_timeout=CONNECT_TIMEOUT,
+            node.port, connect_timeout=CONNECT_TIMEOUT,
             heartbeat=self.options.heartbeat_timeout_threshold,
             login_method=self.options.rabbit_login_method,
-            ssl=self.tls.parameters(node.host) if self.tls else False, transport_options=options)
+            ssl=self.tls.parameters(node.host) if self.tls else False, transport_options=options,
+            largest_body=largest_body)
         connection.ensure_connection(max_retries=0)
         return connection
 

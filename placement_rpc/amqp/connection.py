@@ -67,12 +67,13 @@ class Connection:
         :param seconds: how long to wait if nothing has arrived
         :param enough: called before each read; reading ends when it returns true
         :param waker: a socket that ends the wait when it becomes readable
-        :raises FAILURES: if the connection is lost, or a message cannot be read
+        :raises FAILURES: if the connection is lost
         """
         ends, is_empty = time.monotonic() + seconds + _CHECK, False
         while not (enough() or is_empty) and time.monotonic() < ends:
             if frames.has_come(self._connection, seconds, waker):
-                self._read_event()
+                with self._reading:
+                    frames.read_event(self._connection)
             else:
                 is_empty = True
             seconds = 0
@@ -84,17 +85,6 @@ class Connection:
                 else:
                     # The broker's own heartbeats may be among what is still to be read.
                     frames.beat(self._connection)
-
-    def _read_event(self):
-        try:
-            with self._reading:
-                frames.read_event(self._connection)
-        except frames.Unreadable as error:
-            if error.delivery_tag is not None:
-                LOG.error("A message is rejected: %s", error)
-                with self.writing():
-                    frames.reject_unreadable(self._connection, error)
-            raise
 
     @contextlib.contextmanager
     def writing(self, timeout: float = -1) -> Iterator[None]:

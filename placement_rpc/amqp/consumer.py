@@ -2,7 +2,6 @@
 """Take messages from queues and streams, acknowledge them, and send answers."""
 
 import collections
-import logging
 import socket
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,9 +11,12 @@ import amqp
 from placement_rpc.amqp import frames
 from placement_rpc.amqp.connection import Connection
 
-LOG = logging.getLogger(__name__)
 #: How many messages of a queue a process holds that it has not acknowledged.
 WINDOW = 200
+
+
+class Unreadable(ValueError):
+    """A message of which the properties cannot be parsed, or the body is too large."""
 
 
 class Consumer:
@@ -34,7 +36,8 @@ class Consumer:
         self._connection = connection
         self._channel = connection.channel()
         self._messages: collections.deque = collections.deque()
-        self._tags: list[str] = []
+        # The queue of each consumer tag.
+        self._queues: dict[str, str] = {}
         # Delivery tags of the messages that were handed out and not acknowledged, in order.
         self._held: dict[int, None] = {}
 
@@ -58,9 +61,14 @@ class Consumer:
         with self._connection.writing():
             if window is not None:
                 self._channel.basic_qos(0, window, False)
-            self._tags.append(self._channel.basic_consume(
+            tag = self._channel.basic_consume(
                 queue, no_ack=window is None, arguments=arguments,
-                callback=callback or self._messages.append))
+                callback=callback or self._messages.append)
+            self._queues[tag] = queue
+
+    def queue_of(self, message: Any) -> str:
+        """Return the queue from which a message came."""
+        return self._queues[message.delivery_info["consumer_tag"]]
 
     def cancel(self) -> None:
         """Take no further messages; those that are on their way still arrive.
@@ -68,7 +76,7 @@ class Consumer:
         :raises FAILURES: if the connection is lost
         """
         with self._connection.writing():
-            for tag in self._tags:
+            for tag in self._queues:
                 self._channel.basic_cancel(tag, nowait=True)
 
     def on_return(self, callback: Callable[..., object]) -> None:
@@ -86,7 +94,7 @@ class Consumer:
         :param most: how many messages to return at most
         :param waker: a socket that ends the wait when it becomes readable
         :returns: list of messages, which may be empty
-        :raises FAILURES: if the connection is lost, or a message cannot be read
+        :raises FAILURES: if the connection is lost
         """
         self._connection.read(0 if self._messages else seconds,
                               lambda: len(self._messages) >= most, waker)
@@ -100,7 +108,7 @@ class Consumer:
         """Read frames and send heartbeats, without returning messages.
 
         :param seconds: how long to wait; it returns earlier when a frame arrives
-        :raises FAILURES: if the connection is lost, or a message cannot be read
+        :raises FAILURES: if the connection is lost
         """
         self._connection.read(seconds)
 
@@ -184,3 +192,18 @@ def deliveries(message: Any) -> int:
     """Return how often the broker delivered a message before; 0 if it does not say."""
     count = (message.headers or {}).get("x-delivery-count", 0)
     return count if type(count) is int else 0
+
+
+def is_redelivered(message: Any) -> bool:
+    """Return whether a message was delivered before, and may have ended a process."""
+    return bool(message.delivery_info.get("redelivered")) or deliveries(message) > 0
+
+
+def body_of(message: Any) -> bytes:
+    """Return the body of a message.
+
+    :raises Unreadable: if the message cannot be read
+    """
+    if message.unreadable is not None:
+        raise Unreadable(message.unreadable)
+    return message.body

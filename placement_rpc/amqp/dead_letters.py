@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 from placement_rpc import exception
-from placement_rpc.amqp import topology
+from placement_rpc.amqp import contents, topology
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.connection import Connection
 from placement_rpc.amqp.frames import FAILURES
@@ -19,6 +19,15 @@ from placement_rpc.amqp.publisher import ConfirmedChannel, Outgoing, Unconfirmed
 
 # Headers of a dead letter: the reason, the queue that it was in, and the time.
 _REASON, _QUEUE, _TIME = "placement-reason", "placement-queue", "placement-time"
+# The number of bytes in a body of which only the beginning is kept, and the header of a message
+# that could not be parsed, in hexadecimal digits.
+_SIZE, _HEADER = "placement-size", "placement-header"
+_HEADER_EXCERPT = 1024
+# How the body is compressed, as the message itself said.
+_COMPRESSION = "compression"
+_LONGEST_NAME = 255
+# The year 9999.
+_LATEST = 253_370_764_800
 #: Header of a message that an operator replayed: an id of the replay, under which the attempts at
 #: the message are counted from zero.
 REPLAYED = "placement-replayed"
@@ -45,18 +54,33 @@ class DeadLetterQueue:
             "x-delivery-limit": 1_000_000})
 
     def dead_letter(self, channel: ConfirmedChannel, message: Any, queue: str,
-                    reason: str) -> None:
+                    reason: str, whole: bool = True) -> None:
         """Put a message into the queue, and wait for the confirm.
 
         :param message: as it was delivered; the caller acknowledges it
         :param queue: the queue that it was in
         :param reason: for a person
+        :param whole: whether to keep all of its body, to handle it later; only an excerpt is kept
+            of a message that cannot be read
         :raises Unconfirmed: if it is not certain that the message is kept
         :raises FAILURES: if the connection is lost
         """
-        channel.send(Outgoing(message.body, "", self.name, message.properties.get("message_id"), {
-            _REASON: reason[:1000], _QUEUE: queue, _TIME: int(time.time())}))
+        channel.send(self.outgoing(message, queue, reason, whole))
         channel.settle()
+
+    def outgoing(self, message: Any, queue: str, reason: str, whole: bool = True) -> Outgoing:
+        """Return a dead letter to publish; parameters as of :meth:`dead_letter`."""
+        body = message.body if whole else message.body[:contents.EXCERPT]
+        headers: dict[str, Any] = {
+            _REASON: _text(reason)[:1000], _QUEUE: queue, _TIME: int(time.time())}
+        if message.body_size > len(body):
+            headers[_SIZE] = message.body_size
+        if message.raw_header:
+            headers[_HEADER] = message.raw_header[:_HEADER_EXCERPT].hex()
+        compression = (message.headers or {}).get(_COMPRESSION)
+        if isinstance(compression, str) and len(compression) <= _LONGEST_NAME:
+            headers[_COMPRESSION] = compression
+        return Outgoing(body, "", self.name, message.properties.get("message_id"), headers)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,7 +88,9 @@ class DeadLetter:
     """A message that could not be handled.
 
     ``id`` is the message's id, or a digest of its body if it has none. ``queue`` is where it was.
-    ``died_at`` is in seconds since the epoch; 0 if unknown.
+    ``died_at`` is in seconds since the epoch; 0 if unknown. ``size`` is the number of bytes in the
+    body of the message, of which ``body`` is only the beginning if ``truncated``. ``header`` has
+    the properties of a message that could not be parsed, as they came, in hexadecimal digits.
     """
 
     id: str
@@ -72,33 +98,64 @@ class DeadLetter:
     reason: str
     died_at: int
     body: str
+    size: int = 0
+    truncated: bool = False
+    header: str = ""
 
     @classmethod
     def of_message(cls, message: Any) -> Self:
-        """Return the dead letter in a message as it was delivered."""
+        """Return the dead letter in a message as it was delivered, whatever is wrong with it."""
         headers = message.headers or {}
         # The library returns a str for a body that is empty.
         body = message.body or b""
         # Written by the broker when it dead-letters a message by itself.
         deaths = headers.get("x-death")
         death = deaths[0] if isinstance(deaths, list) and deaths else {}
-        died_at = headers.get(_TIME)
-        if not isinstance(died_at, int):
-            at = death.get("time")
-            died_at = int(at.replace(tzinfo=datetime.UTC).timestamp()) if at else 0
+        if not isinstance(death, dict):
+            death = {}
+        size = headers.get(_SIZE)
+        size = size if type(size) is int and size > len(body) else message.body_size
         return cls(
             str(message.properties.get("message_id")
                 or hashlib.sha256(body).hexdigest()[:32]),
-            str(headers.get(_QUEUE) or death.get("queue", "")),
-            str(headers.get(_REASON) or _broker_reason(death.get("reason"))),
-            died_at, body.decode(errors="replace"))
+            _string(headers.get(_QUEUE)) or _string(death.get("queue")),
+            _string(headers.get(_REASON)) or message.unreadable or _broker_reason(
+                _string(death.get("reason"))),
+            _seconds(headers.get(_TIME), death.get("time")),
+            body.decode(errors="replace"), size, size > len(body),
+            _string(headers.get(_HEADER)) or message.raw_header[:_HEADER_EXCERPT].hex())
+
+
+def _text(text):
+    """Return a text without parts that cannot be written as UTF-8."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _string(value):
+    return value[:2 * _HEADER_EXCERPT] if isinstance(value, str) else ""
+
+
+def _seconds(number, moment):
+    """Return a time in seconds since the epoch; 0 if neither of two values is a time."""
+    if type(number) is int and 0 <= number < _LATEST:
+        return number
+    if isinstance(moment, datetime.datetime):
+        return int(moment.replace(tzinfo=datetime.UTC).timestamp())
+    return 0
 
 
 def _broker_reason(reason):
     return {
         "delivery_limit": "it was delivered too often: each process that worked on it died",
         "rejected": "it was rejected", "expired": "it expired",
-        "maxlen": "its queue was full"}.get(reason, f"dead-lettered by the broker: {reason}")
+        "maxlen": "its queue was full"}.get(
+            reason, f"dead-lettered by the broker: {reason}" if reason else "unknown")
+
+
+def replay_of(message: Any) -> str | None:
+    """Return the id of an operator's replay of a message; None if it was not replayed."""
+    found = (message.headers or {}).get(REPLAYED)
+    return found[:64] if isinstance(found, str) else None
 
 
 class DeadLetters:
@@ -130,7 +187,7 @@ class DeadLetters:
         :param wanted: whether a dead letter is to be replayed
         :param progress: wraps the list of those that are, to show progress
         :returns: those that were replayed, and those that stay because their queue is full or
-            does not exist
+            does not exist, or only an excerpt of them is kept
         :raises ServiceUnavailable: if the broker does not answer; those that were replayed by then
             stay replayed
         """
@@ -157,8 +214,14 @@ class DeadLetters:
     @staticmethod
     def _resend(channel, letter, message):
         """Publish a dead letter to its queue; return whether the queue took it."""
+        if letter.truncated or len(letter.queue.encode()) > _LONGEST_NAME:
+            return False
+        headers = {REPLAYED: str(uuid.uuid4())}
+        compression = (message.headers or {}).get(_COMPRESSION)
+        if isinstance(compression, str):
+            headers[_COMPRESSION] = compression
         channel.send(Outgoing(message.body, "", letter.queue,
-                              message.properties.get("message_id"), {REPLAYED: str(uuid.uuid4())}))
+                              message.properties.get("message_id"), headers))
         try:
             channel.settle()
         except Unconfirmed:

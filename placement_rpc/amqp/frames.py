@@ -8,6 +8,8 @@ this module; ``tests/unit/test_library_names.py`` fails when a new version lacks
 """
 
 import contextlib
+import functools
+import logging
 import select
 import socket
 from struct import unpack_from
@@ -18,26 +20,112 @@ import kombu
 from amqp import exceptions as amqp_exceptions
 from amqp import spec, transport
 from kombu import exceptions as kombu_exceptions
+from kombu.transport import pyamqp
+
+from placement_rpc.amqp import contents
+
+LOG = logging.getLogger(__name__)
 
 #: The errors that a connection or a channel can end with. Callers reconnect in any case, so
 #: whether the library calls an error recoverable makes no difference.
 FAILURES = (amqp_exceptions.AMQPError, kombu_exceptions.KombuError, OSError)
 #: The errors that end a channel and leave its connection open.
 CHANNEL_FAILURES = (amqp_exceptions.ChannelError,)
-_METHOD_FRAME, _HEARTBEAT_FRAME = 1, 8
+_HEARTBEAT_FRAME, _FRAME_END = 8, b"\xce"
+# The most bytes in a frame, whatever the broker offers.
+_LARGEST_FRAME = 2 ** 20
 
 
-class Unreadable(amqp_exceptions.RecoverableConnectionError):
-    """A message with properties that cannot be decoded.
+class Malformed(amqp_exceptions.RecoverableConnectionError):
+    """The broker sent a frame that cannot be parsed, and the connection cannot be read further."""
 
-    The connection cannot be read any further. ``channel`` is the number of the channel and
-    ``delivery_tag`` the tag of the message on it; both are None if the frame was no delivery.
+
+class _Connection(pyamqp.Connection):
+    """py-amqp's connection, which reads no frame that is larger than agreed upon.
+
+    The same errors come from the handshake, from waiting for an answer, and from
+    :func:`read_event`.
     """
 
-    def __init__(self, channel: int | None, delivery_tag: int | None, error: Exception) -> None:
-        super().__init__(f"a message cannot be read: {error}")
-        self.channel = channel
-        self.delivery_tag = delivery_tag
+    def connect(self, callback=None):
+        try:
+            return super().connect(callback)
+        except BaseException:
+            # The library leaves the socket open after some errors.
+            self.collect()
+            raise
+
+    def blocking_read(self, timeout=None):
+        with self.transport.having_timeout(timeout):
+            frame = _frame(self)
+        return _taken(self, frame)
+
+    def _on_tune(self, channel_max, frame_max, server_heartbeat, argsig="BlB"):
+        # A client may ask for less than the broker offers.
+        super()._on_tune(channel_max, min(frame_max or self.frame_max, _LARGEST_FRAME),
+                         server_heartbeat, argsig)
+
+
+class _Transport(pyamqp.Transport):
+    Connection = _Connection
+
+
+class KombuConnection(kombu.Connection):
+    """kombu's connection, to be opened with the arguments that it has there.
+
+    :param largest_body: the most bytes in the body of a message; a message with a longer one is
+        marked as unreadable
+    """
+
+    def __init__(self, *arguments: Any, largest_body: int = contents.LARGEST_BODY,
+                 **options: Any) -> None:
+        options["transport_options"] = {
+            "frame_handler": functools.partial(contents.Assembler, largest=largest_body),
+            **options.get("transport_options", {})}
+        super().__init__(*arguments, **options)
+
+    def get_transport_cls(self) -> type[pyamqp.Transport]:
+        """Return the transport, whatever is the scheme of the URL."""
+        return _Transport
+
+
+def _frame(connection):
+    """Read one frame: what fails here is the socket, or a peer that does not speak AMQP.
+
+    :returns: tuple of the kind, the channel and the payload
+    :raises FAILURES: if the connection is lost, or this is no frame
+    """
+    transport = connection._transport
+    try:
+        kind, channel, size = unpack_from(">BHI", transport._read(7, True))
+        if size > connection.frame_max:
+            raise amqp_exceptions.UnexpectedFrame(
+                f"a frame of {size} bytes, while at most {connection.frame_max} are allowed")
+        payload, end = transport._read(size), transport._read(1)
+    except BaseException:
+        # The rest of the frame would be taken for the next one.
+        transport.connected = False
+        raise
+    if end != _FRAME_END:
+        transport.connected = False
+        raise amqp_exceptions.UnexpectedFrame(f"a frame ends with {end!r}")
+    return kind, channel, payload
+
+
+def _taken(connection, frame):
+    """Have a frame parsed and its callbacks called.
+
+    :returns: whether it completed a method or a message
+    :raises Malformed: if it cannot be parsed
+    :raises FAILURES: if the frame does not belong here, or a channel or the connection ends
+    """
+    try:
+        return connection.on_inbound_frame(frame)
+    except FAILURES:
+        raise
+    except Exception as error:
+        LOG.error("A frame cannot be parsed", exc_info=True)
+        raise Malformed(f"a frame cannot be parsed: {type(error).__name__}: {error}") from error
 
 
 def opened(connection: kombu.Connection) -> amqp.Connection:
@@ -124,37 +212,17 @@ def _readable(sockets, seconds):
 def read_event(connection: kombu.Connection) -> None:
     """Read one event, which may have arrived in part only, and run its callbacks.
 
-    A heartbeat is an event too: the library itself would wait for a frame that is not one.
+    A heartbeat is an event too: the library itself would wait for a frame that is not one. A
+    message that cannot be read is delivered as any other, see
+    :class:`placement_rpc.amqp.contents.IncomingMessage`.
 
-    :raises Unreadable: if a message has properties that cannot be decoded
     :raises FAILURES: if the connection is lost
     """
-    found, channel, delivery_tag = opened(connection), None, None
+    found = opened(connection)
     while True:
-        frame = found._transport.read_frame()
-        if frame[0] == _METHOD_FRAME and unpack_from(">HH", frame[2]) == spec.Basic.Deliver:
-            channel, delivery_tag = frame[1], _delivery_tag(frame[2])
-        try:
-            done = found.on_inbound_frame(frame)
-        except FAILURES:
-            raise
-        except Exception as error:
-            raise Unreadable(channel, delivery_tag, error) from error
-        if done or frame[0] == _HEARTBEAT_FRAME:
+        frame = _frame(found)
+        if _taken(found, frame) or frame[0] == _HEARTBEAT_FRAME:
             return
-
-
-def _delivery_tag(payload):
-    # The method is followed by the consumer's tag, which begins with its length.
-    return unpack_from(">Q", payload, 5 + payload[4])[0]
-
-
-def reject_unreadable(connection: kombu.Connection, error: Unreadable) -> None:
-    """Reject a message for good: requeueing would loop for ever.
-
-    :raises FAILURES: if the connection is lost
-    """
-    opened(connection).channels[error.channel].basic_reject(error.delivery_tag, requeue=False)
 
 
 def beat(connection: kombu.Connection) -> None:

@@ -7,11 +7,10 @@ meaning here. A unit test compares the tables with the options that the installe
 an option that is new there has to be decided here.
 """
 
-from kombu import compression
 from oslo_config import cfg
 from oslo_messaging._drivers import common
 
-from placement_rpc import exception
+from placement_rpc import bodies, exception
 
 GROUP = "oslo_messaging_rabbit"
 #: The options that have an effect, and what it is.
@@ -108,12 +107,7 @@ def check(options: cfg.ConfigOpts.GroupAttr) -> None:
                       "rabbit_quorum_queue and rabbit_transient_quorum_queue off, or this option")
     if options.heartbeat_timeout_threshold < 0:
         raise refusal("heartbeat_timeout_threshold", "it must be 0 or more")
-    if options.kombu_compression:
-        try:
-            compression.get_encoder(options.kombu_compression)
-        except KeyError:
-            raise refusal("kombu_compression",
-                          f"{options.kombu_compression} is not available here") from None
+    bodies.compression_of(options.kombu_compression)
 
 
 def refusal(name: str, reason: str) -> exception.InvalidInput:

@@ -88,15 +88,23 @@ class ConfirmedChannel:
         :raises FAILURES: if the connection is lost
         """
         deadline = time.monotonic() + timeout
-        while self._unconfirmed and not self._refused:
+        while not self._is_over():
             still()
             left = deadline - time.monotonic()
             if left <= 0:
                 raise Unconfirmed(f"no confirm within {timeout:.0f} s")
-            self._connection.read(min(0.5, left), enough=self._is_settled)
+            self._connection.read(min(0.5, left), enough=self._is_over)
+        self.is_settled()
+
+    def is_settled(self) -> bool:
+        """Return whether the broker has confirmed all messages, without waiting.
+
+        :raises Unconfirmed: if a message was refused or returned
+        """
         if self._refused:
             refused, self._refused = self._refused, None
             raise Unconfirmed(refused)
+        return not self._unconfirmed
 
     def keep_alive(self) -> None:
         """Read what has arrived, and send a heartbeat if one is due.
@@ -105,7 +113,7 @@ class ConfirmedChannel:
         """
         self._connection.read(0)
 
-    def _is_settled(self):
+    def _is_over(self):
         return bool(self._refused or not self._unconfirmed)
 
     def _confirmed(self, tag, multiple):

@@ -9,7 +9,6 @@ import rich.console
 import rich.markup
 
 from placement_rpc.cmd import usage_report
-from placement_rpc.notifications import listener
 
 _COLOURS = {"create": "green", "associate": "green", "update": "yellow", "delete": "red",
             "disassociate": "red", "refused": "magenta", "capacity_exceeded": "magenta"}
@@ -33,11 +32,11 @@ def _start(text):
     return usage_report.moment(text)
 
 
-def run(broker, stream, options):
+def run(reader, options):
     """Print events until a limit of the options is reached or the user interrupts.
 
-    :param broker: :class:`placement_rpc.amqp.broker.Broker`
-    :param stream: str, the stream's name
+    :param reader: callable that makes a
+        :class:`placement_rpc.notifications.stream.StreamReader`, of its ``start``
     :param options: the parsed arguments
     :returns: int, the exit code
     :raises ServiceUnavailable: if there is no broker, or no stream
@@ -46,13 +45,12 @@ def run(broker, stream, options):
     if style == "auto":
         style = "table" if sys.stdout.isatty() else "json"
     show = {"table": Table(), "json": _print_json, "cloudevents": _print_cloud_event}[style]
-    reader = listener.StreamReader(
-        broker, stream, "next" if options.start is None else options.start)
+    stream = reader("next" if options.start is None else options.start)
     # While it runs, it reconnects; a broker that is not there at the start is an error.
-    reader.tail()
+    stream.tail()
     left = options.count
     try:
-        for event in reader.events(options.idle):
+        for event in stream.events(options.idle):
             if not _wanted(event, options):
                 continue
             show(event)

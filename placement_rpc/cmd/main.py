@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import functools
 import importlib
 import logging
 import sys
@@ -11,10 +12,11 @@ import time
 import rich.progress
 
 import placement_rpc
-from placement_rpc import api, exception
+from placement_rpc import api, bodies, exception
 from placement_rpc import conf as configuration
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.cmd import errors, listen, output, state_file, usage_report
+from placement_rpc.notifications.stream import StreamReader
 from placement_rpc.objects import codec
 
 # The exit code if the service does not answer; 1 is any other error, and argparse's is 2.
@@ -193,12 +195,14 @@ def _call(options, conf):
             raise exception.ServiceUnavailable(
                 reason="its bus is inside its own process; start it with 'make run BUS=rabbit', "
                        "or read its database with --local")
-    if options.command == "listen":
-        return listen.run(_broker(conf, url), conf.notifications.stream, options)
-    if options.command == "usage-report":
+    if options.command in _OF_EVENTS:
+        reader = functools.partial(
+            StreamReader, _broker(conf, url), conf.notifications.stream,
+            limits=bodies.Limits.of_answers(conf))
+        if options.command == "listen":
+            return listen.run(reader, options)
         return usage_report.from_stream(
-            _broker(conf, url), conf.notifications.stream, options,
-            2 * conf.notifications.snapshot_period)
+            reader, options, 2 * conf.notifications.snapshot_period)
     with api.PlacementAPI(conf=conf, transport_url=url) as client:
         options.call(client, options)
     return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-manage dead-letters``: casts and events that could not be handled."""
+"""``placement-rpc-manage dead-letters``: calls, casts and events that could not be handled."""
 
 import datetime
 import json
@@ -8,7 +8,7 @@ import sys
 import rich.console
 import rich.progress
 
-from placement_rpc import exception
+from placement_rpc import bodies, exception
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.dead_letters import DeadLetters
 from placement_rpc.cmd import output
@@ -22,7 +22,7 @@ def add_commands(groups):
     :param groups: what ``add_subparsers`` of the program returned
     """
     commands = groups.add_parser(
-        "dead-letters", help="casts and events that could not be handled").add_subparsers(
+        "dead-letters", help="calls, casts and events that could not be handled").add_subparsers(
             dest="command", required=True, metavar="COMMAND")
     text = "list dead letters, oldest first"
     command = commands.add_parser("list", help=text, description=text.capitalize())
@@ -62,7 +62,7 @@ def _row(letter):
 def _subject(body):
     """Return the method or event type of a message; None if this service did not send it."""
     try:
-        message = json.loads(body)
+        message = bodies.parsed(body, bodies.ANSWERS)
         if isinstance(message, dict) and "method" in message:
             return str(message["method"])
         return str(envelope.opened(body)["event_type"])
@@ -81,10 +81,11 @@ def _show(options, conf):
     for letter in _dead_letters(conf).all():
         if letter.id in options.ids:
             try:
-                body = json.loads(letter.body)
-            except (ValueError, RecursionError):
+                body = bodies.parsed(letter.body, bodies.ANSWERS)
+            except ValueError:
                 body = letter.body
-            json.dump({**_row(letter), "body": body}, sys.stdout, indent=2)
+            json.dump({**_row(letter), "size": letter.size, "truncated": letter.truncated,
+                       "header": letter.header, "body": body}, sys.stdout, indent=2)
             print()
             return 0
     raise exception.InvalidInput(
@@ -139,8 +140,9 @@ def _report(options, done, left, word):
     print(f"{len(done)} dead letters were {word}")
     missing = set(options.ids) - {letter.id for letter in [*done, *left]}
     for letter in left:
-        print(f"placement-rpc-manage: {letter.id} remains: queue {letter.queue!r} did not "
-              "accept it", file=sys.stderr)
+        reason = ("only an excerpt of it is kept" if letter.truncated
+                  else f"queue {letter.queue!r} did not accept it")
+        print(f"placement-rpc-manage: {letter.id} remains: {reason}", file=sys.stderr)
     for each in sorted(missing):
         print(f"placement-rpc-manage: there is no dead letter {each}", file=sys.stderr)
     return 1 if missing or left else 0

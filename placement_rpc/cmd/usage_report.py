@@ -15,7 +15,6 @@ import rich.progress
 import rich.table
 
 from placement_rpc import exception
-from placement_rpc.notifications.stream import StreamReader
 from placement_rpc.notifications.usage import UsageAccount
 
 FORMATS = ("auto", "table", "csv", "json")
@@ -48,21 +47,22 @@ def add_arguments(parser):
                         help="report even if required events are missing")
 
 
-def from_stream(broker, stream, options, look_back):
+def from_stream(reader, options, look_back):
     """Report from the stream.
 
-    :param broker: :class:`placement_rpc.amqp.broker.Broker`
+    :param reader: callable that makes a
+        :class:`placement_rpc.notifications.stream.StreamReader`, of its ``start`` and ``on_gap``
     :param look_back: float, seconds before the period within which a snapshot can be expected; 0
         if there are no snapshots
     :returns: int, the exit code
     """
     options.end = end_of(options)
-    tail = StreamReader(broker, stream).tail()
+    tail = reader().tail()
     account = UsageAccount(options.begin, options.end)
     if tail is not None:
-        account = _from_snapshot(broker, stream, options, tail, look_back)
+        account = _from_snapshot(reader, options, tail, look_back)
         if not account.complete:
-            account = _from_first(broker, stream, options, tail)
+            account = _from_first(reader, options, tail)
     if account.as_of is None:
         print("placement-rpc: the stream is empty", file=sys.stderr)
     elif account.as_of < account.end:
@@ -71,40 +71,36 @@ def from_stream(broker, stream, options, look_back):
     return report(account, options)
 
 
-def _from_snapshot(broker, stream, options, tail, look_back):
+def _from_snapshot(reader, options, tail, look_back):
     """Return the account, complete if there is a snapshot from before the period."""
     account = UsageAccount(options.begin, options.end)
     if look_back:
         start = options.begin - datetime.timedelta(seconds=look_back)
-        reader = StreamReader(broker, stream, start, on_gap=_ignore_gap)
+        found = reader(start, on_gap=_ignore_gap)
         with contextlib.suppress(exception.ServiceUnavailable):
             # The reader times out if nothing was published after that time.
-            for event in _until(account, reader, tail, _PATIENCE):
+            for event in _until(account, found, tail, _PATIENCE):
                 account.apply(event)
                 if account.hopeless:
                     break
     return account
 
 
-def _from_first(broker, stream, options, tail):
+def _from_first(reader, options, tail):
     """Return the account of all events in the stream."""
     account = UsageAccount(options.begin, options.end)
     late = False
-    for event in _until(account, _first_reader(broker, stream), tail):
+    for event in _until(account, reader(1, on_gap=_ignore_gap), tail):
         late = late or (account.position is not None and event.position < account.position)
         account.apply(event)
     if late and not account.complete:
         # Events were published again after newer ones: apply all of them in order of position.
         found = {event.position: event for event in _until(
-            account, _first_reader(broker, stream), tail)}
+            account, reader(1, on_gap=_ignore_gap), tail)}
         account = UsageAccount(options.begin, options.end)
         for position in sorted(found):
             account.apply(found[position])
     return account
-
-
-def _first_reader(broker, stream):
-    return StreamReader(broker, stream, 1, on_gap=_ignore_gap)
 
 
 def _ignore_gap(_expected, _found):

@@ -35,7 +35,7 @@ OPTS = [
         help="Maximum number of HTTP requests that 'placement-rpc standalone' processes at a "
              "time, in addition to those that wait for events. Further requests wait."),
     cfg.IntOpt(
-        "max_body", default=1024 * 1024, min=1024,
+        "max_body", default=4 * 1024 * 1024, min=1024,
         help="Maximum size of a request body, in bytes; a larger one is refused with 413. A "
              "higher number lets one request take more memory."),
     cfg.FloatOpt(

@@ -21,6 +21,7 @@ from placement_rpc.conf import (
     compute_nodes,
     conductor,
     http,
+    messages,
     metrics,
     notifications,
     queues,
@@ -29,7 +30,7 @@ from placement_rpc.conf import (
     upgrade_levels,
 )
 
-_MODULES = (broker, candidates, claims, client, compute_nodes, conductor, http, metrics,
+_MODULES = (broker, candidates, claims, client, compute_nodes, conductor, http, messages, metrics,
             notifications, queues, standalone, transactions, upgrade_levels)
 
 # oslo.messaging's RPC client reads these two groups on each call, but registers them on the global

@@ -17,12 +17,19 @@ OPTS = [
              "worker, before the cast becomes a dead letter. A higher number bridges longer "
              "faults, and retries a harmful cast more often."),
     cfg.IntOpt(
+        "calls_attempts", default=5, min=1,
+        help="Number of attempts at a call that was delivered again, each of which ended with the "
+             "death of the worker, before the call becomes a dead letter and its sender gets an "
+             "error. A higher number gives a call more chances if workers are killed for other "
+             "reasons, and lets a harmful call end more of them."),
+    cfg.IntOpt(
         "commands_batch", default=100, min=1, max=200,
         help="Maximum number of casts in one transaction. A higher number means fewer commits, "
              "and locks that are held for longer."),
     cfg.StrOpt(
         "dead_letters", default="placement_dead_letters",
-        help="Queue of dead letters: casts and events that could not be handled."),
+        help="Queue of dead letters: calls, casts and events that could not be read or handled. "
+             "Of a message that cannot be read, the first 64 KiB are kept."),
     cfg.IntOpt(
         "dead_letters_max_length", default=100_000, min=1,
         help="Maximum number of dead letters; the oldest are dropped first. A higher number takes "

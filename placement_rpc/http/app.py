@@ -91,6 +91,7 @@ class _Address:
 
     def __init__(self, facade, its_routes):
         self._facade = facade
+        self._limits = bodies.limits(facade.conf)
         self._routes = [_CompiledRoute(route) for route in its_routes]
         self._is_public = all(route.rule is None for route in its_routes)
         self._takes_stream = any(route.path == "/events" for route in its_routes)
@@ -159,7 +160,7 @@ class _Address:
                 bodies.check_content_type(req)
             return None
         bodies.check_content_type(req)
-        body = bodies.read(req, self._facade.conf.api.max_body)
+        body = bodies.read(req, self._limits)
         bodies.check(validator, body, "JSON does not validate")
         return body
 

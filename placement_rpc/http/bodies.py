@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bodies and query strings of requests: read and validated before anything is changed."""
 
-import json
+import dataclasses
 import math
 import reprlib
 from urllib import parse
@@ -10,6 +10,7 @@ import jsonschema
 
 from placement_rpc import exception
 from placement_rpc.api import as_uuid
+from placement_rpc.bodies import Limits, parsed
 from placement_rpc.http import errors
 
 _FORMATS = jsonschema.FormatChecker(formats=())
@@ -84,14 +85,23 @@ def check_content_type(req):
         raise errors.UnsupportedMediaType(given=given[:80])
 
 
-def read(req, limit):
+def limits(conf):
+    """Return the limits of request bodies: ``[api] max_body``, and those of calls.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    """
+    return dataclasses.replace(Limits.of_requests(conf), size=conf.api.max_body)
+
+
+def read(req, limits):
     """Return the JSON value in the body of a request.
 
-    :param limit: int, the maximum size in bytes
+    :param limits: :class:`placement_rpc.bodies.Limits`
     :raises BodyTooLarge: if the body is larger
+    :raises MessageTooLarge: if it has too many elements
     :raises BadRequest: if it cannot be read, is not valid JSON, or repeats a key in an object
     """
-    length = req.content_length
+    length, limit = req.content_length, limits.size
     if length is not None and length > limit:
         raise errors.BodyTooLarge(limit=limit)
     try:
@@ -103,11 +113,13 @@ def read(req, limit):
     if len(data) > limit:
         raise errors.BodyTooLarge(limit=limit)
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique,
-                          parse_constant=_refuse_constant, parse_float=_number)
+        return parsed(data, limits, object_pairs_hook=_unique,
+                      parse_constant=_refuse_constant, parse_float=_number)
     except UnicodeDecodeError:
         raise errors.BadRequest(reason="Malformed JSON: the body is not UTF-8") from None
-    except RecursionError:
+    except exception.MessageTooLarge as error:
+        if error.kwargs["unit"] != "levels":
+            raise
         raise errors.BadRequest(reason="Malformed JSON: it is nested too deeply") from None
     except ValueError as error:
         raise errors.BadRequest(reason=f"Malformed JSON: {error}") from None

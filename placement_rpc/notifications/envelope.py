@@ -5,6 +5,8 @@ import json
 import uuid
 from typing import Any
 
+from placement_rpc import bodies
+
 PRIORITY = "info"
 PUBLISHER = "placement"
 
@@ -48,15 +50,22 @@ def _frame(row):
     }
 
 
-def opened(text: str | bytes) -> dict[str, Any]:
+def opened(body: str | bytes, compressed: object = None,
+           limits: bodies.Limits = bodies.ANSWERS) -> dict[str, Any]:
     """Return the notification in an envelope.
 
+    :param compressed: how the body is compressed, the message's header ``compression``
+    :raises MessageTooLarge: if it exceeds the limits
     :raises ValueError: if the envelope contains no notification
     """
-    outer = json.loads(text)
+    outer = bodies.parsed(bodies.decompressed(body, compressed, limits), limits)
     if not isinstance(outer, dict):
         raise ValueError("the message is not a mapping")
-    inner = json.loads(outer["oslo.message"]) if "oslo.message" in outer else outer
+    inner = outer
+    if "oslo.message" in outer:
+        if not isinstance(outer["oslo.message"], str):
+            raise ValueError("the envelope contains no text")
+        inner = bodies.parsed(outer["oslo.message"], limits)
     if not isinstance(inner, dict) or "event_type" not in inner:
         raise ValueError("the message is not a notification")
     return inner

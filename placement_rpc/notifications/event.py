@@ -6,6 +6,7 @@ import datetime
 import json
 from typing import Any, Self
 
+from placement_rpc import bodies
 from placement_rpc.notifications import envelope
 from placement_rpc.objects import catalog
 from placement_rpc.objects.codec import without_envelopes
@@ -34,15 +35,18 @@ class Event:
     payload: dict
 
     @classmethod
-    def of_message(cls, body: bytes | str) -> Self:
+    def of_message(cls, body: bytes | str, compressed: object = None,
+                   limits: bodies.Limits = bodies.ANSWERS) -> Self:
         """Return the event in a message.
 
+        :param compressed: how the body is compressed, the message's header ``compression``
+        :param limits: what the message may be
         :raises NotAPlacementEvent: if the message is not an event of this service
         :raises UnsupportedPayload: if its payload is of a later major version
         """
         try:
-            message = envelope.opened(body)
-        except (ValueError, RecursionError) as error:
+            message = envelope.opened(body, compressed, limits)
+        except (ValueError, RecursionError, MemoryError) as error:
             raise NotAPlacementEvent(str(error)) from None
         _check_version(message.get("event_type"), message.get("payload"))
         return cls._of(message["event_type"], without_envelopes(message.get("payload")))
@@ -62,11 +66,13 @@ class Event:
         try:
             event = cls(payload["event_id"], event_type, payload["position"],
                         payload["occurred_at"], payload)
-            datetime.datetime.fromisoformat(event.occurred_at)
+            if datetime.datetime.fromisoformat(event.occurred_at).tzinfo is None:
+                raise ValueError
         except KeyError as error:
             raise NotAPlacementEvent(f"its payload has no {error}") from None
         except (TypeError, ValueError):
-            raise NotAPlacementEvent("its time is not in ISO 8601") from None
+            raise NotAPlacementEvent(
+                "its time is not in ISO 8601, with an offset from UTC") from None
         if type(event.position) is not int or not isinstance(event.event_id, str):
             raise NotAPlacementEvent("its position is not a number, or its id is not a string")
         return event

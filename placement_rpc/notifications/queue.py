@@ -9,14 +9,15 @@ from typing import Any
 
 from oslo_config import cfg
 
+from placement_rpc import bodies
 from placement_rpc.amqp import dead_letters, topology
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.amqp.consumer import Consumer, deliveries
+from placement_rpc.amqp.consumer import Consumer, body_of, deliveries
 from placement_rpc.amqp.publisher import ConfirmedChannel
 from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.backoff import Backoff
 from placement_rpc.notifications import envelope
-from placement_rpc.notifications.event import Event
+from placement_rpc.notifications.event import Event, UnsupportedPayload
 from placement_rpc.notifications.sequence import Sequence
 
 LOG = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ class QueueListener:
                  exchange: str = "placement") -> None:
         self._conf = conf
         self._options = conf.queues
+        self._limits = bodies.Limits.of_answers(conf)
         self._dead_letters = dead_letters.DeadLetterQueue(
             conf.queues.dead_letters, conf.queues.dead_letters_max_length,
             conf.queues.dead_letters_max_age)
@@ -89,7 +91,8 @@ class QueueListener:
         self._exchange = exchange
         self._rabbit = found.options
         self._ended = threading.Event()
-        self._reconnect = Reconnect(f"Queue {queue}", found, self._ended)
+        self._reconnect = Reconnect(
+            f"Queue {queue}", found, self._ended, largest_body=self._limits.size)
         # These belong to the open connection; only the thread in run() uses them.
         self._consumer: Consumer | None = None
         self._channel: ConfirmedChannel | None = None
@@ -189,12 +192,14 @@ class QueueListener:
     def _handle(self, message):
         """Have an event handled or dead-lettered; an error of the handler is not raised."""
         try:
-            event = Event.of_message(message.body)
-        except ValueError as error:
-            self._dead_letter(message, "a message", str(error))
+            event = Event.of_message(
+                body_of(message), (message.headers or {}).get("compression"), self._limits)
+        except Exception as error:
+            # An event of a later release is kept whole, to be replayed to that release.
+            self._dead_letter(message, "a message", str(error) or repr(error),
+                              whole=isinstance(error, UnsupportedPayload))
             return
-        replayed = (message.headers or {}).get(dead_letters.REPLAYED)
-        if not (replayed or self._sequence.is_new(event)):
+        if not (dead_letters.replay_of(message) or self._sequence.is_new(event)):
             return
         self._sequence.report_gap(event)
         if event.known:
@@ -225,7 +230,7 @@ class QueueListener:
         if not self._saved and delivered >= _MOST_DELIVERIES:
             return
         # The attempts at an event that an operator replayed are counted from zero.
-        counted = str((message.headers or {}).get(dead_letters.REPLAYED) or event.event_id)
+        counted = dead_letters.replay_of(message) or event.event_id
         made = self._trying["attempts"] if self._trying.get("of") == counted else 0
         while made < self._options.listener_attempts:
             made += 1
@@ -234,9 +239,9 @@ class QueueListener:
                 self._save()
             yield made
 
-    def _dead_letter(self, message, subject, reason):
+    def _dead_letter(self, message, subject, reason, whole=True):
         LOG.error("Queue %s: %s goes to the dead letters: %s", self._queue, subject, reason)
-        self._dead_letters.dead_letter(self._channel, message, self._queue, reason)
+        self._dead_letters.dead_letter(self._channel, message, self._queue, reason, whole)
 
     def _skip(self, event):
         if event.event_type not in self._unknown_types:

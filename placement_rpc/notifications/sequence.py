@@ -72,6 +72,11 @@ class Sequence:
         if self.position is not None and event.position > self.position + 1:
             self._on_gap(self.position + 1, event.position)
 
+    def report_unreadable(self) -> None:
+        """Report a message that cannot be read, and may have been the next event."""
+        if self.position is not None:
+            self._on_gap(self.position + 1, self.position + 1)
+
     def add(self, event: Event) -> None:
         """Record that an event was handled."""
         self._seen[event.position] = event.event_id
@@ -97,6 +102,9 @@ class Sequence:
 
 
 def _log_gap(expected, found):
+    if expected == found:
+        LOG.warning("The event at position %d may be missing: a message cannot be read", expected)
+        return
     LOG.warning("The events between positions %d and %d are missing",
                 expected - 1, found)
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 
 from amqp import exceptions as amqp_exceptions
 
-from placement_rpc import exception
+from placement_rpc import bodies, exception
 from placement_rpc.amqp import topology
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.amqp.consumer import WINDOW, Consumer
-from placement_rpc.amqp.frames import FAILURES, Unreadable
+from placement_rpc.amqp.consumer import WINDOW, Consumer, Unreadable, body_of
+from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.sequence import Sequence
@@ -25,6 +25,8 @@ _PATIENCE = 30
 _WAIT = 1.0
 # Seconds without a message after which a stream of depth 0 counts as empty.
 _EMPTY = 2
+# The header in which the broker states a message's offset, as it is on the wire.
+_OFFSET = b"\x0fx-stream-offsetl"
 _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 
@@ -34,23 +36,27 @@ class StreamReader:
     A duplicate is dropped. A gap in the positions is reported to ``on_gap``: the stream was
     truncated before it was read, or events were pruned before they could be published again. An
     event that fills a gap is returned when it arrives, out of order. A message that is not an
-    event of this service, or is too new for this release, is skipped and logged.
+    event of this service, or is too new for this release, is skipped and logged. So is a message
+    that cannot be read; it may have been an event, and so ``on_gap`` is called too.
 
     :param broker: a URL such as ``rabbit://user:password@host:port/``, or a
         :class:`placement_rpc.amqp.broker.Broker`
     :param stream: the stream's name
     :param start: the position to begin with; a datetime to begin at; ``"next"`` for events that
         are published from now on
-    :param on_gap: callable of the position that was expected and the one that came; None for a
-        line in the log
+    :param on_gap: callable of the position that was expected and the one that came, which are the
+        same for a message that cannot be read; None for a line in the log
+    :param limits: what a message may be; a message that exceeds them is skipped and logged
     """
 
     def __init__(self, broker: Broker | str, stream: str,
                  start: int | str | datetime.datetime = "next",
-                 on_gap: Callable[[int, int], object] | None = None) -> None:
+                 on_gap: Callable[[int, int], object] | None = None,
+                 limits: bodies.Limits = bodies.ANSWERS) -> None:
         self._broker = Broker.at(broker)
         self._stream = stream
         self._start = start
+        self._limits = limits
         # Events that are missing before the first one are a gap, too.
         self._sequence = Sequence(
             {"position": start - 1} if isinstance(start, int) else None, on_gap)
@@ -71,15 +77,15 @@ class StreamReader:
         :param tail: an offset in the stream, as of :meth:`tail`, that has to be reached before
             ``idle`` counts; None for none
         :param patience: seconds without a message before that offset after which to raise
-        :raises ServiceUnavailable: if there is no such stream, a message in it cannot be read, or
-            the tail does not come
+        :raises ServiceUnavailable: if there is no such stream, or the tail does not come
         """
         def is_over():
             return self._is_over(idle, tail, patience)
 
         self._quiet_since = time.monotonic()
         for session in Reconnect(
-                f"Stream {self._stream}", self._broker, threading.Event()).sessions(is_over):
+                f"Stream {self._stream}", self._broker, threading.Event(),
+                largest_body=self._limits.size).sessions(is_over):
             with session as connection:
                 consumer = self._consume(connection, self._from())
                 self._quiet_since = time.monotonic()
@@ -112,7 +118,7 @@ class StreamReader:
                     if quiet > _PATIENCE:
                         raise exception.ServiceUnavailable(
                             reason=f"nothing came from stream {self._stream!r}")
-                return received[0].headers["x-stream-offset"]
+                return _offset_of(received[0], -1)
         except FAILURES as error:
             raise exception.ServiceUnavailable(
                 reason=f"{type(error).__name__}: {str(error)[:200]}") from error
@@ -140,29 +146,25 @@ class StreamReader:
 
     def _received(self, consumer):
         """Wait a moment for messages; yield the events among them."""
-        for message in self._messages(consumer):
+        for message in consumer.receive(_WAIT):
             event = self._event(message)
             if event is not None:
                 yield event
-            self.offset = message.headers.get("x-stream-offset", self.offset)
+            self.offset = _offset_of(message, -1 if self.offset is None else self.offset)
             self._quiet_since = time.monotonic()
             consumer.acknowledge([message])
-
-    def _messages(self, consumer):
-        try:
-            return consumer.receive(_WAIT)
-        except Unreadable as error:
-            # The stream keeps the message, so reading it again would fail again.
-            raise exception.ServiceUnavailable(
-                reason=f"stream {self._stream!r} cannot be read after offset {self.offset}: "
-                       f"{error}") from error
 
     def _event(self, message):
         """Return the event in a message; None for other messages, duplicates and early events."""
         try:
-            event = Event.of_message(message.body)
-        except ValueError as error:
-            LOG.warning("A message that is no event is skipped: %s", error)
+            event = Event.of_message(
+                body_of(message), (message.headers or {}).get("compression"), self._limits)
+        except Unreadable as error:
+            LOG.warning("A message that cannot be read is skipped: %s", error)
+            self._sequence.report_unreadable()
+            return None
+        except Exception as error:
+            LOG.warning("A message that is no event is skipped: %s", error or repr(error))
             return None
         if not self._sequence.is_new(event) or self._is_too_early(event):
             return None
@@ -173,3 +175,16 @@ class StreamReader:
     def _is_too_early(self, event):
         # A stream opened at a time begins with a whole chunk, which may begin earlier.
         return isinstance(self._start, datetime.datetime) and event.time < self._start
+
+
+def _offset_of(message, last):
+    """Return the offset of a message in the stream.
+
+    :param last: the offset of the message before it
+    """
+    if message.unreadable is None:
+        return message.headers["x-stream-offset"]
+    # The broker's own entry is the last of the headers, which are too broken to be parsed.
+    _, name, rest = message.raw_header.rpartition(_OFFSET)
+    found = int.from_bytes(rest[:8], "big") if name and len(rest) >= 8 else last
+    return max(found, last + 1)

@@ -15,15 +15,16 @@ import concurrent.futures
 import logging
 import threading
 import time
-import uuid
 
-from placement_rpc import exception
+from placement_rpc import bodies, exception
 from placement_rpc.amqp import topology
 from placement_rpc.amqp.broker import CONNECT_TIMEOUT
-from placement_rpc.amqp.consumer import Consumer, deliveries
+from placement_rpc.amqp.consumer import Consumer, is_redelivered
 from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.amqp.reconnect import Reconnect
-from placement_rpc.rpc import dispatcher, envelope, routing
+from placement_rpc.amqp.rejections import Rejections
+from placement_rpc.rpc import command_queue, dispatcher, envelope, received, routing
+from placement_rpc.rpc.session import Session
 from placement_rpc.telemetry import spans
 
 LOG = logging.getLogger(__name__)
@@ -40,6 +41,10 @@ _OWN_WINDOW = 4
 class BatchServer:
     """Answers the calls of a request queue.
 
+    A message that is not a call becomes a dead letter. A call that was delivered before may have
+    ended the process that worked on it: such calls are worked on one by one, apart from the
+    others, and one during which processes end becomes a dead letter, too.
+
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param broker: :class:`placement_rpc.amqp.broker.Broker`
     :param manager: :class:`placement_rpc.manager.Manager`
@@ -48,10 +53,16 @@ class BatchServer:
         batched; 0 if all calls of the queue are
     :param queue: one of :data:`placement_rpc.rpc.routing.QUEUES`: its batched calls are settled
         together, and any other by itself
+    :param attempts: :class:`placement_rpc.service.attempts.Attempts`; None to judge a call that
+        was delivered before by its number of deliveries
     """
 
-    def __init__(self, conf, broker, manager, queues, threads, queue=None):
+    def __init__(self, conf, broker, manager, queues, threads, queue=None, attempts=None):
         self._options = broker.options
+        self._requests = bodies.Limits.of_requests(conf)
+        self._answers = bodies.Limits.of_answers(conf)
+        self._dead_letters = command_queue.dead_letter_queue(conf.queues)
+        self._attempts, self._attempts_limit = attempts, conf.queues.calls_attempts
         self._broker = broker
         self._manager = manager
         self._queues = queues
@@ -101,7 +112,8 @@ class BatchServer:
 
     def _run(self):
         for session in Reconnect(f"Calls to {self._queues[0]}", self._broker, self._ended,
-                                 survives=(Exception,)).sessions():
+                                 survives=(Exception,),
+                                 largest_body=self._requests.size).sessions():
             try:
                 with session as connection:
                     for queue in self._queues:
@@ -111,12 +123,15 @@ class BatchServer:
                         connection, routing.EXCHANGE, self._options,
                         [topology.Binding(queue, queue) for queue in self._queues])
                     self._consumer = Consumer(connection)
-                    self._serve(self._consumer, bindings)
+                    self._serve(Session(self._consumer, Rejections(
+                        connection, self._consumer, self._dead_letters),
+                        self._attempts, self._attempts_limit, self._requests), bindings)
             finally:
                 self._consumer = None
         self._done.set()
 
-    def _serve(self, consumer, bindings):
+    def _serve(self, session, bindings):
+        consumer = session.consumer
         first, *others = self._queues
         arguments = topology.consumer_arguments(self._options)
         consumer.consume(first, self.places, arguments)
@@ -125,37 +140,56 @@ class BatchServer:
         self._listens.set()
         while not self._ended.is_set():
             bindings.keep()
-            messages = consumer.receive(_IDLE, self.places)
+            is_behind = session.doubtful and not self._threads
+            messages = consumer.receive(0 if is_behind else _IDLE, self.places)
             if messages:
-                self._take(consumer, messages)
+                self._take(session, messages)
+            if session.doubtful:
+                self._work_off(session)
+            session.rejections.settle()
         consumer.cancel()
         while True:
-            busy = self._busy
-            for message in consumer.receive(_IDLE / 2 if busy else 0, self.places):
+            busy = self._busy or session.rejections.pending
+            messages = consumer.receive(_IDLE / 2 if busy else 0, self.places)
+            for message in [*messages, *session.take_doubtful()]:
                 consumer.requeue(message)
+            session.rejections.settle()
             if not busy:
                 return
 
-    def _take(self, consumer, messages):
+    def _take(self, session, messages):
         batch = []
         for message in messages:
-            call = _call(message)
-            if call is None:
-                consumer.acknowledge([message])
+            if is_redelivered(message):
+                # It may have ended a process.
+                session.doubtful.append(message)
                 continue
-            self._count(1)
-            if call.monitored:
-                self._monitored[id(call)] = call
+            call = self._begun(session, message)
+            if call is None:
+                continue
             if self._is_batched(call):
                 batch.append((message, call))
             elif self._threads:
-                self._threads.submit(self._work, consumer, message, call)
+                self._threads.submit(self._work, session, message, call)
             else:
-                self._work(consumer, message, call)
+                self._work(session, message, call)
         if batch and self._threads:
-            self._settle_in_a_thread(consumer, batch)
+            self._settle_in_a_thread(session, batch)
         elif batch:
-            self._settle(consumer, batch)
+            self._settle(session, batch)
+
+    def _begun(self, session, message):
+        """Return the call in a message; None if the message is rejected."""
+        try:
+            call = received.call_of(message, self._requests)
+        except Exception as error:
+            # Whatever is wrong with it, it is wrong with this message only.
+            session.reject(message, f"not a call: {str(error) or repr(error)}", error)
+            return None
+        self._count(1)
+        if call.monitored:
+            self._monitored[id(call)] = call
+        return call
 
     def _is_batched(self, call):
         found = self._manager.call_of(call.method)
@@ -165,13 +199,46 @@ class BatchServer:
         with self._counting:
             self._busy += change
 
+    # -- calls that were delivered before ---------------------------------------------------
+
+    def _work_off(self, session):
+        """Work on the calls that were delivered before, one after the other."""
+        if not self._threads:
+            # Calls that arrive meanwhile do not wait for all of them.
+            self._try(session, session.doubtful.popleft())
+        elif not session.trying:
+            session.trying = True
+            self._threads.submit(self._try_all, session)
+
+    def _try_all(self, session):
+        try:
+            while not self._ended.is_set():
+                self._try(session, session.doubtful.popleft())
+        except IndexError:
+            LOG.debug("All calls that were delivered before are done")
+        except FAILURES as error:
+            LOG.info("Calls are delivered again: %s", error)
+        finally:
+            session.trying = False
+
+    def _try(self, session, message):
+        """Work on a call by itself, unless processes ended while they worked on it."""
+        with session.attempt(message) as may_be_made:
+            call = self._begun(session, message) if may_be_made else None
+            if call is None:
+                return
+            if self._is_batched(call):
+                self._settle(session, [(message, call)])
+            else:
+                self._work(session, message, call)
+
     # -- batched calls --------------------------------------------------------------------
 
-    def _settle_in_a_thread(self, consumer, batch):
+    def _settle_in_a_thread(self, session, batch):
         """Settle a batch in a thread; calls received meanwhile become the next batch."""
         with self._counting:
             # After a reconnection, earlier calls belong to another consumer.
-            self._waiting.setdefault(consumer, []).extend(batch)
+            self._waiting.setdefault(session, []).extend(batch)
             if self._settling:
                 return
             self._settling = True
@@ -183,18 +250,18 @@ class BatchServer:
                 if not self._waiting:
                     self._settling = False
                     return
-                consumer, batch = self._waiting.popitem()
+                session, batch = self._waiting.popitem()
             try:
-                self._settle(consumer, batch)
+                self._settle(session, batch)
             except FAILURES as error:
                 LOG.info("Answers are lost with the connection: %s", error)
             except Exception:
                 LOG.exception("A batch cannot be answered")
-                consumer.end()
+                session.consumer.end()
 
-    def _settle(self, consumer, batch):
+    def _settle(self, session, batch):
         try:
-            self._settle_all(consumer, batch)
+            self._settle_all(session, batch)
         finally:
             self._count(-len(batch))
             self._unmonitor(batch)
@@ -204,18 +271,34 @@ class BatchServer:
         for _, call in batch:
             self._monitored.pop(id(call), None)
 
-    def _settle_all(self, consumer, batch):
+    def _settle_all(self, session, batch):
+        try:
+            answers = self._settled_answers([call for _, call in batch])
+        except Exception as error:
+            if len(batch) > 1:
+                # Whatever is wrong with one of them, the others are answered.
+                LOG.exception("A batch cannot be settled; each call is settled on its own")
+                for each in batch:
+                    self._settle_all(session, [each])
+                return
+            (message, call), = batch
+            session.reject(message, f"it cannot be answered: {error!r}",
+                           received.expected(call.method, error), whole=True)
+            return
+        self._unmonitor(batch)
+        session.consumer.answer_all(answers, [message for message, _ in batch])
+
+    def _settled_answers(self, calls):
+        """Settle calls; return a list of the queue of each client and the body of the answer."""
         began = time.perf_counter()
         with spans.collected() as spent:
-            answers = list(self._outcomes([call for _, call in batch]))
+            answers = list(self._outcomes(calls))
         seconds = time.perf_counter() - began
         for call, _, outcome in answers:
             self._manager.metrics.answered(
                 call.method, outcome, seconds, spent,
                 call.args.get("request_id") if isinstance(call.args, dict) else None)
-        self._unmonitor(batch)
-        consumer.answer_all([(call.reply_to, body) for call, body, _ in answers],
-                            [message for message, _ in batch])
+        return [(call.reply_to, body) for call, body, _ in answers]
 
     def _outcomes(self, calls):
         """Yield each call, the body of its answer, and ``done`` or the code of an error."""
@@ -225,7 +308,7 @@ class BatchServer:
                 with spans.span("reading"):
                     asked.append((call, *self._entered(call)))
             except Exception as error:
-                yield _refused(call, error)
+                yield received.refused(call, error)
         if asked:
             yield from self._settled(asked)
 
@@ -239,29 +322,31 @@ class BatchServer:
             outcomes = self._manager.settle(self._queue, [each for *_, each in asked])
         except Exception as error:
             for call, *_ in asked:
-                yield _refused(call, error)
+                yield received.refused(call, error)
             return
         for (call, context, _), settled in zip(asked, outcomes, strict=True):
             try:
                 with spans.span("writing"):
                     result = self._dispatcher.serializer.serialize_entity(
                         context, self._manager.answer(settled))
-                    yield call, envelope.seal_answer(call, result), "done"
+                    yield call, envelope.seal_answer(
+                        call, result, limits=self._answers), "done"
             except Exception as error:
-                yield _refused(call, error)
+                yield received.refused(call, error)
 
     # -- the other calls --------------------------------------------------------------------
 
-    def _work(self, consumer, message, call):
+    def _work(self, session, message, call):
         try:
             body = self._answer(call)
             self._unmonitor([(message, call)])
-            consumer.answer_all([(call.reply_to, body)], [message])
+            session.consumer.answer_all([(call.reply_to, body)], [message])
         except FAILURES as error:
             LOG.info("The answer to %s is lost with the connection: %s", call.method, error)
-        except Exception:
-            LOG.exception("The answer to %s cannot be sent", call.method)
-            consumer.end()
+        except Exception as error:
+            LOG.exception("The answer to %s cannot be made", call.method)
+            session.reject(message, f"it cannot be answered: {error!r}",
+                           received.expected(call.method, error), whole=True)
         finally:
             self._unmonitor([(message, call)])
             self._count(-1)
@@ -273,9 +358,10 @@ class BatchServer:
                 raise exception.UnsupportedCall(
                     reason=f"{str(call.method)[:64]} is not served by this queue")
             return envelope.seal_answer(call, self._dispatcher.answer(
-                call.version, call.method, call.context, call.args, call.namespace))
+                call.version, call.method, call.context, call.args, call.namespace),
+                limits=self._answers)
         except Exception as error:
-            return _refused(call, error)[1]
+            return received.refused(call, error)[1]
 
     def _beat(self):
         """Send heartbeats to the broker, and to clients that monitor their calls."""
@@ -299,26 +385,3 @@ def _places(threads, queue, conf):
         return conf.conductor.claims_together
     # Enough for a batch, and few enough to leave calls for other processes.
     return _BATCH * threads
-
-
-def _call(message):
-    """Return the call in a message; None if the message has to be dropped."""
-    if deliveries(message) >= topology.DELIVERY_LIMIT:
-        LOG.error("A call is dropped: it was delivered %d times and never answered",
-                  deliveries(message))
-        return None
-    try:
-        return envelope.open_call(message.body, (message.headers or {}).get("compression"))
-    except ValueError as error:
-        LOG.warning("A message that is not a call is dropped: %s", error)
-    return None
-
-
-def _refused(call, error):
-    """Return a call that an error ended, the body of its answer, and the error's code."""
-    if not isinstance(error, exception.PlacementException):
-        incident = str(uuid.uuid4())
-        LOG.error("Incident %s: %s failed", incident, call.method, exc_info=error)
-        error = exception.RemoteFailure(method=str(call.method)[:64], incident=incident)
-    error.__cause__ = error.__context__ = None
-    return call, envelope.seal_answer(call, error=error.with_traceback(None)), error.code

@@ -7,7 +7,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement_rpc import exception
+from placement_rpc import bodies, exception
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.publisher import Outgoing, Publisher, Unconfirmed
 from placement_rpc.context import RequestContext
@@ -27,6 +27,7 @@ class CommandPublisher:
         self._queue = command_queue.name(topic)
         self._publisher = Publisher(
             broker, lambda connection: command_queue.declare(connection, topic, conf.queues))
+        self._limits = bodies.Limits.of_requests(conf)
         self._serializer = serializer.Serializer()
         self._threads = DaemonPool(conf.placement_client.max_concurrent_calls)
         self._mutex = threading.Lock()
@@ -43,13 +44,14 @@ class CommandPublisher:
         :param arguments: by name, ``request_id`` among them
         :param timeout: seconds
         :raises ServiceUnavailable: if the broker did not confirm the command
+        :raises MessageTooLarge: if it exceeds a limit of ``[messages]``; it is not sent
         :raises InvalidInput: if something in it cannot be written as JSON
         """
         body = command_queue.sealed(
             context.release.contract, method,
             {name: self._serializer.serialize_entity(context, value)
              for name, value in arguments.items()},
-            self._serializer.serialize_context(context))
+            self._serializer.serialize_context(context), self._limits)
         request_id, ends = str(arguments["request_id"]), time.monotonic() + timeout
         try:
             self._threads.run(lambda: self._send(body, request_id, ends), timeout)

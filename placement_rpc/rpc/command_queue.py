@@ -10,7 +10,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement_rpc import exception
+from placement_rpc import bodies, exception
 from placement_rpc.amqp import topology
 from placement_rpc.amqp.connection import Connection
 from placement_rpc.amqp.dead_letters import DeadLetterQueue
@@ -50,29 +50,38 @@ def declare(connection: Connection, topic: str, options: cfg.ConfigOpts.GroupAtt
         "x-dead-letter-strategy": "at-least-once"})
 
 
-def sealed(version: str, method: str, arguments: dict[str, Any], context: dict[str, Any]) -> str:
+def sealed(version: str, method: str, arguments: dict[str, Any], context: dict[str, Any],
+           limits: bodies.Limits = bodies.REQUESTS) -> str:
     """Return the message of a command.
 
     :param version: of the contract
     :param arguments: as they travel
     :param context: as it travels
+    :raises MessageTooLarge: if it exceeds the limits
     :raises InvalidInput: if something in it cannot be written as JSON
     """
     try:
-        return json.dumps({"version": version, "method": method, "args": arguments,
+        body = json.dumps({"version": version, "method": method, "args": arguments,
                            "context": context}, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise exception.InvalidInput(what=method, reason=str(error)) from None
+    limits.check(body.encode())
+    return body
 
 
-def opened(body: bytes | str) -> dict[str, Any]:
+def opened(body: bytes | str, compressed: object = None,
+           limits: bodies.Limits = bodies.REQUESTS) -> dict[str, Any]:
     """Return the command in a message: a dict of version, method, args and context.
 
+    :param compressed: how the body is compressed, the message's header ``compression``
+    :raises MessageTooLarge: if it exceeds the limits
     :raises InvalidInput: if the message is not a command
     """
     try:
-        command = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        command = bodies.parsed(bodies.decompressed(body, compressed, limits), limits)
+    except exception.MessageTooLarge:
+        raise
+    except (ValueError, RecursionError, MemoryError) as error:
         raise exception.InvalidInput(what="command", reason=str(error)) from None
     if not isinstance(command, dict) or set(command) != {"version", "method", "args", "context"}:
         raise exception.InvalidInput(

@@ -19,12 +19,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import amqp
-from kombu import compression
+from oslo_config import cfg
 
-from placement_rpc import exception
+from placement_rpc import bodies, exception
 from placement_rpc.amqp import topology
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.amqp.consumer import Consumer
+from placement_rpc.amqp.consumer import Consumer, body_of
 from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.rpc import envelope
@@ -62,15 +62,19 @@ class _Waiter:
 class ReplyConnection:
     """Sends calls and receives their answers; connects when the first is made.
 
+    :param conf: configuration with the groups ``messages`` and ``placement_client``
     :param broker: where to connect
     :param exchange: where the topics are
-    :param limit: the most calls under way
+    :raises InvalidInput: if the compression that is configured is not supported
     """
 
-    def __init__(self, broker: Broker, exchange: str, limit: int) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, broker: Broker, exchange: str) -> None:
         self._options = broker.options
         self._exchange = exchange
-        self._limit = limit
+        self._compression = bodies.compression_of(self._options.kombu_compression)
+        self._limit = conf.placement_client.max_concurrent_calls
+        self._requests = bodies.Limits.of_requests(conf)
+        self._answers = bodies.Limits.of_answers(conf)
         #: The queue of the answers; None before the first connection.
         self.reply_to: str | None = None
         self._waiting: dict[str, _Waiter] = {}
@@ -81,6 +85,7 @@ class ReplyConnection:
         self._blocked = False
         self._reconnect = Reconnect(
             "Calls", broker, self._ended, survives=(Exception,), patience=PATIENCE,
+            largest_body=self._answers.size,
             on_blocked=self._on_blocked, on_unblocked=self._on_unblocked)
         self._waker, self._woken = socket.socketpair()
 
@@ -103,6 +108,8 @@ class ReplyConnection:
         :raises ServiceUnavailable: if the outcome is unknown
         :raises InvalidInput: if this was closed
         :raises TimeoutError: if no answer came in time
+        :raises MessageTooLarge: if the call exceeds a limit of ``[messages]``; it is not sent
+        :raises AnswerTooLarge: if the answer exceeds one
         :raises ValueError: if something in the call cannot be written as JSON
         """
         ends = time.monotonic() + seconds
@@ -133,16 +140,15 @@ class ReplyConnection:
         raise TimeoutError
 
     def _message(self, call, seconds):
-        body, headers = envelope.seal_call(call), {}
-        if self._options.kombu_compression:
-            body, _ = compression.compress(body, self._options.kombu_compression)
-            headers["compression"] = compression.get_encoder(
-                self._options.kombu_compression)[1]
+        body, headers = envelope.seal_call(call, self._requests), {}
+        if self._compression:
+            body = bodies.compressed(body, self._compression)
+            headers["compression"] = self._compression
         # The broker drops the call when its thread no longer waits.
         return amqp.Message(
             body, content_type="application/json", content_encoding="utf-8", delivery_mode=2,
-            correlation_id=call.message_id, expiration=str(int(seconds * 1000)),
-            application_headers=headers)
+            correlation_id=call.message_id, reply_to=call.reply_to,
+            expiration=str(int(seconds * 1000)), application_headers=headers)
 
     def _enter(self, message_id, waiter):
         if len(self._waiting) >= self._limit:
@@ -226,9 +232,16 @@ class ReplyConnection:
 
     def _came(self, message):
         try:
-            answer = envelope.open_answer(message.body, (message.headers or {}).get("compression"))
-        except ValueError as error:
-            LOG.warning("A message that is not an answer is dropped: %s", error)
+            self._answers.check_size(message.body_size)
+            answer = envelope.open_answer(
+                body_of(message), (message.headers or {}).get("compression"), self._answers)
+        except Exception as error:
+            LOG.warning("A message that is not an answer is dropped: %s", error or repr(error))
+            if not isinstance(error, envelope.UnreadableAnswer):
+                error = envelope.unreadable_answer(message.body, error)
+            waiter = self._waiting.pop(error.message_id, None)
+            if waiter:
+                waiter.wake(error=error.error)
             return
         waiter = answer and self._waiting.pop(answer.message_id, None)
         if waiter:

@@ -36,8 +36,7 @@ class RabbitSender:
         self._serializer = Serializer()
         self._repeats = Repeats(conf.placement_client.repeat_after)
         #: The connection of all its calls.
-        self.connection = ReplyConnection(
-            broker, routing.EXCHANGE, conf.placement_client.max_concurrent_calls)
+        self.connection = ReplyConnection(conf, broker, routing.EXCHANGE)
 
     def call(self, context: RequestContext, method: str, arguments: dict[str, Any],
              timeout: float, server: str | None = None) -> Any:
@@ -47,6 +46,8 @@ class RabbitSender:
         :param timeout: seconds to wait for the answer
         :param server: name of the one server that is to answer; None for any
         :raises ServiceUnavailable: if the outcome is unknown; the call may be repeated
+        :raises MessageTooLarge: if the call exceeds a limit of ``[messages]``; it is not sent
+        :raises AnswerTooLarge: if the answer exceeds one; a change is made nevertheless
         :raises InvalidInput: for arguments that JSON cannot represent
         :raises UnsupportedCall: if the server, or this client, does not know a part of the call
         :raises PlacementException: the error with which the server refused the call

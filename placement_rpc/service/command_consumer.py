@@ -9,13 +9,13 @@ are delivered again, and those that were committed are recognised by their reque
 import logging
 import threading
 
-from placement_rpc import exception
+from placement_rpc import bodies, exception
 from placement_rpc.accounting.batch import Outcome
-from placement_rpc.amqp import consumer, dead_letters, publisher
+from placement_rpc.amqp import consumer, publisher
 from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.backoff import Backoff
-from placement_rpc.db.queries import commands as queries
 from placement_rpc.rpc import command_queue, dispatcher, routing
+from placement_rpc.service.attempts import Attempts
 
 LOG = logging.getLogger(__name__)
 _STOP_TIMEOUT = 30
@@ -42,16 +42,19 @@ class CommandConsumer:
 
     def __init__(self, conf, broker, manager, topic=routing.TOPIC):
         self._options = conf.queues
+        self._limits = bodies.Limits.of_requests(conf)
         self._manager = manager
         self._topic = topic
         self._queue = command_queue.name(topic)
+        self._attempts = Attempts(manager.database)
         self._dead_letters = command_queue.dead_letter_queue(conf.queues)
         # Not limited by the pin: a queued command of any release that this program knows must not
         # be lost.
         self._dispatcher = dispatcher.Dispatcher(manager, seen_clients=manager.seen_clients)
         self._ended = threading.Event()
         self._reconnect = Reconnect(
-            "Commands", broker, self._ended, survives=(Exception,))
+            "Commands", broker, self._ended, survives=(Exception,),
+            largest_body=self._limits.size)
         # These belong to the open connection; only the thread uses them.
         self._consumer = self._channel = None
         self._thread = threading.Thread(target=self._run, name="commands", daemon=True)
@@ -87,7 +90,7 @@ class CommandConsumer:
         while not self._ended.is_set():
             received = self._consumer.receive(_IDLE, self._options.commands_batch)
             # A redelivered command may have killed a process: settle these one by one.
-            doubtful = any(map(consumer.deliveries, received))
+            doubtful = any(map(consumer.is_redelivered, received))
             for batch in [[message] for message in received] if doubtful else [received]:
                 self._work(batch, doubtful)
                 if batch:
@@ -95,23 +98,39 @@ class CommandConsumer:
 
     def _work(self, batch, doubtful):
         """Settle commands, or dead-letter them."""
-        commands = []
-        for message in batch:
-            try:
-                commands.append((message, self._settlement(message)))
-            except exception.PlacementException as error:
-                self._dead_letter(message, f"{error.code}: {error.text}")
-            except Exception as error:
-                # Requeueing would loop for ever and block the queue.
-                LOG.exception("A command cannot be read")
-                self._dead_letter(message, repr(error)[:200])
         if doubtful:
-            for message, settlement in commands:
-                self._try(message, settlement)
+            for message in batch:
+                # Reading it may have ended the process.
+                self._try(message)
             return
+        commands = [(message, settlement) for message in batch
+                    if (settlement := self._opened(message)) is not None]
         answers = self._settle([settlement for _, settlement in commands])
         for (message, settlement), settled in zip(commands, answers, strict=True):
             self._conclude(message, settlement, settled.error)
+
+    def _opened(self, message):
+        """Return the pending request of a message; None if it is dead-lettered instead."""
+        try:
+            self._limits.check_size(message.body_size)
+            command = command_queue.opened(
+                consumer.body_of(message), (message.headers or {}).get("compression"),
+                self._limits)
+        except exception.PlacementException as error:
+            self._dead_letter(message, f"{error.code}: {error.text}", whole=False)
+            return None
+        except Exception as error:
+            self._dead_letter(message, f"it cannot be read: {error!r}"[:200], whole=False)
+            return None
+        try:
+            return self._settlement(command)
+        except exception.PlacementException as error:
+            self._dead_letter(message, f"{error.code}: {error.text}")
+        except Exception as error:
+            # Requeueing would loop for ever and block the queue.
+            LOG.exception("A command cannot be read")
+            self._dead_letter(message, repr(error)[:200])
+        return None
 
     def _conclude(self, message, settlement, error):
         """Retry or dead-letter a command that was not settled."""
@@ -121,24 +140,25 @@ class CommandConsumer:
         elif _is_failure(error):
             self._try(message, settlement, repr(error))
 
-    def _try(self, message, settlement, error=None):
-        """Settle a command by itself, counting the attempts."""
-        request_id, backoff = settlement.request.request_id, Backoff()
-        counted = str((message.headers or {}).get(dead_letters.REPLAYED) or request_id)[:64]
+    def _try(self, message, settlement=None, error=None):
+        """Settle a command by itself, counting the attempts.
+
+        :param settlement: its pending request; None if it was not read yet
+        """
+        counted, backoff = self._attempts.id_of(message), Backoff()
         while self._when_the_store_is_there(
-                lambda: self._count(counted)) <= self._options.commands_attempts:
+                lambda: self._attempts.begin(counted)) <= self._options.commands_attempts:
+            settlement = settlement or self._opened(message)
+            if settlement is None:
+                return
             settled, = self._settle([settlement])
             if not _is_failure(settled.error):
                 self._conclude(message, settlement, settled.error)
                 return
             error = repr(settled.error)
-            LOG.error("Command %s failed and is retried: %s", request_id, error)
+            LOG.error("Command %s failed and is retried: %s", settlement.request.request_id, error)
             self._wait(backoff.next())
         self._dead_letter(message, error or "each process that worked on it died")
-
-    def _count(self, counted):
-        return self._manager.database.write(
-            lambda tx: queries.count_attempt(tx, counted), "command")
 
     def _settle(self, settlements):
         """Return the outcome of each, retrying until the store can be reached.
@@ -178,12 +198,11 @@ class CommandConsumer:
             raise _Stopped
         self._consumer.keep_alive(seconds)
 
-    def _settlement(self, message):
-        """Return the pending request of a message.
+    def _settlement(self, command):
+        """Return the pending request of a command.
 
-        :raises PlacementException: if the message cannot be parsed
+        :raises PlacementException: if it is not a command of this service
         """
-        command = command_queue.opened(message.body)
         method = command["method"]
         call = self._manager.call_of(method)
         if call is None or not call.castable:
@@ -194,9 +213,9 @@ class CommandConsumer:
         context.deadline = None
         return self._manager.enter(context, method, arguments)
 
-    def _dead_letter(self, message, reason):
+    def _dead_letter(self, message, reason, whole=True):
         LOG.error("A command goes to the dead letters: %s", reason)
-        self._dead_letters.dead_letter(self._channel, message, self._queue, reason)
+        self._dead_letters.dead_letter(self._channel, message, self._queue, reason, whole)
 
 
 def _is_failure(error):

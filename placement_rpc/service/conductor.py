@@ -18,6 +18,7 @@ from placement_rpc.notifications.relay import Relay
 from placement_rpc.objects import class_names
 from placement_rpc.rpc import batch_server, routing
 from placement_rpc.service import collectors, command_consumer
+from placement_rpc.service.attempts import Attempts
 from placement_rpc.service.heartbeat import Heartbeat
 from placement_rpc.service.housekeeping import Housekeeping
 from placement_rpc.upgrade import startup_check
@@ -107,7 +108,8 @@ class Conductor:
         # A queue of its own, for calls to this worker only.
         names[None].append(f"{self._topic}.{name}")
         return {queue or "calls": batch_server.BatchServer(
-            self.conf, self._broker, self.manager, names[queue], number, queue)
+            self.conf, self._broker, self.manager, names[queue], number, queue,
+            Attempts(self.database))
             for queue, number in threads.items()}
 
     def stop(self):

@@ -37,6 +37,11 @@ class InputTest(http.HTTPTest):
         self.assertEqual(self.before, self.tables())
         return answer
 
+    def test_a_body_with_too_many_elements(self):
+        answer = self.check(413, "POST", "/resource_providers", "[" + "[]," * 200_000 + "[]]",
+                            "at most 200000 elements")
+        self.assertEqual("placement.input.too_large", answer.json["errors"][0]["code"])
+
     def test_bodies(self):
         path = "/resource_providers"
         for body, says in (
@@ -47,8 +52,10 @@ class InputTest(http.HTTPTest):
                 ('{"name": NaN}', "NaN is not a JSON number"),
                 ('{"name": 1e999}', "too large"), ("[" * 100_000, "too deeply"),
                 ('{"name": ' + "9" * 5000 + "}", "Malformed JSON"),
-                ("[" * 500 + "]" * 500, "JSON does not validate"),
-                ('{"a":' * 300 + "1" + "}" * 300, "does not validate"),
+                ("[" * 500 + "]" * 500, "too deeply"),
+                ('{"a":' * 300 + "1" + "}" * 300, "too deeply"),
+                ("[" * 64 + "]" * 64, "JSON does not validate"),
+                ('{"a":' * 64 + "1" + "}" * 64, "does not validate"),
                 ("[]", "is not of type 'object'"), ("null", "is not of type 'object'"),
                 ('{"name": 5}', "Failed validating 'type'"), ("{}", "'name' is a required"),
                 ('{"name": ""}', "non-empty"), (json.dumps({"name": "x" * 201}), "too long"),
@@ -101,7 +108,7 @@ class InputTest(http.HTTPTest):
 
     def test_bodies_have_a_limit(self):
         self.check(413, "POST", "/resource_providers",
-                   json.dumps({"name": "x" * 2_000_000}), "at most 1048576 bytes")
+                   json.dumps({"name": "x" * 5_000_000}), "at most 4194304 bytes")
         self.check(413, "POST", "/resource_providers", "{}", "at most",
                    Content_Length="99999999999")
 

@@ -19,11 +19,13 @@ class Conductor(fixtures.Fixture):
     """``placement-rpc-conductor`` on real servers.
 
     :param options: dict of group to dict of options
+    :param module: str, the program
     """
 
-    def __init__(self, options):
+    def __init__(self, options, module="placement_rpc.cmd.conductor"):
         super().__init__()
         self.options = options
+        self._module = module
         self.process = None
 
     def _setUp(self):
@@ -43,7 +45,7 @@ class Conductor(fixtures.Fixture):
     def start(self):
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.conductor",
+                [sys.executable, "-W", "ignore", "-m", self._module,
                  "--config-file", str(self.path)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=_ROOT,
                 start_new_session=True)

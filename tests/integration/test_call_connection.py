@@ -12,6 +12,7 @@ import types
 import amqp
 import kombu
 import psutil
+from kombu import compression
 
 from placement_rpc import exception
 from placement_rpc.amqp import consumer, frames
@@ -188,13 +189,64 @@ class AnswersTest(ConversationTest):
     def test_a_value_that_json_cannot_represent_is_refused_before_it_is_sent(self):
         self.assertRaises(exception.InvalidInput, self.say, object())
 
-    def test_large_messages(self):
-        text = "ä" * 2_000_000
+    def test_large_ones(self):
+        text = "ä" * 500_000
         self.assertEqual(text, self.say(text))
 
-    def test_compressed_messages(self):
-        caller = self.make_caller(oslo_messaging_rabbit__kombu_compression="gzip")
-        self.assertEqual("squeeze" * 1000, self.say("squeeze" * 1000, caller=caller))
+    def test_what_is_too_large_is_not_sent(self):
+        for text, unit in (("x" * 5_000_000, "bytes"), ([[]] * 200_000, "elements")):
+            error = self.assertRaises(exception.MessageTooLarge, self.say, text)
+            self.assertEqual(unit, error.kwargs["unit"])
+        self.assertEqual("small", self.say("small"))
+
+    def test_a_server_with_a_lower_limit_says_so(self):
+        caller = self.make_caller(messages__max_request=10 ** 8,
+                                  messages__max_request_elements=10 ** 6)
+        for text in ("x" * 5_000_000, [[]] * 200_000):
+            self.assertRaises(exception.MessageTooLarge, self.say, text, caller=caller)
+        self.assertIn("not a call: ", self.log.output)
+        self.assertEqual("small", self.say("small"))
+
+    def test_an_answer_that_is_too_large(self):
+        caller = self.make_caller(messages__max_answer=2 ** 16)
+        error = self.assertRaises(exception.AnswerTooLarge, self.say, "x" * 2 ** 17, caller=caller)
+        self.assertEqual(2 ** 16, error.kwargs["limit"])
+        self.assertEqual("small", self.say("small", caller=caller))
+
+    def test_compressed_ones(self):
+        for name in ("gzip", "bz2"):
+            caller = self.make_caller(oslo_messaging_rabbit__kombu_compression=name)
+            self.assertEqual("squeeze" * 1000, self.say("squeeze" * 1000, caller=caller))
+
+    def test_a_compression_that_is_not_accepted(self):
+        caller = self.make_caller(oslo_messaging_rabbit__kombu_compression="lzma")
+        # The properties say who sent it: nothing is decompressed for the answer.
+        self.assertRaises(exception.InvalidInput, self.say, "x", caller=caller)
+        self.assertIn("'application/x-lzma' is not accepted", self.log.output)
+        self.assertEqual("next", self.say("next"))
+
+    def test_a_compression_that_is_not_known(self):
+        error = self.assertRaises(exception.InvalidInput, self.make_caller,
+                                  oslo_messaging_rabbit__kombu_compression="brotli")
+        self.assertIn("kombu_compression", error.text)
+
+    def test_a_compressed_answer(self):
+        self.say("so that there is a queue")
+        reply_to, sent = self.caller.connection.reply_to, []
+        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
+            answer = envelope.seal_answer(envelope.Call("say", "1.0", {}, {}, "?"), "squeeze")
+
+            def answer_it(message_id):
+                body, kind = compression.compress(answer.replace("?", message_id), "bzip2")
+                connection.channel().basic_publish(amqp.Message(
+                    body, application_headers={"compression": kind}), routing_key=reply_to)
+
+            threads, answers = self.in_threads(lambda text: self.say(text, after=5), "slow")
+            while not sent:
+                sent = list(self.caller.connection._waiting)
+            answer_it(sent[0])
+            threads[0].join()
+        self.assertEqual(["squeeze"], answers)
 
     def test_a_call_to_a_topic_without_a_server_fails_at_once(self):
         caller = senders.RabbitSender(self.conf, Broker.of(self.conf), "nowhere")
@@ -234,7 +286,7 @@ class AnswersTest(ConversationTest):
             self.assertIsInstance(senders.error_of(envelope.Answer("id", None, failure)),
                                   exception.ServiceUnavailable)
 
-    def test_a_message_that_no_library_reads_is_dropped(self):
+    def test_a_message_that_no_library_reads_is_dead_lettered(self):
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             channel = connection.channel()
             for properties in ({"content_type": b"\xff\xfe"},
@@ -244,7 +296,8 @@ class AnswersTest(ConversationTest):
         self.assertEqual("next", self.until_answered("next"))
         # A message that was requeued would be delivered again before this one.
         self.assertEqual("after it", self.say("after it"))
-        self.assertEqual(1, self.log.output.count("A message is rejected"))
+        self.assertEqual(2, self.log.output.count("goes to the dead letters"))
+        self.assertNotIn("no connection to the broker", self.log.output)
 
     def test_file_descriptors_of_any_number(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -11,7 +11,7 @@ import kombu
 
 from placement_rpc import conf as configuration
 from placement_rpc import exception
-from placement_rpc.amqp import dead_letters
+from placement_rpc.amqp import contents, dead_letters
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.db.queries import events
 from placement_rpc.notifications.event import Event
@@ -159,10 +159,27 @@ class CastTest(CommandTest):
             self.publish(body)
         self.outcome(self.cast())
         letters = self.wait_for_dead_letters(len(bad))
-        self.assertEqual(set(bad), {letter.body for letter in letters})
+        self.assertEqual({body[:contents.EXCERPT] for body in bad},
+                         {letter.body for letter in letters})
         self.assertEqual({self.queue}, {letter.queue for letter in letters})
         self.assertEqual(len(bad), self.log.output.count("A command goes to the dead letters"))
         self.assertEqual(len(bad), len({letter.id for letter in letters}))
+
+    def test_compressed_ones_are_settled(self):
+        for number, name in enumerate(("gzip", "bzip2")):
+            self.publish(command_queue.sealed("1.0", "release_allocations", {
+                "consumer_uuid": base.new_uuid(), "request_id": f"r{number}"}, {}),
+                compression=name)
+            self.assertRaises(exception.ConsumerNotFound, self.outcome, f"r{number}")
+
+    def test_what_is_too_large_is_not_sent_and_a_dead_letter_if_it_comes(self):
+        many = {base.new_uuid(): {f"CUSTOM_{'X' * 200}": 1} for _ in range(30_000)}
+        self.assertRaises(exception.MessageTooLarge, self.cast, many)
+        self.publish("[" + "[]," * 200_000 + "[]]")
+        self.publish(bytes(10 ** 8), compression="bzip2")
+        self.outcome(self.cast())
+        for letter in self.wait_for_dead_letters(2):
+            self.assertIn("placement.input.too_large", letter.reason)
 
     def test_a_message_that_cannot_be_decoded_does_not_delay_others(self):
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:

@@ -14,7 +14,7 @@ import fixtures
 import kombu
 from testtools import content
 
-from placement_rpc.amqp import broker, dead_letters
+from placement_rpc.amqp import broker, contents, dead_letters
 from placement_rpc.db.queries import events
 from placement_rpc.notifications import listener
 from placement_rpc.rpc import command_queue
@@ -67,11 +67,11 @@ class QueueTest(base.TestCase):
         return dead_letters.DeadLetters(
             broker.Broker.at(self.broker.url), command_queue.dead_letter_queue(self.conf.queues))
 
-    def publish(self, body):
+    def publish(self, body, **properties):
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             connection.Producer().publish(
                 body, routing_key=self.queue, content_type="application/json",
-                content_encoding="utf-8")
+                content_encoding="utf-8", **properties)
 
     def message(self, event_type="resource_provider.create", version="1.0", position=100, **data):
         """A notification as another release of the service might send it."""
@@ -95,6 +95,18 @@ class QueueListenerTest(QueueTest):
         # Nothing was acknowledged twice, which would end the channel.
         self.assertNotIn("no connection", self.log.output)
         self.assertEqual(5, listener.SavedPosition(self.path).load()["position"])
+
+    def test_compressed_ones_and_bombs(self):
+        self.listen()
+        for number, name in enumerate(("gzip", "bzip2")):
+            self.publish(self.message(position=number + 1), compression=name)
+        self.publish(bytes(10 ** 8), compression="bzip2")
+        self.publish(self.message(position=3), compression="lzma")
+        self.publish(self.message(position=4))
+        self.assertEqual([1, 2, 4], self.listen())
+        reasons = sorted(letter.reason for letter in self.dead_letters().all())
+        self.assertIn("at most", reasons[0])
+        self.assertIn("not accepted", reasons[1])
 
     def test_an_event_that_is_delivered_again_is_dropped_also_after_a_restart(self):
         self.listen()
@@ -160,18 +172,19 @@ class QueueListenerTest(QueueTest):
         self.change(1)
         self.assertEqual([1], self.listen())
         letters = self.dead_letters().all()
-        self.assertEqual(bad, [letter.body for letter in letters])
+        self.assertEqual([body[:contents.EXCERPT] for body in bad],
+                         [letter.body for letter in letters])
         self.assertIn("version 2.0", letters[-1].reason)
         self.assertEqual(len(bad), self.log.output.count("goes to the dead letters"))
 
     def test_a_later_minor_version_is_handled_and_an_unknown_type_passed_over(self):
         self.listen()
-        self.publish(self.message("trait.forecast", position=1))
-        self.publish(self.message("trait.forecast", position=2))
+        self.publish(self.message("planet.create", position=1))
+        self.publish(self.message("planet.create", position=2))
         self.publish(self.message(version="1.7", position=3, provider_uuid="x", novelty=5))
         self.assertEqual([3], self.listen())
         self.assertEqual(5, self.seen[0].payload["novelty"])
-        self.assertEqual(1, self.log.output.count("trait.forecast are not known"))
+        self.assertEqual(1, self.log.output.count("planet.create are not known"))
         self.assertEqual([], self.dead_letters().all())
 
     def test_the_queue_has_limits(self):

@@ -2,6 +2,7 @@
 """Request queues: claims in batches that are acknowledged after their commit, and that bulk calls
 about the fleet do not delay."""
 
+import bz2
 import functools
 import json
 import socket
@@ -110,7 +111,7 @@ class ClaimServerTest(ClaimTest):
         self.assertEqual((9, 9), (sum(sizes), self.used()))
         self.assertLess(len(sizes), 5)
 
-    def test_a_message_that_is_not_a_call_is_dropped_and_the_next_is_answered(self):
+    def test_a_message_that_is_not_a_call_is_dead_lettered_and_the_next_is_answered(self):
         self.publish("", "5", "[]", "{", '{"oslo.version": "2.0", "oslo.message": "{"}',
                      '{"oslo.version": "2.0", "oslo.message": 5}', "[" * 100_000, b"\xff\xfe",
                      '{"method": ["x"], "_reply_q": 5, "_msg_id": {}}', '{"_context_a": 5}',
@@ -125,7 +126,17 @@ class ClaimServerTest(ClaimTest):
         self.publish(b"no gzip", application_headers={"compression": "application/x-gzip"})
         self.claim()
         self.assertEqual(1, self.used())
-        self.assertIn("not a call is dropped", self.log.output)
+        self.assertIn("not a call: ", self.log.output)
+
+    def test_what_is_too_large_is_refused_to_its_sender(self):
+        client = self.plain_client()
+        for text in ("x" * 5_000_000, [[]] * 200_000):
+            self.assertRaises(exception.MessageTooLarge, client.call, {}, "claim_allocations",
+                              claim=text, request_id="large")
+        self.publish(bz2.compress(bytes(10 ** 8)),
+                     application_headers={"compression": "application/x-bz2"})
+        self.claim()
+        self.assertEqual(1, self.used())
 
     def test_releases_and_compressed_calls_are_batched_with_claims(self):
         seen = self.settled_batches()

@@ -102,15 +102,6 @@ class ConsumerTest(base.TestCase):
         self.receive(1, 2)
         self.assertEqual(["check"], self.library.done)
 
-    def test_a_message_that_cannot_be_read_is_rejected_for_good(self):
-        def unreadable():
-            raise frames.Unreadable(1, 7, UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"))
-
-        self.library.events.append(unreadable)
-        self.assertRaises(frames.Unreadable, self.consumer.receive, 0)
-        self.assertEqual([("reject", 7, False)], self.channel.written)
-        self.assertIn("A message is rejected", self.log.output)
-
     def test_a_write_that_fails_ends_the_connection(self):
         first, = self.receive(1)
 

@@ -26,6 +26,11 @@ def count_attempt(tx, command_id):
     return made + 1
 
 
+def forget_attempts(tx, command_id):
+    """Delete the record of attempts at a command."""
+    tx.execute(sa.delete(_attempts).where(_attempts.c.command_id == command_id))
+
+
 def prune(tx, before, limit=5000):
     """Delete commands that were not attempted since a time, at most ``limit`` of them.
 
