@@ -37,6 +37,9 @@ _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "application/x-lzma": lzma.compress}
 _STRUCTURE = b'[]{}"'
 _OTHERS = bytes(set(range(256)) - set(_STRUCTURE))
+# Entries of a list and characters of a text that are written without a pause, and levels within
+# which long lists are looked for: of an answer they are in the data of an object in the result.
+_PIECE, _PART, _LEVELS = 50, 256 * 1024, 6
 # Each bracket becomes the change of the depth, in an array of signed bytes.
 _STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
 
@@ -176,6 +179,41 @@ def _decompress(data, compression, limits, size):
         return decompressor.decompress(data, size), decompressor
     except (zlib.error, lzma.LZMAError, OSError, EOFError) as error:
         raise ValueError(f"it is not compressed as declared: {error}") from None
+
+
+def written(value: Any, default: Callable[[Any], Any] | None = None) -> str:
+    """Return the JSON text of a value, as :func:`json.dumps` does, which holds the interpreter.
+
+    Here other threads run between the parts of long lists.
+    """
+    return "".join(_pieces(value, default, 0))
+
+
+def _pieces(value, default, level):
+    if level == _LEVELS or not value or not isinstance(value, (dict, list)):
+        yield json.dumps(value, default=default)
+    elif isinstance(value, dict):
+        for number, (key, item) in enumerate(value.items()):
+            # The key as it is written before a value.
+            yield f"{', ' if number else '{'}{json.dumps({key: None})[1:-5]}"
+            yield from _pieces(item, default, level + 1)
+        yield "}"
+    elif len(value) <= _PIECE:
+        for number, item in enumerate(value):
+            yield ", " if number else "["
+            yield from _pieces(item, default, level + 1)
+        yield "]"
+    else:
+        for start in range(0, len(value), _PIECE):
+            piece = json.dumps(value[start:start + _PIECE], default=default)
+            yield f"{', ' if start else '['}{piece[1:-1]}"
+        yield "]"
+
+
+def quoted(text: str) -> str:
+    """Return a text in ASCII as a JSON string, otherwise as :func:`written`."""
+    parts = (json.dumps(text[start:start + _PART])[1:-1] for start in range(0, len(text), _PART))
+    return f'"{"".join(parts)}"'
 
 
 def parsed(text: bytes | str, limits: Limits, **options: Any) -> Any:

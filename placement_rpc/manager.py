@@ -362,8 +362,11 @@ class Manager(Endpoint):
     def get_by_request(self, context: RequestContext,
                        wanted: request.ResourceRequest) -> ResourceProviderList:
         require_fields(instance_of(request.ResourceRequest, "wanted", wanted), "resources")
-        return ResourceProviderList.of_candidates(
-            self.candidates.find(wanted, context.deadline))
+        most = self.conf.candidates.max_found
+        limit = min(wanted.value("limit") or most, most)
+        # One more than is returned, to see whether there are more.
+        found = self.candidates.find(wanted, context.deadline, limit + 1)
+        return ResourceProviderList.of_candidates(found[:limit], len(found) > limit)
 
     # -- aggregates ---------------------------------------------------------------------
 

@@ -33,17 +33,20 @@ class CandidateSearch:
         self._reservations = Reservations()
         self._random = np.random.default_rng()
 
-    def find(self, request: ResourceRequest, deadline: float | None = None) -> list[Candidate]:
+    def find(self, request: ResourceRequest, deadline: float | None = None,
+             limit: int | None = None) -> list[Candidate]:
         """Return the providers that fit a request, in the order that it asks for.
 
+        :param limit: the maximum number of providers, in place of the request's; None for that
         :raises ResourceClassNotFound: if a class does not exist
         :raises ServiceUnavailable: if the index is not built in time
         :raises StoreUnavailable: if the store cannot be read
         """
         with self.index.current(deadline) as index:
             ids = _class_ids(index, request.resources)
-            return with_class_names(
-                matching.find(index, query_of(request, ids), self._random), ids)
+            query = query_of(request, ids)
+            query.limit = limit or query.limit
+            return with_class_names(matching.find(index, query, self._random), ids)
 
     def offers(self, request: ResourceRequest, deadline: float | None = None) -> Iterator[str]:
         """Yield the uuid of one provider after the other to claim from, while any fits.

@@ -34,6 +34,8 @@ _IDLE = 0.1
 _BEAT = 1.0
 # Calls to hold for each thread, if calls of the queue are batched.
 _BATCH = 4
+# Large answers that are made at a time.
+_LARGE = 2
 # Calls to hold from the queue of this process.
 _OWN_WINDOW = 4
 
@@ -76,6 +78,10 @@ class BatchServer:
         # One of them settles the batches.
         self._threads = threads and concurrent.futures.ThreadPoolExecutor(
             threads + bool(queue), thread_name_prefix=queues[0])
+        # Threads of large answers: each of them takes its share of the interpreter from the calls
+        # that are quick, and they must not occupy the other threads.
+        self._large_threads = threads and concurrent.futures.ThreadPoolExecutor(
+            _LARGE, thread_name_prefix=f"{queues[0]}_large")
         self._monitored = {}
         self._consumer = None
         self._ended, self._done = threading.Event(), threading.Event()
@@ -106,7 +112,8 @@ class BatchServer:
             LOG.warning("Calls that were begun are left to another process: the store or the "
                         "broker did not answer in time")
         if self._threads:
-            self._threads.shutdown(wait=not self._thread.is_alive())
+            for pool in (self._threads, self._large_threads):
+                pool.shutdown(wait=not self._thread.is_alive())
 
     # -- the thread that reads ------------------------------------------------------------
 
@@ -170,7 +177,7 @@ class BatchServer:
             if self._is_batched(call):
                 batch.append((message, call))
             elif self._threads:
-                self._threads.submit(self._work, session, message, call)
+                self._pool(call).submit(self._work, session, message, call)
             else:
                 self._work(session, message, call)
         if batch and self._threads:
@@ -194,6 +201,13 @@ class BatchServer:
     def _is_batched(self, call):
         found = self._manager.call_of(call.method)
         return found is not None and found.batched and found.queue == self._queue
+
+    def _is_large(self, call):
+        found = self._manager.call_of(call.method)
+        return found is not None and found.is_large(call.args)
+
+    def _pool(self, call):
+        return self._large_threads if self._is_large(call) else self._threads
 
     def _count(self, change):
         with self._counting:
@@ -359,7 +373,7 @@ class BatchServer:
                     reason=f"{str(call.method)[:64]} is not served by this queue")
             return envelope.seal_answer(call, self._dispatcher.answer(
                 call.version, call.method, call.context, call.args, call.namespace),
-                limits=self._answers)
+                limits=self._answers, in_pieces=self._is_large(call))
         except Exception as error:
             return received.refused(call, error)[1]
 
@@ -380,7 +394,8 @@ class BatchServer:
 
 def _places(threads, queue, conf):
     if queue is None:
-        return threads
+        # Large answers that wait for their turn must leave places for other calls.
+        return 2 * threads
     if not threads:
         return conf.conductor.claims_together
     # Enough for a batch, and few enough to leave calls for other processes.

@@ -20,7 +20,6 @@ ALLOWED_REMOTE_MODULES = [
 ]
 
 
-_ENVELOPE = {"oslo.version": "2.0"}
 _CONTEXT = "_context_"
 _LONGEST_NAME = 255
 # Bytes at the beginning and at the end of a body in which the sender of a call is looked for: this
@@ -157,19 +156,20 @@ def _is_queue(name):
 
 def seal_answer(call: Call, result: Any = None,
                 error: exception.PlacementException | None = None, ending: bool = True,
-                limits: bodies.Limits = bodies.ANSWERS) -> str:
+                limits: bodies.Limits = bodies.ANSWERS, in_pieces: bool = False) -> str:
     """Return the message of an answer.
 
     :param result: as it travels
     :param error: replaces the result
     :param ending: False for a heartbeat, which says only that the call is being worked on
+    :param in_pieces: whether to let other threads run meanwhile; it takes longer
     :raises AnswerTooLarge: if it exceeds the limits
     """
     failure = error and common.serialize_remote_exception((type(error), error, None))
     try:
         return _sealed({
             "_msg_id": call.message_id, "_unique_id": uuid.uuid4().hex, "failure": failure,
-            "ending": ending, "result": result}, limits)
+            "ending": ending, "result": result}, limits, in_pieces=in_pieces)
     except exception.MessageTooLarge as refused:
         raise exception.AnswerTooLarge(method=str(call.method)[:64], **refused.kwargs) from None
 
@@ -189,10 +189,15 @@ def seal_call(call: Call, limits: bodies.Limits = bodies.REQUESTS) -> str:
     }, limits, jsonutils.to_primitive)
 
 
-def _sealed(message, limits, default=None):
-    text = json.dumps(message, default=default)
-    limits.check(text.encode())
-    sealed = json.dumps({**_ENVELOPE, "oslo.message": text})
+def _sealed(message, limits, default=None, in_pieces=False):
+    if in_pieces:
+        text = bodies.written(message, default)
+        limits.check(text.encode())
+        sealed = f'{{"oslo.version": "2.0", "oslo.message": {bodies.quoted(text)}}}'
+    else:
+        text = json.dumps(message, default=default)
+        limits.check(text.encode())
+        sealed = json.dumps({"oslo.version": "2.0", "oslo.message": text})
     limits.check_size(len(sealed))
     return sealed
 

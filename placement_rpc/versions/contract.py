@@ -30,6 +30,10 @@ RPC_VERSION = releases.CURRENT.contract
 CLAIMS, FLEET = "claims", "fleet"
 
 
+# Entries of an answer that is not large.
+_FEW = 100
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Call:
     """One RPC method.
@@ -46,6 +50,8 @@ class Call:
         since an older one would misread or undo what it changes
     :param consumer: the argument that is, or names, the consumer whose owner the policy rules can
         refer to; None for a call about no single consumer
+    :param large: whether its answer may be large; a worker makes few such answers at a time, so
+        that they do not delay other calls
     """
 
     since: str = "1.0"
@@ -57,6 +63,24 @@ class Call:
     arguments: Mapping[str, str] = dataclasses.field(default_factory=dict)
     everywhere: bool = False
     consumer: str | None = None
+    large: bool = False
+
+    def is_large(self, arguments: object) -> bool:
+        """Return whether the answer to a call may be large: if it names no low limit.
+
+        :param arguments: as they travel
+        """
+        return self.large and not 0 < _limit(arguments) <= _FEW
+
+
+def _limit(arguments):
+    """Return the limit in the arguments of a call or in the object in them; 0 if there is none."""
+    found = arguments if isinstance(arguments, dict) else {}
+    wanted = found.get("wanted")
+    if isinstance(wanted, dict):
+        found = wanted.get("placement_object.data")
+    limit = found.get("limit") if isinstance(found, dict) else None
+    return limit if type(limit) is int else 0
 
 
 def _rules(prefix: str, *names: str) -> tuple[str, ...]:
@@ -78,7 +102,7 @@ CALLS = {
         *_rules(_PROVIDERS, "show", "list", "update", "delete"),
         *_rules(_INVENTORIES, "create", "update", "delete"), *_rules(_AGGREGATES, "update"))),
     "list_providers": Call(
-        slow=True, rules=_rules(_PROVIDERS, "list"),
+        slow=True, large=True, rules=_rules(_PROVIDERS, "list"),
         arguments={"member_of": "1.2"} | dict.fromkeys((
             "uuid", "not_member_of", "in_tree", "required", "forbidden", "resources"), "1.3")),
     "set_inventory": Call(
@@ -97,9 +121,10 @@ CALLS = {
     # Also before a change by a service of release 2026.2, to which the owner has to be named.
     "get_allocations": Call(rules=_rules("allocations", "list", "update", "delete"),
                             consumer="consumer_uuid"),
-    "get_provider_allocations": Call(rules=_rules(f"{_PROVIDERS}:allocations", "list")),
+    "get_provider_allocations": Call(
+        rules=_rules(f"{_PROVIDERS}:allocations", "list"), large=True),
     "get_usages": Call(rules=_rules(_PROVIDERS, "usages")),
-    "get_by_request": Call(slow=True, rules=_rules(_PROVIDERS, "list")),
+    "get_by_request": Call(slow=True, large=True, rules=_rules(_PROVIDERS, "list")),
     # Also a list of one provider that has to be in some aggregates.
     "get_aggregates": Call(rules=(*_rules(_AGGREGATES, "list"), *_rules(_PROVIDERS, "list"))),
     "set_aggregates": Call(queue=FLEET, rules=_rules(_AGGREGATES, "update")),
@@ -125,12 +150,13 @@ CALLS = {
     "claim_by_request": Call(slow=True, since="1.2"),
     "move_allocations": Call(since="1.2"),
     "sync_compute_node": Call(slow=True, since="1.2", queue=FLEET),
-    "explain": Call(slow=True, since="1.2", rules=_rules(_PROVIDERS, "explain")),
+    "explain": Call(
+        slow=True, large=True, since="1.2", rules=_rules(_PROVIDERS, "explain")),
     # Lists include the position at which they are current.
     "get_event_positions": Call(since="1.2", rules=(
         *_rules("events", "list"), *_rules(_PROVIDERS, "list", "explain"),
         *_rules("allocations", "list"), *_rules(f"{_PROVIDERS}:allocations", "list"))),
-    "list_events": Call(slow=True, since="1.2", rules=_rules("events", "list")),
+    "list_events": Call(slow=True, large=True, since="1.2", rules=_rules("events", "list")),
     "verify_index": Call(slow=True, since="1.2"),
 }
 

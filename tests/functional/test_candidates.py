@@ -48,6 +48,21 @@ class OrderTest(base.ContractTest):
         self.assertEqual([{"VCPU": 2, "MEMORY_MB": 100}], [each.free for each in found])
         self.assertFalse(self.api.get_provider(None, self.uuids[0]).obj_attr_is_set("free"))
 
+    def test_an_answer_has_a_maximum_and_says_whether_there_are_more(self):
+        def found(**values):
+            answer = self.api.get_by_request(None, ResourceRequest(
+                resources={"VCPU": 1}, **values))
+            return len(answer.objects), answer.more
+
+        most = len(self.uuids)
+        self.assertEqual((most, False), found())
+        self.service.conf.set_override("max_found", 2, "candidates")
+        for limit, expected in ((None, 2), (1, 1), (2, 2), (1000, 2)):
+            for order in ("spread", "pack", "random", None):
+                self.assertEqual((expected, True), found(limit=limit, order=order))
+        self.service.conf.set_override("max_found", most, "candidates")
+        self.assertEqual((most, False), found(limit=1000))
+
     def test_another_order_is_refused(self):
         self.assertRaises(exception.InvalidInput, self.find, {"VCPU": 1}, order="emptiest")
 

@@ -35,7 +35,9 @@ _TOPIC = "conversation"
 class _Speaker(Manager):
     """A manager that returns a given text, after a given time or once ``go_on`` is set."""
 
-    calls = {**contract.CALLS, "say": contract.Call()}
+    calls = {**contract.CALLS, "say": contract.Call(), "tell_all": contract.Call(large=True)}
+    tellers = 0
+    may_end = threading.Event()
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -47,6 +49,13 @@ class _Speaker(Manager):
         if text == "no":
             raise exception.NameInUse(name="no")
         return text
+
+
+    @exposed
+    def tell_all(self, context, limit=None):
+        type(self).tellers += 1
+        self.may_end.wait(60)
+        return [None] * 1000
 
 
 class ConversationTest(base.TestCase):
@@ -179,6 +188,23 @@ class AnswersTest(ConversationTest):
         threads, _ = self.in_threads(lambda text: self.say(text, after=5), "slow")
         self.assertEqual("quick", self.say("quick"))
         self.assertTrue(threads[0].is_alive())
+
+    def test_large_answers_leave_threads_to_others(self):
+        """32 of them stalled a ping for 1.6 s."""
+        before = _Speaker.tellers
+        self.addCleanup(_Speaker.may_end.clear)
+        self.addCleanup(_Speaker.may_end.set)
+        threads, answers = self.in_threads(
+            lambda _: len(self.caller.call(RequestContext(), "tell_all", {}, 60)), *range(12))
+        while _Speaker.tellers == before:
+            time.sleep(0.05)
+        # The server has eight threads.
+        self.assertEqual(["quick"] * 20, [self.say("quick", 20) for _ in range(20)])
+        self.assertLessEqual(_Speaker.tellers, before + 2)
+        _Speaker.may_end.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([1000] * 12, answers)
 
     def test_errors_are_the_projects(self):
         error = self.assertRaises(exception.NameInUse, self.say, "no")

@@ -10,6 +10,7 @@ import time
 import tracemalloc
 import zlib
 
+import fixtures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -113,6 +114,48 @@ class LimitsTest(base.TestCase):
         self.assertEqual(bodies.REQUESTS, bodies.Limits.of_requests(conf))
         self.assertEqual(bodies.ANSWERS, bodies.Limits.of_answers(conf))
         self.assertEqual((4 * 2 ** 20, 64 * 2 ** 20), (bodies.REQUESTS.size, bodies.ANSWERS.size))
+
+
+class WritingTest(base.TestCase):
+
+    @settings(max_examples=base.examples(100), deadline=None)
+    @given(_JSON | st.lists(_JSON, min_size=120) | st.dictionaries(
+        st.integers() | st.none() | st.booleans(), _JSON))
+    def test_it_writes_the_same(self, value):
+        text = json.dumps(value)
+        self.assertEqual(text, bodies.written(value))
+        self.assertEqual(json.dumps(text), bodies.quoted(text))
+
+    def test_what_no_json_has(self):
+        for value in (object(), [object()], [0] * 100 + [{1}], {(1,): 2}):
+            self.assertRaises(TypeError, bodies.written, value)
+        self.assertEqual(json.dumps([5] * 100), bodies.written([b"x"] * 100, lambda _: 5))
+
+    def test_no_part_of_a_long_list_takes_long(self):
+        """Other threads run between the parts."""
+        entry = {"placement_object.name": "ResourceProvider", "placement_object.data": {
+            "uuid": base.new_uuid(), "name": "node", "free": {"VCPU": 1, "MEMORY_MB": 5}}}
+        value = {"result": {"placement_object.data": {"objects": [entry] * 30_000}}}
+        longest = []
+        dumps = json.dumps
+
+        def measured(value, **how):
+            text = dumps(value, **how)
+            longest.append(len(text))
+            return text
+
+        self.useFixture(fixtures.MonkeyPatch("json.dumps", measured))
+        text = bodies.quoted(bodies.written(value))
+        self.assertGreater(len(text), 4_000_000)
+        self.assertLess(max(longest), 500_000)
+        self.assertEqual(dumps(dumps(value)), text)
+
+    def test_an_answer_in_pieces_is_the_same(self):
+        call = envelope.Call("ping", "1.0", {}, {}, "0a1b", "reply_1")
+        result = [{"a": "\u00e4\""}] * 1000
+        self.assertEqual(
+            envelope.open_answer(envelope.seal_answer(call, result)),
+            envelope.open_answer(envelope.seal_answer(call, result, in_pieces=True)))
 
 
 class CompressionTest(base.TestCase):

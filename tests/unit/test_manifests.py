@@ -110,6 +110,20 @@ class ContractTest(base.TestCase):
             self.assertEqual(ocata, contract.missing(method, arguments, OCATA))
             self.assertEqual([], contract.missing(method, arguments, CURRENT))
 
+    def test_which_answers_may_be_large(self):
+        def wanted(**values):
+            return {"wanted": ResourceRequest(
+                resources={"VCPU": 1}, **values).obj_to_primitive()}
+
+        for method, arguments, large in (
+                ("get_by_request", wanted(), True), ("get_by_request", wanted(limit=1), False),
+                ("get_by_request", wanted(limit=100_000), True), ("get_by_request", 5, True),
+                ("get_by_request", {"wanted": {"placement_object.data": 5}}, True),
+                ("list_providers", {}, True), ("list_providers", {"limit": 5}, False),
+                ("list_events", {"limit": "x"}, True), ("ping", {}, False),
+                ("claim_allocations", {}, False)):
+            self.assertIs(large, contract.CALLS[method].is_large(arguments), method)
+
     def test_releases_by_version(self):
         for version, release in (("1.0", NEWTON), ("1.1", OCATA), ("1.2", OF_2026_2),
                                  ("1.3", CURRENT), ("1.9", CURRENT), ("0.9", None),
