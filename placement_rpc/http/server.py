@@ -2,8 +2,10 @@
 """The HTTP server of ``placement-rpc standalone``: threads in the same process (cheroot)."""
 
 import logging
+import re
 import threading
 
+import cheroot.server
 from cheroot import wsgi
 
 from placement_rpc import exception
@@ -15,6 +17,59 @@ _MAX_HEADERS = 256 * 1024
 # cheroot's limit, as a multiple of [api] max_body: below it the application refuses a body that is
 # too large, with its own error document.
 _BODY_LIMIT_FACTOR = 16
+
+
+_LENGTH = re.compile(rb"[0-9]{1,18}")
+# Headers that say where a request ends, or whom it is for: two of them contradict each other.
+_SINGLE = frozenset((b"Content-Length", b"Transfer-Encoding", b"Host"))
+
+
+class _Headers(dict):
+    """The headers of a request; some may be given once only."""
+
+    def __setitem__(self, name, value):
+        if name in self and name in _SINGLE:
+            raise ValueError(f"{name.decode()} is given twice")
+        super().__setitem__(name, value)
+
+
+class _HeaderReader(cheroot.server.HeaderReader):
+    """Refuse headers that leave in doubt where the request ends.
+
+    cheroot takes for a length what Python takes for a number, such as ``-1`` or ``1_0``, and would
+    parse what follows as the next request.
+    """
+
+    def __call__(self, rfile, hdict=None):
+        found = super().__call__(rfile, hdict)
+        length = found.get(b"Content-Length")
+        if length is not None and not _LENGTH.fullmatch(length):
+            raise ValueError("Content-Length is not a whole number")
+        if length is not None and b"Transfer-Encoding" in found:
+            raise ValueError("Content-Length and Transfer-Encoding are both given")
+        return found
+
+
+class _Request(cheroot.server.HTTPRequest):
+    """Answer 400 to a request that cannot be parsed; cheroot then closes the connection."""
+
+    header_reader = _HeaderReader()
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.inheaders = _Headers()
+
+    def read_request_line(self):
+        try:
+            return super().read_request_line()
+        except ValueError:
+            # An address such as //[ , which the library's parser refuses.
+            self.simple_response("400 Bad Request", "Malformed Request-URI")
+            return False
+
+
+class _Connection(cheroot.server.HTTPConnection):
+    RequestHandlerClass = _Request
 
 
 class _Gateway(wsgi.Gateway_10):
@@ -46,6 +101,7 @@ class Server:
             numthreads=options.threads + options.max_waiting, server_name="placement-rpc",
             shutdown_timeout=_SHUTDOWN_TIMEOUT, request_queue_size=128)
         self._server.gateway = _Gateway
+        self._server.ConnectionClass = _Connection
         self._server.max_request_header_size = _MAX_HEADERS
         self._server.max_request_body_size = _BODY_LIMIT_FACTOR * options.max_body
         self._server.error_log = _log

@@ -156,10 +156,9 @@ class Travelling(base.VersionedObject):
         if not isinstance(value, dict):
             return value
         for base_class in _namespaces.values():
-            known = base_class.registry.obj_classes().get(
-                value.get(base_class._obj_primitive_key("name")))
-            if known:
-                return known[0]._backported(value, None, manifest)
+            found = _class_of(base_class, value)
+            if found is not None:
+                return found._backported(value, None, manifest)
         # A plain dict may contain objects, such as the outcome of a request.
         return {key: cls._nested(item, manifest) for key, item in value.items()}
 
@@ -181,6 +180,17 @@ class Travelling(base.VersionedObject):
         """
         return [name for name, since in self.added.items()
                 if _version(version) < _version(since) and self.value(name) not in (None, [])]
+
+
+def _class_of(base_class, value):
+    """Return the class of a dict that is an object in wire format; None for any other dict."""
+    key = base_class._obj_primitive_key
+    name, changes = value.get(key("name")), value.get(key("changes"), [])
+    if not (isinstance(name, str) and isinstance(value.get(key("data")), dict)
+            and isinstance(changes, list) and all(isinstance(each, str) for each in changes)):
+        return None
+    known = base_class.registry.obj_classes().get(name)
+    return known[0] if known else None
 
 
 def backported(primitive: typing.Any, manifest: dict[str, str]) -> typing.Any:

@@ -57,6 +57,40 @@ class SocketTest(base.TestCase):
             b"DELETE /smuggled HTTP/1.1\r\nhost: x\r\n\r\n")
         self.assertEqual(1, answer.count(b"HTTP/1.1 "), answer)
 
+    def refused(self, *parts):
+        """Only one answer comes, and nothing after a malformed request is taken for another."""
+        answer = self.talk(*parts, b"DELETE /smuggled HTTP/1.1\r\nhost: x\r\n\r\n")
+        self.assertTrue(answer.startswith(b"HTTP/1.1 400"), (parts, answer))
+        self.assertEqual(1, answer.count(b"HTTP/1.1 "), (parts, answer))
+        self.assertNotIn("Traceback", self.log.output)
+
+    def test_malformed_request_lines(self):
+        for line in (b"GET //[ HTTP/1.1", b"GET http://[ HTTP/1.1", b"GET //[::1 HTTP/1.1",
+                     b"GET //[x]y HTTP/1.1", b"OPTIONS //[ HTTP/1.1", b"GET / HTTP/1.x",
+                     b"GET /", b"GET", b"\x00\xff HTTP/1.1", b"GET / a HTTP/1.1",
+                     b"GET //\xff[ HTTP/1.1", b"GET /%zz[#a HTTP/1.1"):
+            self.refused(line + b"\r\nhost: x\r\n\r\n")
+
+    def test_lengths_that_are_none(self):
+        for headers in ((b"content-length: -1",), (b"content-length: +5",),
+                        (b"content-length: 1_0",), (b"content-length: 0x5",),
+                        (b"content-length:",), (b"content-length: 5, 5",),
+                        (b"content-length: 5 5",), (b"content-length: \xb2",),
+                        (b"content-length: " + b"1" * 5000,),
+                        (b"content-length: 2", b"content-length: 2"),
+                        (b"content-length: 2", b"Content-Length: 5"),
+                        (b"content-length: 2", b"transfer-encoding: chunked"),
+                        (b"transfer-encoding: chunked", b"transfer-encoding: chunked"),
+                        (b"host: y",)):
+            self.refused(b"\r\n".join((
+                b"POST / HTTP/1.1", b"host: x", *headers, b"", b"{}")))
+
+    def test_a_length_that_is_one(self):
+        answer = self.talk(b"GET / HTTP/1.1\r\nhost: x\r\ncontent-length: 02\r\n"
+                           b"content-type: application/json\r\n\r\n{}"
+                           b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        self.assertEqual(2, answer.count(b"HTTP/1.1 200"), answer)
+
     def test_a_body_that_stops(self):
         answer = self.post(b"content-length: 400", body=b"{")
         self.assertFalse(answer.startswith(b"HTTP/1.1 2"), answer)

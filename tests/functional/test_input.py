@@ -1,15 +1,204 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input: an error with a stable code and the wrong value, and nothing written."""
 
+import inspect
+import random
+
 import sqlalchemy as sa
 
 from placement_rpc import exception, manager
 from placement_rpc.context import RequestContext
 from placement_rpc.db import models
+from placement_rpc.objects.base import PlacementObjectRegistry
 from placement_rpc.objects.claim import Claim
+from placement_rpc.objects.event_page import EventPage
+from placement_rpc.objects.nova.base import NovaObjectRegistry
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.rpc.dispatcher import Dispatcher
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.versions import contract
 from tests import base
+
+
+class _Junk:
+    """Arguments of calls, most of them of wrong types; the same ones for the same seed."""
+
+    def __init__(self, seed, uuid):
+        self._random = random.Random(seed)
+        self._uuid = uuid
+        self._classes = {name: found[0]
+                         for registry in (PlacementObjectRegistry, NovaObjectRegistry)
+                         for name, found in sorted(registry.obj_classes().items())}
+
+    def value(self, depth=0):
+        kinds = [self._plain] * 3 + ([self._list, self._dict, self._object, self._object]
+                                     if depth < 4 else [])
+        return self._random.choice(kinds)(depth)
+
+    def _plain(self, _depth):
+        return self._random.choice((
+            None, "", "x", 0, -1, 1, 5, 1.5, -0.0, 1e300, float("nan"), float("inf"), True, False,
+            10 ** 30, 2 ** 63, "\x00", "\ud800", "x" * 300, "1", "VCPU", "CUSTOM_A", "1.0",
+            "1.99", self._uuid, base.new_uuid(), "req-1", "ComputeNode", "get_by_uuid", "create",
+            "save", "get_by_pagination", "2026-11-21T10:00:00Z", "null", "[]", "10.0.0.1"))
+
+    def _list(self, depth):
+        return [self.value(depth + 1) for _ in range(self._random.randrange(3))]
+
+    def _dict(self, depth):
+        keys = ("", "x", "VCPU", self._uuid, "limit", "marker", "ComputeNode", "1.0",
+                "placement_object.name", "placement_object.version", "placement_object.data",
+                "nova_object.name", "allocations")
+        return {self._random.choice(keys): self.value(depth + 1)
+                for _ in range(self._random.randrange(4))}
+
+    def _object(self, depth):
+        return self.object(self._random.choice(list(self._classes)), depth)
+
+    def object(self, name, depth=0):
+        """Return an object in wire format with values that its fields accept, and a few others."""
+        cls = self._classes[name]
+        key = cls._obj_primitive_key
+        primitive = {key("name"): name, key("namespace"): cls.OBJ_PROJECT_NAMESPACE,
+                     key("version"): cls.VERSION,
+                     key("data"): {field: self._field(cls, field, depth)
+                                   for field in cls.fields if self._random.random() < 0.9},
+                     key("changes"): sorted(cls.fields)}
+        if self._random.random() < 0.1:
+            primitive[self._random.choice(list(primitive))] = self.value(depth + 1)
+        return primitive
+
+    def _field(self, cls, field, depth):
+        """Return a value that the field accepts, and one of twenty times any."""
+        if self._random.random() < 0.05:
+            return self.value(depth + 1)
+        nested = getattr(cls.fields[field], "objname", None)
+        if nested in self._classes:
+            inner = self.object(nested, depth + 1)
+            return [inner] if "List" in type(cls.fields[field]).__name__ else inner
+        for value in (*(self._plain(depth) for _ in range(20)), [], {}, {"VCPU": 1},
+                      {self._uuid: {"VCPU": 1}}, {self._uuid: 1}):
+            try:
+                cls.fields[field].from_primitive(cls(), field, value)
+                cls.fields[field].coerce(cls(), field, value)
+            except Exception:  # The library's fields raise anything.
+                continue
+            return value
+        return None
+
+    def arguments(self, names, good):
+        """Return a value for each of the names: of one any, of the others a good one."""
+        return {name: self.value() if name not in good or self._random.random() < 1 / len(names)
+                else good[name] for name in names}
+
+
+class JunkTest(base.TestCase):
+    """Whatever the arguments of a call are, it ends with an answer or with an error that says why.
+
+    Any other error is an incident with a traceback in the log.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.useFixture(placement_fixtures.RunningService("local"))
+        self.uuid = self.service.api.create_provider(None, "provider").uuid
+        self.service.api.set_inventory(None, self.uuid, [base.inventory("VCPU", 8)])
+        self.dispatcher = Dispatcher(self.service.api.sender._dispatcher._endpoint)
+
+    def names(self, method):
+        return list(inspect.signature(getattr(manager.Manager, method)).parameters)[2:]
+
+    def call(self, method, arguments, context=None):
+        try:
+            return self.dispatcher.invoke(method, context or {}, arguments)
+        except exception.RemoteFailure:
+            self.fail(f"{method} {arguments!r}")
+        except exception.PlacementException as error:
+            return error
+
+    def good(self, number, junk):
+        """Return a value of the right type for each argument."""
+        node = {"nova_object.name": "ComputeNode", "nova_object.namespace": "nova",
+                "nova_object.version": "1.19", "nova_object.data": {
+                    "host": f"h{number % 3}", "hypervisor_hostname": "h"}}
+        claim = base.claim({self.uuid: {"VCPU": 1}}).obj_to_primitive()
+        wanted = ResourceRequest(resources={"VCPU": 1}).obj_to_primitive()
+        one = number % 2
+        return {
+            "request_id": f"junk-{number}", "provider_uuid": self.uuid, "name": "CUSTOM_A",
+            "consumer_uuid": base.new_uuid(), "source_uuid": base.new_uuid(),
+            "target_uuid": base.new_uuid(), "marker": None, "limit": 5, "after": 0,
+            "generation": None, "consumer_generation": None, "member_of": None, "heal": bool(one),
+            "claim": claim if one else junk.object("Claim"),
+            "claims": junk.object("ClaimList"), "provider": junk.object("ResourceProvider"),
+            "inventories": junk.object("InventoryList"), "aggregates": junk.object(
+                "ProviderAggregates"),
+            "given": junk.object("Inventory") if one else {
+                "placement_object.name": "ResourceClass", "placement_object.version": "1.0",
+                "placement_object.namespace": "placement",
+                "placement_object.data": {"name": "CUSTOM_A"}},
+            "wanted": wanted if one else junk.object("ResourceRequest"),
+            "objname": "ComputeNodeList" if one else "ComputeNode", "args": [], "kwargs": {},
+            "objmethod": "get_by_pagination" if one else "save",
+            "object_versions": {"ComputeNode": "1.19"},
+            "objinst": node if one else junk.object("ComputeNode"),
+            "node": node if one else junk.object("ComputeNode"),
+            "allocations": {base.new_uuid(): {"VCPU": 1}} if one else {}, "snapshot_at": 5.0,
+            "shares_disk": None, "devices_in_use": None, "settled_id": f"junk-{number}"}
+
+    def test_calls(self):
+        junk, number = _Junk(2027, self.uuid), 0
+        for _ in range(base.examples(20)):
+            for method in sorted(contract.CALLS):
+                number += 1
+                names = self.names(method)
+                if method == "delete_provider":
+                    names.remove("provider_uuid")
+                arguments = junk.arguments(names, self.good(number, junk))
+                self.call(method, {"provider_uuid": base.new_uuid(), **arguments}
+                          if method == "delete_provider" else arguments)
+        self.assertNotIn("Traceback", self.log.output)
+
+    def test_contexts(self):
+        junk = _Junk(1, self.uuid)
+        names = ("user_id", "project_id", "roles", "system_scope", "request_id", "deadline",
+                 "global_request_id", "manifest", "rule")
+        for _ in range(base.examples(300)):
+            self.call("ping", {}, {name: junk.value() for name in names
+                                   if junk._random.random() < 0.3})
+
+    def test_remotable_methods(self):
+        junk = _Junk(3, self.uuid)
+        for _ in range(base.examples(20)):
+            for name, found in sorted(NovaObjectRegistry.obj_classes().items()):
+                for method in sorted(dir(found[0])):
+                    if getattr(getattr(found[0], method, None), "remotable", False):
+                        self.call("object_class_action_versions", {
+                            "objname": name, "objmethod": method, "object_versions": {},
+                            "args": [junk.value() for _ in range(junk._random.randrange(3))],
+                            "kwargs": {}})
+
+    def test_a_page_of_nodes(self):
+        for name in ("limit", "marker"):
+            for value in ("", [], {}, False, -1, 1.5, "5"):
+                error = self.call("object_class_action_versions", {
+                    "objname": "ComputeNodeList", "objmethod": "get_by_pagination",
+                    "object_versions": {}, "args": [], "kwargs": {name: value}})
+                self.assertEqual("placement.input.invalid", error.code)
+                self.assertIn(name, error.text)
+
+    def test_an_object_with_something_that_is_none(self):
+        for broken in ({"placement_object.name": {}}, {"placement_object.name": ["Claim"]},
+                       {"placement_object.name": "Claim"},
+                       {"placement_object.name": "Claim", "placement_object.data": 5},
+                       {"placement_object.name": "Claim", "placement_object.data": {},
+                        "placement_object.changes": 5},
+                       {"placement_object.name": "Claim", "placement_object.data": {},
+                        "placement_object.changes": [{}]}, {"nova_object.name": {}}):
+            page = EventPage(events=[broken], position=5).obj_to_primitive()
+            answer = self.call("object_backport_versions", {
+                "objinst": page, "object_versions": {"EventPage": "1.0", "Claim": "1.0"}})
+            self.assertEqual([broken], answer["placement_object.data"]["events"])
 
 
 class RawTest(base.ContractTest):

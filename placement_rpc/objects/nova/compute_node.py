@@ -298,5 +298,6 @@ class ComputeNodeList(ovo.ObjectListBase, base.NovaObject):
         :param marker: int, the id after which to begin
         """
         for name, value in (("limit", limit), ("marker", marker)):
-            own_fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, name, value or 0)
+            if value is not None:
+                own_fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, name, value)
         return cls._of(context, after=marker or 0, limit=limit)
