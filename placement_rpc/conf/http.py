@@ -47,7 +47,19 @@ OPTS = [
         "max_waiting", default=8, min=0,
         help="Maximum number of requests that wait for events at a time in one process; further "
              "ones are refused with 503. Each occupies a thread, so a WSGI server needs more "
-             "threads than this."),
+             "threads than this. Streams of 'placement-rpc standalone' do not: see "
+             "max_followers."),
+    cfg.IntOpt(
+        "max_followers", default=1000, min=0,
+        help="Maximum number of streams of events (text/event-stream) at a time in 'placement-rpc "
+             "standalone', which needs no thread for each; further ones are refused with 503. A "
+             "higher number takes more file descriptors and memory. With another WSGI server "
+             "each stream occupies a thread and counts to max_waiting."),
+    cfg.IntOpt(
+        "user_share", default=50, min=1, max=100,
+        help="Maximum share of max_waiting and of max_followers that one user may take, in "
+             "percent; one place at least. A higher share lets one user keep others from waiting "
+             "for events."),
     cfg.StrOpt(
         "incomplete_consumer_project_id", default=_INCOMPLETE,
         help="Project of a consumer that is created by a request before microversion 1.8, which "

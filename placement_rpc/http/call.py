@@ -7,6 +7,7 @@ from placement_rpc import exception
 from placement_rpc.api import as_uuid, canonical
 from placement_rpc.http import preconditions
 from placement_rpc.http.errors import AddressNotFound
+from placement_rpc.http.streams import HAND_OVER
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,11 +49,12 @@ class Call:
     :ivar body: JSON value; None for no body
     :ivar conf: the option group ``api``
     :ivar follower: :class:`placement_rpc.http.follower.Follower`, which waits for events
+    :ivar streams: :class:`placement_rpc.http.streams.EventStreams`
     :ivar openapi: dict, the description of the API
     """
 
     __slots__ = ("_expected", "_if_match", "_req", "api", "body", "conf", "context",
-                 "follower", "openapi", "path", "query", "spelling", "version")
+                 "follower", "openapi", "path", "query", "spelling", "streams", "version")
 
     def __init__(self, req, facade, route, path, query, body):
         self._req = req
@@ -60,6 +62,7 @@ class Call:
         self._expected = None
         self._if_match = preconditions.tags(req.get_header("If-Match"))
         self.api, self.conf, self.follower = facade.api, facade.conf.api, facade.follower
+        self.streams = facade.streams
         self.openapi = facade.openapi
         self.context, self.version = req.context.caller, req.context.version
         self.spelling = route.spelling
@@ -81,6 +84,16 @@ class Call:
     def prefix(self):
         """str, the path under which the application is mounted"""
         return self._req.root_path
+
+    @property
+    def hand_over(self):
+        """The server's callable that takes a stream out of its thread; None if it has none"""
+        return self._req.env.get(HAND_OVER)
+
+    @property
+    def user(self):
+        """str, the user that made the request, or its project if it names no user"""
+        return self.context.user_id or self.context.project_id or ""
 
     def is_about_condition(self, error):
         """Return whether an error says that the state that If-Match names is not current."""

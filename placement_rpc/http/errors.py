@@ -90,7 +90,7 @@ def answer(req, resp, error):
     elif isinstance(error, MethodNotAllowed):
         resp.set_header("Allow", ", ".join(error.kwargs["allowed"]))
     if status in (503, 504):
-        resp.set_header("Retry-After", _RETRY_AFTER)
+        resp.set_header("Retry-After", str(error.kwargs.get("retry_after", _RETRY_AFTER)))
     resp.status = status
     found = document(status, error.text, req.context.request_id, error.code, **more)
     if req.client_prefers(("application/json", "text/html")) == "text/html":

@@ -5,7 +5,8 @@ from oslo_middleware import healthcheck, http_proxy_to_wsgi
 
 from placement_rpc import policy
 from placement_rpc.http import app, auth, openapi, routes
-from placement_rpc.http.follower import Follower
+from placement_rpc.http.follower import Follower, Places
+from placement_rpc.http.streams import EventStreams
 from placement_rpc.telemetry.metrics import CONTENT_TYPE, Metrics
 
 
@@ -24,7 +25,9 @@ class Facade:
         self.conf = conf
         self.api = api
         self.metrics = metrics or Metrics()
-        self.follower = Follower(api, conf.api.max_waiting)
+        self.follower = Follower(api, conf.api.max_waiting, conf.api.user_share)
+        self.streams = EventStreams(api, self.follower, Places(
+            conf.api.max_followers, conf.api.user_share))
         self._policy = policy.Enforcer(conf)
         self.openapi = openapi.document(routes.ROUTES)
         self._is_remote = is_remote
@@ -50,6 +53,7 @@ class Facade:
     def close(self):
         """End the requests that wait for events."""
         self.follower.close()
+        self.streams.close()
 
 
 def _with_health(conf, application):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waiting for events: one poll of the newest position for all requests that wait."""
 
+import collections
 import contextlib
 import logging
+import random
 import threading
 
 from placement_rpc import exception
@@ -10,6 +12,8 @@ from placement_rpc import exception
 LOG = logging.getLogger(__name__)
 
 _POLL_INTERVAL = 0.2
+# Seconds after which a request that was refused may come back: the lower and the upper bound.
+_COME_BACK = (5, 20)
 # Seconds after which an unanswered poll times out, so that an outage is noticed.
 _POLL_TIMEOUT = 5
 
@@ -17,7 +21,51 @@ _POLL_TIMEOUT = 5
 class TooManyWaiting(exception.PlacementException):
     code = "placement.events.too_many_waiting"
     http_status = 503
-    message = "Too many requests are waiting for events (limit {limit}); try again later"
+    message = (
+        "Too many requests are waiting for events (limit {limit} {scope}); try again in "
+        "{retry_after} seconds"
+    )
+
+
+class Places:
+    """The places of requests that wait for events: a limit for all, and a share for each user.
+
+    :param limit: int, the maximum number of requests that wait at a time
+    :param percent: int, the share of one user, which is one place at least
+    """
+
+    def __init__(self, limit, percent):
+        self._limit = limit
+        self._share = max(1, limit * percent // 100)
+        self._taken = collections.Counter()
+        self._mutex = threading.Lock()
+
+    @contextlib.contextmanager
+    def place(self, user):
+        """Hold one of the places; a context manager.
+
+        :param user: str, who waits
+        :raises TooManyWaiting: if all places are taken, or this user's share of them
+        """
+        with self._mutex:
+            if self._taken.total() >= self._limit:
+                raise _too_many(self._limit, "in one process")
+            if self._taken[user] >= self._share:
+                raise _too_many(self._share, "for one user")
+            self._taken[user] += 1
+        try:
+            yield
+        finally:
+            with self._mutex:
+                self._taken[user] -= 1
+                if not self._taken[user]:
+                    del self._taken[user]
+
+
+def _too_many(limit, scope):
+    # Spread, so that those that are refused do not come back at the same moment.
+    return TooManyWaiting(limit=limit, scope=scope, retry_after=random.randint(  # noqa: S311
+        *_COME_BACK))
 
 
 class Follower:
@@ -27,33 +75,18 @@ class Follower:
 
     :param api: :class:`placement_rpc.api.PlacementAPI`
     :param limit: int, the maximum number of requests that wait at a time
+    :param percent: int, the share of one user
+    :ivar places: :class:`Places` of the requests that wait
     """
 
-    def __init__(self, api, limit):
+    def __init__(self, api, limit, percent):
         self._api = api
-        self._limit = limit
+        self.places = Places(limit, percent)
         self._changed = threading.Condition()
-        self._places = 0
         self._waiting = 0
         self._last = 0
         self._polling = False
         self.closed = False
-
-    @contextlib.contextmanager
-    def place(self):
-        """Hold one of the places for waiting requests; a context manager.
-
-        :raises TooManyWaiting: if all places are taken
-        """
-        with self._changed:
-            if self._places >= self._limit:
-                raise TooManyWaiting(limit=self._limit)
-            self._places += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._places -= 1
 
     def wait(self, after, seconds):
         """Wait for an event after a position.

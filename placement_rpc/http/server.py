@@ -3,12 +3,14 @@
 
 import logging
 import re
+import socket
 import threading
 
 import cheroot.server
 from cheroot import wsgi
 
 from placement_rpc import exception
+from placement_rpc.http import streams
 
 LOG = logging.getLogger(__name__)
 
@@ -73,15 +75,35 @@ class _Connection(cheroot.server.HTTPConnection):
 
 
 class _Gateway(wsgi.Gateway_10):
-    """Close the connection after a chunked request.
+    """Hand streams of events over, and close the connection after a chunked request.
 
     Otherwise cheroot would parse the unread rest of its body as the next request.
     """
 
+    _client = None
+
+    def get_environ(self):
+        return {**super().get_environ(), streams.HAND_OVER: self._hand_over}
+
+    def _hand_over(self, client):
+        """Take a client's stream out of this thread, after what the application returns."""
+        self._client = client
+        self.req.close_connection = True
+
     def respond(self):
         if self.req.chunked_read:
             self.req.close_connection = True
-        super().respond()
+        try:
+            super().respond()
+            if self._client is not None:
+                # Neither the end of the answer nor of the connection is this thread's.
+                chunked, self.req.chunked_write = self.req.chunked_write, False
+                self.req.conn.linger = True
+                self._client.begin(socket.socket(fileno=self.req.conn.socket.detach()), chunked)
+        except BaseException:
+            if self._client is not None:
+                self._client.release()
+            raise
 
 
 class Server:

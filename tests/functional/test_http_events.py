@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events over HTTP: pages, long polls, server-sent events, and lists that can be followed."""
 
+import contextlib
 import datetime
 import json
+import resource
+import socket
 import threading
 import time
 import unittest.mock
@@ -11,6 +14,7 @@ import requests
 
 from placement_rpc.amqp.publisher import Unconfirmed
 from placement_rpc.db.queries import bulk, events
+from placement_rpc.http import follower, streams
 from placement_rpc.testing.facade import Facade
 from tests import base
 
@@ -22,7 +26,8 @@ class EventsTest(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.service = self.useFixture(Facade(api__max_waiting=3))
+        self.service = self.useFixture(Facade(
+            api__max_waiting=3, api__max_followers=3, api__user_share=100))
         self.api, self.url = self.service.api, self.service.url
         self.session = requests.Session()
         self.addCleanup(self.session.close)
@@ -156,10 +161,10 @@ class EventsTest(base.TestCase):
         streams = [self.stream(**{"Last-Event-ID": "0"}) for _ in range(3)]
         for each in streams:
             next(each)
-        for query, headers in (("&wait=5", {}), ("", {"Accept": "text/event-stream"})):
-            answer = self.get(f"/events?after=1{query}", headers=headers)
-            self.assertEqual((503, "placement.events.too_many_waiting"), (
-                answer.status_code, answer.json()["errors"][0]["code"]))
+        answer = self.get("/events?after=1", headers={"Accept": "text/event-stream"})
+        self.assertEqual((503, "placement.events.too_many_waiting"), (
+            answer.status_code, answer.json()["errors"][0]["code"]))
+        self.assertIn(answer.headers["retry-after"], map(str, range(5, 21)))
         self.assertEqual(200, self.get("/events").status_code)
         self.assertEqual(200, self.get("/resource_providers").status_code)
 
@@ -218,3 +223,116 @@ class EventsTest(base.TestCase):
         uuid = self.api.list_providers(None).objects[0].uuid
         for path in (f"/allocations/{uuid}", f"/resource_providers/{uuid}/allocations"):
             self.assertEqual("1", self.get(path).headers["placement-position"])
+
+
+class ManyFollowersTest(base.TestCase):
+    """Streams of the embedded server, which has no thread for each."""
+
+    time_limit = 180
+    followers = 1000
+
+    def setUp(self):
+        super().setUp()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, hard), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        self.service = self.useFixture(Facade(api__max_followers=self.followers + 2))
+        self.port = int(self.service.url.rpartition(":")[2])
+
+    def follow(self, user="admin", buffer=None):
+        connection = socket.socket()
+        self.addCleanup(connection.close)
+        if buffer:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        connection.settimeout(60)
+        connection.connect(("127.0.0.1", self.port))
+        connection.sendall(
+            b"GET /events HTTP/1.1\r\nhost: x\r\nx-auth-token: %b\r\nx-roles: admin\r\n"
+            b"accept: text/event-stream\r\nlast-event-id: 0\r\n\r\n" % user.encode())
+        return connection
+
+    def until(self, connection, text):
+        """Read until a text comes; returns everything that came."""
+        found = b""
+        while text not in found:
+            part = connection.recv(65536)
+            self.assertTrue(part, found[-500:])
+            found += part
+        return found
+
+    def wait_for(self, condition):
+        deadline = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+
+    def test_each_gets_every_event_without_a_thread(self):
+        self.service.api.create_provider(None, "first")
+        before = threading.active_count()
+        streams = [self.follow(f"user-{number % 10}") for number in range(self.followers)]
+        reads, list_events = [], self.service.api.list_events
+        for each in streams:
+            self.assertIn(b"200 OK", self.until(each, b"id: 1\nevent: resource_provider.create"))
+        self.service.api.list_events = lambda *how, **kw: reads.append(how) or list_events(
+            *how, **kw)
+        self.service.api.create_provider(None, "second")
+        for each in streams:
+            self.until(each, b"id: 2\nevent: resource_provider.create")
+        # One read for all, and no more threads than these of the streams and of the poll.
+        self.assertLess(len(reads), 20)
+        self.assertLessEqual(threading.active_count(), before + 3)
+        self.assertEqual(200, requests.get(
+            f"{self.service.url}/resource_providers", headers={"x-auth-token": "admin"},
+            timeout=30).status_code)
+        for each in streams:
+            each.close()
+        self.wait_for(lambda: not self.service.facade.streams.clients)
+
+    def test_one_user_does_not_take_all_places(self):
+        self.service.facade.streams = streams.EventStreams(
+            self.service.api, self.service.facade.follower, follower.Places(4, 50))
+        self.addCleanup(self.service.facade.streams.close)
+        for _ in range(2):
+            self.until(self.follow("red"), b"events follow")
+        refused = self.until(self.follow("red"), b"}]}")
+        self.assertIn(b"503 ", refused)
+        self.assertIn(b"too_many_waiting", refused)
+        self.assertIn(b"retry-after: ", refused.lower())
+        for _ in range(2):
+            self.until(self.follow("blue"), b"events follow")
+        self.assertIn(b"in one process", self.until(self.follow("green"), b"}]}"))
+
+    def test_a_slow_client_is_dropped_and_holds_up_nobody(self):
+        self.service.facade.streams = slow = streams.EventStreams(
+            self.service.api, self.service.facade.follower, follower.Places(4, 100),
+            patience=2)
+        self.addCleanup(slow.close)
+        list_events = self.service.api.list_events
+        large = "x" * 50_000
+
+        def padded(*how, **kw):
+            found = list_events(*how, **kw)
+            found.events = [{**each, "payload": large} for each in found.events]
+            return found
+
+        self.service.api.list_events = padded
+        lazy, eager = self.follow("lazy", buffer=4096), self.follow("eager")
+        self.wait_for(lambda: slow.clients == 2)
+        for number in range(200):
+            self.service.api.create_provider(None, f"provider {number}")
+        self.until(eager, b"id: 200\n")
+        self.wait_for(lambda: slow.clients == 1)
+        self.service.api.create_provider(None, "last")
+        self.until(eager, b"id: 201\n")
+        with contextlib.suppress(ConnectionError):
+            while lazy.recv(65536):
+                pass
+
+    def test_a_stopped_server_ends_the_streams(self):
+        stream = self.follow()
+        self.until(stream, b"events follow")
+        self.service.facade.close()
+        found = b""
+        while part := stream.recv(65536):
+            found += part
+        self.assertTrue(found.endswith(b"0\r\n\r\n"), found)

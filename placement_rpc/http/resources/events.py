@@ -8,16 +8,13 @@ import re
 import time
 
 from placement_rpc import exception
-from placement_rpc.http import errors
+from placement_rpc.http import errors, streams
 from placement_rpc.http.call import Answer
 
 LOG = logging.getLogger(__name__)
 
 LINES, STREAM = "application/x-ndjson", "text/event-stream"
-_PAGE = 500
 _MAX_LIMIT = 1000
-# Seconds between keep-alive comments: proxies close connections that stay silent.
-_KEEP_ALIVE = 15
 _POSITION = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
@@ -30,13 +27,13 @@ def listed(call):
             raise errors.BadRequest(
                 reason="limit and wait apply to application/x-ndjson only; omit them for "
                        "text/event-stream")
-        first = call.api.list_events(call.context, after, _PAGE)
-        return Answer(stream=_Stream(call, first), content_type=STREAM)
+        first = call.api.list_events(call.context, after, streams.PAGE)
+        return Answer(stream=_stream(call, first), content_type=STREAM)
     limit = min(_MAX_LIMIT, int(call.query.get("limit", _MAX_LIMIT)))
     ends = time.monotonic() + int(call.query.get("wait", 0))
     page = call.api.list_events(call.context, after, limit)
     if not page.events and time.monotonic() < ends:
-        with call.follower.place():
+        with call.follower.places.place(call.user):
             call.follower.wait(page.position, ends - time.monotonic())
         page = call.api.list_events(call.context, page.position, limit)
     return Answer(position=page.position, content_type=LINES,
@@ -57,6 +54,17 @@ def _after(call):
     return None if text is None else int(text)
 
 
+def _stream(call, first):
+    """Return what the server's thread sends of a stream: all of it, or only the beginning.
+
+    :raises TooManyWaiting: if all places are taken
+    """
+    if call.hand_over is None:
+        return _Stream(call, first)
+    call.hand_over(call.streams.client(call.user, first))
+    return [streams.opening(first)]
+
+
 class _Stream:
     """Server-sent events until the client disconnects or the service stops.
 
@@ -66,7 +74,7 @@ class _Stream:
     def __init__(self, call, page):
         self._call = call
         self._place = contextlib.ExitStack()
-        self._place.enter_context(call.follower.place())
+        self._place.enter_context(call.follower.places.place(call.user))
         self._events = self._follow(page)
 
     def __iter__(self):
@@ -79,19 +87,14 @@ class _Stream:
 
     def _follow(self, page):
         call = self._call
-        # Sent first, so that the client can continue if the connection breaks before any event.
-        begin = page.events[0]["position"] - 1 if page.events else page.position
-        yield f": events follow\nid: {begin}\n\n".encode()
+        yield streams.opening(page)
         while not call.follower.closed:
-            for event in page.events:
-                yield (f"id: {event['position']}\nevent: {event['event_type']}\n"
-                       f"data: {json.dumps(event)}\n\n").encode()
-            if not page.events and not call.follower.wait(page.position, _KEEP_ALIVE):
+            yield streams.encoded(page.events)
+            if not page.events and not call.follower.wait(page.position, streams.KEEP_ALIVE):
                 yield b": nothing new\n\n"
             try:
-                page = call.api.list_events(call.context, page.position, _PAGE)
+                page = call.api.list_events(call.context, page.position, streams.PAGE)
             except exception.PlacementException as error:
                 LOG.warning("Ending a stream of events: %s", error)
-                yield (f"event: error\ndata: "
-                       f"{json.dumps({'code': error.code, 'detail': error.text})}\n\n").encode()
+                yield streams.failure(error)
                 return
