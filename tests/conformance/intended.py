@@ -30,7 +30,7 @@ def _table():
 _ROWS = (
     ("a version that the specifications do not have", (*_ALL, "openstack-api-version"), [
         (200, 200, "version header 'placement latest'"),
-        (406, 200, "version header 'placement 1.5'")]),
+        (406, 200, "version header 'placement 1.39'")]),
     ("an error is an error object, and names the authentication", (*_ALL, "www-authenticate"), [
         (401, 401, "no token", "no token, bad version", "no token, unknown address")]),
     ("the server in front refuses it before the facade sees it", (

@@ -11,7 +11,8 @@ def _versions():
         yield Case(f"version 1.{number}", full, version=f"1.{number}")
         yield Case(f"the root at 1.{number}", root, version=f"1.{number}", whole=False)
     for header in (
-            "placement latest", "placement 1.5", "placement 1.40", "placement 0.9",
+            "placement latest", "placement 1.5", "placement 1.39", "placement 1.40",
+            "placement 0.9",
             "placement 2.0", "placement 1", "placement 1.2.3", "placement", "placement -1.0",
             "placement 1.x", "placement pony.horse", "placement 1.02", "placement LATEST",
             "PLACEMENT 1.2", "placement  1.2", "placement 1.2, placement 1.3", "compute 2.5",
