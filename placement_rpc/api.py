@@ -36,7 +36,7 @@ from placement_rpc.objects.resource_provider import ResourceProvider, ResourcePr
 from placement_rpc.objects.service import ServiceList
 from placement_rpc.objects.sync_result import SyncResult
 from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
-from placement_rpc.objects.usage import UsageList
+from placement_rpc.objects.usage import ProjectUsages, UsageList
 from placement_rpc.rpc.client import Client, new_request_id, own_context
 from placement_rpc.rpc.endpoint import as_name, as_uuid
 from placement_rpc.versions.contract import RPC_VERSION
@@ -384,6 +384,16 @@ class PlacementAPI(Client):
         :raises ProviderNotFound: if there is no such provider
         """
         return self._call(context, "get_usages", timeout, provider_uuid=provider_uuid)
+
+    def get_project_usages(self, context: RequestContext | None, project_id: str,
+                           user_id: str | None = None,
+                           timeout: float | None = None) -> ProjectUsages:
+        """Return how much of each class a project uses; an unknown project uses nothing.
+
+        :param user_id: only what this user uses; None for all users
+        """
+        return self._call(context, "get_project_usages", timeout, project_id=project_id,
+                          user_id=user_id)
 
     def get_by_request(self, context: RequestContext | None, wanted: ResourceRequest,
                        timeout: float | None = None) -> ResourceProviderList:

@@ -11,6 +11,7 @@ import functools
 import os
 import socket
 import time
+import types
 from typing import Any
 
 from oslo_config import cfg
@@ -71,7 +72,7 @@ from placement_rpc.objects.resource_provider import ResourceProvider, ResourcePr
 from placement_rpc.objects.service import ServiceList
 from placement_rpc.objects.sync_result import SyncResult
 from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
-from placement_rpc.objects.usage import UsageList
+from placement_rpc.objects.usage import ProjectUsages, UsageList
 from placement_rpc.rpc.endpoint import (
     MAX_PAGE,
     Endpoint,
@@ -125,9 +126,14 @@ class Manager(Endpoint):
 
     def check_policy(self, context: RequestContext, method: str, arguments: dict) -> None:
         from placement_rpc import policy
-        argument = contract.CALLS[method].consumer
-        self.policy.check_call(context, method, policy.Target(
-            functools.partial(self._owner, arguments.get(argument)) if argument else None))
+        call = contract.CALLS[method]
+        read = None
+        if call.consumer:
+            read = functools.partial(self._owner, arguments.get(call.consumer))
+        elif call.project:
+            read = functools.partial(
+                types.SimpleNamespace, project_id=arguments.get(call.project), user_id=None)
+        self.policy.check_call(context, method, policy.Target(read))
 
     def _owner(self, consumer: Any) -> Any:
         """Return an object with the project_id and the user_id of a consumer, or None.
@@ -357,6 +363,14 @@ class Manager(Endpoint):
     @exposed
     def get_usages(self, context: RequestContext, provider_uuid: str) -> UsageList:
         return reads.usages(self.database, as_uuid("provider_uuid", provider_uuid))
+
+    @exposed
+    def get_project_usages(self, context: RequestContext, project_id: str,
+                           user_id: str | None = None) -> ProjectUsages:
+        text = fields.Text(255)
+        return reads.project_usages(
+            self.database, text.coerce(None, "project_id", project_id),
+            None if user_id is None else text.coerce(None, "user_id", user_id))
 
     @exposed
     def get_by_request(self, context: RequestContext,

@@ -35,7 +35,7 @@ from placement_rpc.objects.resource_class import ResourceClass, ResourceClassLis
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 from placement_rpc.objects.service import Service, ServiceList
 from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
-from placement_rpc.objects.usage import Usage, UsageList
+from placement_rpc.objects.usage import ProjectUsages, Usage, UsageList
 
 
 def provider(database: Database, uuid: str) -> ResourceProvider:
@@ -274,3 +274,10 @@ def trait_page(database: Database, **filters: Any) -> TraitList:
         rows = trait_queries.page(tx, **filters)
     return codec.stored(TraitList, objects=[codec.stored(
         Trait, name=row.name, updated_at=row.updated_at.isoformat()) for row in rows])
+
+
+def project_usages(database: Database, project_id: str, user_id: str | None) -> ProjectUsages:
+    """Return the :class:`ProjectUsages` of a project, or of one of its users."""
+    with database.reader() as tx:
+        usages_ = allocation_queries.sums(tx, project_id, user_id)
+    return ProjectUsages(project_id=project_id, user_id=user_id, usages=usages_)

@@ -75,4 +75,5 @@ def check_file(url: sa.URL) -> None:
     """
     path = file_of(url)
     if path is not None and not path.exists():
-        raise exception.StoreUnavailable(reason=f"there is no file {path}")
+        raise exception.StoreUnavailable(
+            reason=f"there is no file {path}; 'placement-rpc-manage db sync' makes it")

@@ -102,7 +102,7 @@ class _Address:
         route = compiled.route
         if route.rule is not None:
             self._facade.authorize(req.context.caller, route.rule, route.owner and (
-                functools.partial(route.owner, self._facade, path)))
+                functools.partial(route.owner, self._facade, path, req.params)))
         self._check_accept(req)
         query = bodies.query(req)
         if route.variant is not None:

@@ -31,7 +31,7 @@ from placement_rpc.schemas import aggregate, allocation, event, inventory, trait
 from placement_rpc.schemas import resource_class as classes
 from placement_rpc.schemas import resource_provider as provider
 
-V1_0, V1_1, V1_2, V1_3, V1_4, V1_5, V1_6, V1_7 = ((1, minor) for minor in range(8))
+V1_0, V1_1, V1_2, V1_3, V1_4, V1_5, V1_6, V1_7, V1_8, V1_9 = ((1, minor) for minor in range(10))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +126,8 @@ _ALLOCATIONS = (
     Route("GET", _CONSUMER, allocations.of_consumer, allocation_rules.LIST,
           answer={V1_0: allocation.OF_CONSUMER}, owner=allocations.owner),
     Route("PUT", _CONSUMER, allocations.claimed, allocation_rules.UPDATE, status=204,
-          body={V1_0: allocation.CLAIM_1_0}, owner=allocations.future_owner),
+          body={V1_0: allocation.CLAIM_1_0, V1_8: allocation.CLAIM_1_8},
+          owner=allocations.future_owner),
     Route("DELETE", _CONSUMER, allocations.released, allocation_rules.DELETE, status=204,
           owner=allocations.owner),
 )
@@ -188,9 +189,15 @@ def _pools():
                  if (route.method, route.path) in own and route.variant is None)
 
 
+_USAGES = (
+    Route("GET", "/usages", usages.of_project, usage_rules.OF_PROJECT, since=V1_9,
+          query={V1_9: inventory.USAGES_QUERY}, answer={V1_9: inventory.USAGES_OF_PROJECT},
+          owner=usages.project),
+)
+
 ROUTES = (
     Route("GET", "/", root.versions, answer={V1_0: event.VERSIONS}),
     Route("GET", "/openapi.json", root.description, answer={V1_0: {"type": "object"}}),
-    *_PROVIDERS, *_pools(), *_ALLOCATIONS, *_CLASSES, *_TRAITS,
+    *_PROVIDERS, *_pools(), *_ALLOCATIONS, *_CLASSES, *_TRAITS, *_USAGES,
     Route("GET", "/events", events.listed, event_rules.LIST, query={V1_0: event.LIST}),
 )

@@ -30,3 +30,20 @@ class UsageList(base.PlacementObjectList):
         "provider_uuid": fields.field(fields.Uuid()),
         "generation": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1)),
     }
+
+
+@base.PlacementObjectRegistry.register
+class ProjectUsages(base.PlacementObject):
+    """How much the consumers of a project have, or those of one of its users.
+
+    ``usages`` maps each class to the sum of the allocations.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "project_id": fields.field(fields.Text(255)),
+        "user_id": fields.field(fields.Text(255), nullable=True),
+        "usages": fields.field(fields.Json()),
+    }

@@ -23,6 +23,12 @@ CLAIM_1_0 = {
     "required": ["allocations"],
     "additionalProperties": False,
 }
+_OWNER = {"type": "string", "minLength": 1, "maxLength": 255}
+CLAIM_1_8 = {
+    **CLAIM_1_0,
+    "properties": {**CLAIM_1_0["properties"], "project_id": _OWNER, "user_id": _OWNER},
+    "required": ["allocations", "project_id", "user_id"],
+}
 
 _HELD = {"type": "object", "additionalProperties": common.AMOUNT}
 OF_CONSUMER = common.exactly(allocations={

@@ -49,3 +49,11 @@ INVENTORIES_OF_POOL = common.exactly(inventories={
 _USED = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
 USAGES = common.exactly(**_GENERATION, usages=_USED)
 USAGES_OF_POOL = common.exactly(usages=_USED)
+USAGES_OF_PROJECT = USAGES_OF_POOL
+_OWNER = {"type": "string", "minLength": 1, "maxLength": 255}
+USAGES_QUERY = {
+    "type": "object",
+    "properties": {"project_id": _OWNER, "user_id": _OWNER},
+    "required": ["project_id"],
+    "additionalProperties": False,
+}

@@ -50,6 +50,7 @@ class Call:
         since an older one would misread or undo what it changes
     :param consumer: the argument that is, or names, the consumer whose owner the policy rules can
         refer to; None for a call about no single consumer
+    :param project: the argument that is the project that the policy rules can refer to
     :param large: whether its answer may be large; a worker makes few such answers at a time, so
         that they do not delay other calls
     """
@@ -63,6 +64,7 @@ class Call:
     arguments: Mapping[str, str] = dataclasses.field(default_factory=dict)
     everywhere: bool = False
     consumer: str | None = None
+    project: str | None = None
     large: bool = False
 
     def is_large(self, arguments: object) -> bool:
@@ -133,6 +135,7 @@ CALLS = {
     "resource_class_create": Call(since="1.1", rules=_rules(_CLASSES, "create", "update")),
     "resource_class_rename": Call(since="1.1", rules=_rules(_CLASSES, "update")),
     "resource_class_delete": Call(since="1.1", rules=_rules(_CLASSES, "delete")),
+    "get_project_usages": Call(since="1.3", project="project_id", rules=("placement:usages",)),
     "list_traits": Call(since="1.3", rules=_rules(_TRAITS, "list", "show")),
     "create_trait": Call(since="1.3", everywhere=True, rules=_rules(_TRAITS, "update")),
     "delete_trait": Call(since="1.3", everywhere=True, rules=_rules(_TRAITS, "delete")),

@@ -152,7 +152,8 @@ def _serve_slowly(url, **hooks):
     :param hooks: attributes of its :class:`_Slow`
     """
     conf = configuration.new_config(
-        config_files=[], transport_url=url, database__connection="sqlite://")
+        config_files=[], transport_url=url, database__connection="sqlite://",
+        queues__calls_attempts=3)
     service = _Slow(conf, db.Database(conf))
     vars(service).update(hooks)
     server = batch_server.BatchServer(conf, Broker.of(conf), service, ["slow"], 4)
@@ -166,7 +167,10 @@ class AcceptedCallsTest(base.TestCase):
     def setUp(self):
         super().setUp()
         self.broker = self.useFixture(servers.VirtualHost())
-        self.conf = configuration.new_config(config_files=[], transport_url=self.broker.url)
+        # A copy of a call would be another attempt.
+        self.conf = configuration.new_config(
+            config_files=[], transport_url=self.broker.url,
+            placement_client__repeat_after=1000.0)
         self.caller = senders.RabbitSender(self.conf, Broker.of(self.conf), "slow")
         self.addCleanup(self.caller.close)
 
@@ -229,20 +233,21 @@ class AcceptedCallsTest(base.TestCase):
     def test_a_server_that_stops_answers_begun_calls_and_requeues_the_others(self):
         server, answers = _serve_slowly(self.broker.url), []
         threads = [threading.Thread(target=lambda: answers.append(self.call(1.5)))
-                   for _ in range(7)]
+                   for _ in range(11)]
         for thread in threads:
             thread.start()
-        base.wait_until(lambda: server.busy == 4)
+        # It has four threads, and takes four calls more.
+        base.wait_until(lambda: server.busy == 8)
         server.stop()
         server.wait()
-        base.wait_until(lambda: len(answers) == 4)
+        base.wait_until(lambda: len(answers) == 8)
         base.wait_until(lambda: self.counts() == (3, 0))
         other = _serve_slowly(self.broker.url)
         self.addCleanup(other.wait)
         self.addCleanup(other.stop)
         for thread in threads:
             thread.join()
-        self.assertEqual(7, len(answers))
+        self.assertEqual(11, len(answers))
 
     def test_a_call_that_always_ends_the_connection_is_dropped(self):
         self.patch(topology, "DELIVERY_LIMIT", 3)
@@ -260,9 +265,9 @@ class AcceptedCallsTest(base.TestCase):
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)
         call = threading.Thread(target=self.assertRaises, args=(
-            exception.ServiceUnavailable, self.call, 0, 15))
+            exception.RemoteFailure, self.call, 0, 60))
         call.start()
-        base.wait_until(lambda: "delivered 3 times" in self.log.output)
+        base.wait_until(lambda: "3 processes ended while" in self.log.output)
         self.assertEqual(3, len(tried))
         self.assertEqual(os.getpid(), self.call(0))
         self.assertEqual(4, len(tried))

@@ -41,7 +41,7 @@ class LibraryClientTest(base.TestCase):
         return base.claim({self.uuid: {"VCPU": amount}}).obj_to_primitive()
 
     def test_every_kind_of_answer(self):
-        self.assertEqual("1.2", self.client.call({}, "ping")["rpc_version"])
+        self.assertEqual("1.3", self.client.call({}, "ping")["rpc_version"])
         provider = self.client.call({}, "get_provider", provider_uuid=self.uuid)
         self.assertEqual("provider", provider["placement_object.data"]["name"])
         listed = self.client.call({}, "list_providers")
@@ -98,7 +98,7 @@ class _ForeignError(Exception):
 class _Endpoint:
     """The endpoint of a server that is not this project's."""
 
-    target = oslo_messaging.Target(version="1.2")
+    target = oslo_messaging.Target(version="1.3")
 
     def __init__(self):
         self.let_go = threading.Event()
@@ -167,7 +167,7 @@ class LibraryServerTest(base.TestCase):
     def test_a_contract_that_is_too_new(self):
         self.endpoint.target = oslo_messaging.Target(version="1.0")
         error = self.assertRaises(exception.UnsupportedCall, self.call, "echo", value=1)
-        self.assertIn("1.2", error.text)
+        self.assertIn("1.3", error.text)
 
     def test_an_answer_that_does_not_come_in_time(self):
         error = self.assertRaises(exception.ServiceUnavailable, self.call, "wait", timeout=0.5)

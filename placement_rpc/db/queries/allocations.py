@@ -26,6 +26,24 @@ _OF_CONSUMER = _ROWS.where(_consumers.c.uuid == sa.bindparam("uuid")).order_by(
 _OF_PROVIDER = _ROWS.where(_providers.c.uuid == sa.bindparam("uuid")).order_by(
     _allocations.c.id)
 
+_SUMS = sa.select(
+    models.resource_classes.c.name, sa.func.sum(_allocations.c.used).label("used"),
+).select_from(_allocations).join(_consumers).join(
+    models.resource_classes, models.resource_classes.c.id == _allocations.c.resource_class_id,
+).where(_consumers.c.project_id == sa.bindparam("project_id")).group_by(
+    models.resource_classes.c.name)
+_SUMS_OF_USER = _SUMS.where(_consumers.c.user_id == sa.bindparam("user_id"))
+
+
+def sums(tx, project_id, user_id=None):
+    """Return how much the consumers of a project have: dict of class name to amount.
+
+    :param user_id: str, only the consumers of this user; None for all
+    """
+    rows = tx.execute(_SUMS, {"project_id": project_id}) if user_id is None else tx.execute(
+        _SUMS_OF_USER, {"project_id": project_id, "user_id": user_id})
+    return {name: int(used) for name, used in rows}
+
 
 def of_consumer(tx, uuid):
     """Return the allocations of a consumer.

@@ -39,10 +39,11 @@ def claimed(call):
     uuid = _consumer(call)
     wanted = _wanted(call.body["allocations"])
     # Requests before 1.8 do not name the owner, so a consumer that has allocations keeps its own.
+    is_named = "project_id" in call.body
     claim = Claim(
-        consumer_uuid=uuid, allocations=wanted, keep_owner=True,
-        project_id=call.conf.incomplete_consumer_project_id,
-        user_id=call.conf.incomplete_consumer_user_id)
+        consumer_uuid=uuid, allocations=wanted, keep_owner=not is_named,
+        project_id=call.body.get("project_id", call.conf.incomplete_consumer_project_id),
+        user_id=call.body.get("user_id", call.conf.incomplete_consumer_user_id))
     if call.must_be_new:
         claim.consumer_generation = call.expect_generation(0)
     else:
@@ -69,15 +70,15 @@ def released(call):
     return NO_CONTENT
 
 
-def owner(facade, path):
+def owner(facade, path, _query):
     """Return the consumer of an address; None if it has no allocations."""
     # The facade reads it for itself: no rule of the caller admits this call.
     return facade.api.get_allocations(None, _uuid(path)).value("consumer")
 
 
-def future_owner(facade, path):
+def future_owner(facade, path, query):
     """Return the consumer of an address, or the owner that a PUT would give it."""
-    return owner(facade, path) or Claim(
+    return owner(facade, path, query) or Claim(
         project_id=facade.conf.api.incomplete_consumer_project_id,
         user_id=facade.conf.api.incomplete_consumer_user_id)
 

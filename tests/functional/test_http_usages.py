@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Owners in the body of an allocation (1.8), and usages of projects and users (1.9)."""
+
+from tests import base, http
+
+
+class OwnedTest(http.HTTPTest):
+    """Requests at microversion 1.9."""
+
+    version = "1.9"
+
+    def setUp(self):
+        super().setUp()
+        self.one = self.make(VCPU={"total": 8}, MEMORY_MB={"total": 4096})
+
+    def allocate(self, consumer, project="ada", user="anna", status=204, **amounts):
+        body = {"allocations": [{"resource_provider": {"uuid": self.one}, "resources": amounts}]}
+        for name, value in (("project_id", project), ("user_id", user)):
+            if value is not None:
+                body[name] = value
+        answer = self.send("PUT", f"/allocations/{consumer}", body)
+        self.assertEqual(status, answer.status_code, answer.text)
+
+    def usages(self, query, token="admin"):
+        return self.send("GET", f"/usages?{query}", token=token)
+
+    def test_a_claim_names_its_owner(self):
+        consumer = base.new_uuid()
+        self.allocate(consumer, VCPU=1)
+        held = self.running.api.get_allocations(None, consumer).consumer
+        self.assertEqual(("ada", "anna"), (held.project_id, held.user_id))
+        # It changes hands.
+        self.allocate(consumer, "bob", "ben", VCPU=1)
+        held = self.running.api.get_allocations(None, consumer).consumer
+        self.assertEqual(("bob", "ben"), (held.project_id, held.user_id))
+        for project, user in ((None, "anna"), ("ada", None), ("", "anna"), ("x" * 256, "anna")):
+            self.allocate(base.new_uuid(), project, user, 400, VCPU=1)
+
+    def test_an_older_request_keeps_the_owner(self):
+        consumer = base.new_uuid()
+        self.allocate(consumer, VCPU=1)
+        body = {"allocations": [
+            {"resource_provider": {"uuid": self.one}, "resources": {"VCPU": 2}}]}
+        self.assertEqual(204, self.send(
+            "PUT", f"/allocations/{consumer}", body, version="1.7").status_code)
+        self.assertEqual({"VCPU": 2}, self.usages("project_id=ada").json["usages"])
+
+    def test_the_sums_of_a_project_and_of_a_user(self):
+        self.allocate(base.new_uuid(), VCPU=1, MEMORY_MB=512)
+        self.allocate(base.new_uuid(), VCPU=2)
+        self.allocate(base.new_uuid(), user="alan", VCPU=1)
+        self.allocate(base.new_uuid(), "bob", VCPU=1)
+        self.assertEqual({"VCPU": 4, "MEMORY_MB": 512},
+                         self.usages("project_id=ada").json["usages"])
+        self.assertEqual({"VCPU": 1}, self.usages("project_id=ada&user_id=alan").json["usages"])
+        self.assertEqual({}, self.usages("project_id=nobody").json["usages"])
+        self.assertEqual({"VCPU": 4, "MEMORY_MB": 512},
+                         self.running.api.get_project_usages(None, "ada").usages)
+
+    def test_what_is_refused(self):
+        for query in ("", "user_id=anna", "project_id=", "project_id=a&pony=1",
+                      f"project_id={'x' * 256}"):
+            self.assertEqual(400, self.usages(query).status_code, query)
+        self.assertEqual(404, self.send("GET", "/usages?project_id=a", version="1.8").status_code)
+
+    def test_the_readers_of_a_project_may_ask(self):
+        reader = {"X_Roles": "reader"}
+        for project, status in (("ada", 200), ("bob", 403)):
+            answer = self.send("GET", f"/usages?project_id={project}", token="ada", **reader)
+            self.assertEqual(status, answer.status_code, answer.text)
+        self.assertEqual(403, self.usages("project_id=ada", token="ada").status_code)
