@@ -132,6 +132,13 @@ def known(mark):
         ("UTF-16", lambda each: each.encode() + "é".encode("utf-16"), properties()),
         ("a method that is a list", lambda each: (
             f'{{"mark": "{each}", "method": {"[" * 900}{"]" * 900}}}'.encode()), properties()),
+        *((f"{kind} with {len(data)} fields", lambda each, kind=kind, data=data: json.dumps({
+            "mark": each, "event_type": kind, "payload": {
+                "event_id": each, "position": 10 ** 9, "occurred_at": "2026-01-01T00:00:00+00:00",
+                **data}}).encode(), properties())
+          for kind in ("allocation.update", "allocation.snapshot.end", "inventory.update",
+                       "resource_class.update", "allocation.claim.refused")
+          for data in ({}, {"providers": [5], "inventories": [5], "consumer_uuid": [5]})),
         ("large and FF FE", lambda each: each.encode() + b"x" * 300_000,
          _flags(_CONTENT_TYPE, text(b"\xff\xfe"))),
         *compressed]

@@ -101,15 +101,27 @@ class Table:
         colour = _COLOURS.get(event.event_type.rpartition(".")[2], "cyan")
         at = event.time.astimezone()
         self._console.print(
-            f"{event.position:>10}  {at:%H:%M:%S.%f}  [{colour}]{event.event_type:<34}[/{colour}]"
-            f"  {rich.markup.escape(_summary(event))}", highlight=False, soft_wrap=True)
+            f"{event.position:>10}  {at:%H:%M:%S.%f}  "
+            f"[{colour}]{_printable(f'{event.event_type:<34}')}[/{colour}]"
+            f"  {_printable(_summary(event))}", highlight=False, soft_wrap=True)
+
+
+def _printable(text):
+    """Return a text of an event for the console, without markup and control characters."""
+    text = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+    return rich.markup.escape(text)
 
 
 def _summary(event):
     """Return a summary of an event in one line."""
     payload = event.payload
+    if not event.known:
+        # It may contain anything.
+        return str(payload.get("name") or payload.get("provider_uuid", ""))
     if event.event_type == "allocation.claim.refused":
         return payload["error"]["message"]
+    if event.event_type.startswith("allocation.snapshot."):
+        return f"snapshot {payload['snapshot_id']} of {payload['consumers']} consumers"
     if event.event_type.startswith("allocation."):
         parts = [f"{each['provider_uuid']} {_amounts(each['before'])} -> "
                  f"{_amounts(each['after'])}" for each in payload["providers"]]

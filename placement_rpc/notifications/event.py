@@ -7,9 +7,12 @@ import json
 from typing import Any, Self
 
 from placement_rpc import bodies
-from placement_rpc.notifications import envelope
+from placement_rpc.notifications import envelope, payload_check
 from placement_rpc.objects import catalog
 from placement_rpc.objects.codec import without_envelopes
+
+# Times outside of these years cannot be converted between all time zones.
+_FIRST_YEAR, _LAST_YEAR = 1970, 9998
 
 
 class NotAPlacementEvent(ValueError):
@@ -26,6 +29,7 @@ class Event:
 
     ``payload`` is plain data, without the envelopes of versioned objects. A payload of a later
     minor version may have fields that this release does not know, and lacks none that it knows.
+    The fields of a type that this release knows are there, and their values of the right kind.
     """
 
     event_id: str
@@ -49,7 +53,13 @@ class Event:
         except (ValueError, RecursionError, MemoryError) as error:
             raise NotAPlacementEvent(str(error)) from None
         _check_version(message.get("event_type"), message.get("payload"))
-        return cls._of(message["event_type"], without_envelopes(message.get("payload")))
+        event = cls._of(message["event_type"], without_envelopes(message.get("payload")))
+        if event.known:
+            try:
+                payload_check.check(catalog.EVENTS[event.event_type].payload, event.payload)
+            except ValueError as error:
+                raise NotAPlacementEvent(f"its payload cannot be used: {error}") from None
+        return event
 
     @classmethod
     def of_row(cls, row: Any) -> Self:
@@ -59,22 +69,23 @@ class Event:
 
     @classmethod
     def _of(cls, event_type, payload):
-        if not isinstance(event_type, str):
-            raise NotAPlacementEvent("its type is not a string")
+        if not payload_check.is_text(event_type):
+            raise NotAPlacementEvent("its type is not a text")
         if not isinstance(payload, dict):
             raise NotAPlacementEvent("its payload is not a mapping")
         try:
             event = cls(payload["event_id"], event_type, payload["position"],
                         payload["occurred_at"], payload)
-            if datetime.datetime.fromisoformat(event.occurred_at).tzinfo is None:
+            time = datetime.datetime.fromisoformat(event.occurred_at)
+            if time.tzinfo is None or not _FIRST_YEAR <= time.year <= _LAST_YEAR:
                 raise ValueError
         except KeyError as error:
             raise NotAPlacementEvent(f"its payload has no {error}") from None
         except (TypeError, ValueError):
             raise NotAPlacementEvent(
-                "its time is not in ISO 8601, with an offset from UTC") from None
-        if type(event.position) is not int or not isinstance(event.event_id, str):
-            raise NotAPlacementEvent("its position is not a number, or its id is not a string")
+                "its time is not in ISO 8601 with an offset from UTC, from 1970 to 9998") from None
+        if type(event.position) is not int or not payload_check.is_text(event.event_id):
+            raise NotAPlacementEvent("its position is not a number, or its id is not a text")
         return event
 
     @property
@@ -90,9 +101,13 @@ class Event:
     @property
     def providers(self) -> set[str]:
         """The uuids of the providers that it is about"""
-        found = {each["provider_uuid"] for each in self.payload.get("providers", ())}
-        found.update(self.payload.get("allocations", ()))
-        return found | {self.payload[name] for name in ("provider_uuid",) if name in self.payload}
+        # The payload of an unknown type may contain anything.
+        several, amounts = self.payload.get("providers"), self.payload.get("allocations")
+        found = [each.get("provider_uuid") for each in several if isinstance(each, dict)] if (
+            isinstance(several, list)) else []
+        found += amounts if isinstance(amounts, dict) else ()
+        return {each for each in [*found, self.payload.get("provider_uuid")]
+                if isinstance(each, str)}
 
 
 def _check_version(event_type, payload):

@@ -147,7 +147,8 @@ class UsageAccount:
         if consumer in self._final:
             return
         before = _amounts(payload, "before")
-        owner = payload["previous_project_id"], payload["previous_user_id"]
+        # There is none before the first allocations.
+        owner = payload["previous_project_id"] or "", payload["previous_user_id"] or ""
         holding = self._holdings.get(consumer)
         if holding is None:
             # What it held before this event it has held since the account began.

@@ -80,7 +80,9 @@ class QueueTest(base.TestCase):
                 "placement_object.name": "X", "placement_object.version": version,
                 "placement_object.data": {
                     "event_id": base.new_uuid(), "position": position,
-                    "occurred_at": "2026-11-21T10:00:00+00:00", **data}}})})
+                    "occurred_at": "2026-11-21T10:00:00+00:00", "request_id": None,
+                    "provider_uuid": "x", "generation": 1, "previous_generation": None,
+                    "name": "x", "previous_name": None, **data}}})})
 
 
 class QueueListenerTest(QueueTest):
