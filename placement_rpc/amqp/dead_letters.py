@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import datetime
 import hashlib
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable
@@ -31,6 +32,7 @@ _LATEST = 253_370_764_800
 #: Header of a message that an operator replayed: an id of the replay, under which the attempts at
 #: the message are counted from zero.
 REPLAYED = "placement-replayed"
+_REPLAY_ID = re.compile(r"[0-9a-f-]{36}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -155,7 +157,8 @@ def _broker_reason(reason):
 def replay_of(message: Any) -> str | None:
     """Return the id of an operator's replay of a message; None if it was not replayed."""
     found = (message.headers or {}).get(REPLAYED)
-    return found[:64] if isinstance(found, str) else None
+    # Any other text may be one that the database does not take.
+    return found if isinstance(found, str) and _REPLAY_ID.fullmatch(found) else None
 
 
 class DeadLetters:
