@@ -59,6 +59,8 @@ class RabbitSender:
         except exception.PlacementException:
             raise
         except TimeoutError:
+            # If most calls end so, the service is overloaded, and copies would make it worse.
+            self._repeats.answered(method, time.monotonic() - began)
             raise exception.ServiceUnavailable(
                 reason=f"no answer within {timeout:.1f} s") from None
         except Unroutable:

@@ -170,6 +170,25 @@ class RepeatsTest(ConversationTest):
         self.assertIsInstance(error, exception.ServiceUnavailable)
         self.assertIn("no answer", error.text)
 
+    def test_a_service_that_answers_no_call_in_time_gets_no_copies(self):
+        connection = Broker.of(self.conf).connect()
+        self.addCleanup(connection.drop)
+        overloaded = consumer.Consumer(connection)
+        overloaded.consume(self.topic, None)
+
+        def call(_number):
+            return self.caller.call(RequestContext(), "ping", {}, 1)
+
+        threads, _ = self.in_threads(call, *range(20))
+        for thread in threads:
+            thread.join()
+        while received := overloaded.receive(1):
+            self.assertTrue(received)
+        for _ in range(3):
+            self.assertRaises(exception.ServiceUnavailable, call, None)
+        received = overloaded.receive(1)
+        self.assertEqual(3, len(received))
+
 
 class AnswersTest(ConversationTest):
 
