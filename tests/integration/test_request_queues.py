@@ -210,7 +210,9 @@ class LostConnectionTest(ClaimTest):
         self.replace_settle(lose)
         done = self.claim(request_id="once", timeout=40)
         self.assertTrue(done.replayed)
-        self.assertEqual((["once"] * 2, 1), (settled, self.used()))
+        # The client may have sent a copy meanwhile.
+        self.assertGreaterEqual(len(settled), 2)
+        self.assertEqual(({"once"}, 1), (set(settled), self.used()))
 
     def test_inventories_whose_connection_is_lost_while_they_are_set(self):
         """Calls that arrive over the next connection are answered and acknowledged there."""
