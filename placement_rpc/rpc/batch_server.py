@@ -14,18 +14,17 @@ The broker does not confirm answers: a client without an answer retries under th
 import concurrent.futures
 import logging
 import threading
-import time
 
-from placement_rpc import bodies, exception
+from placement_rpc import bodies
 from placement_rpc.amqp import topology
 from placement_rpc.amqp.broker import CONNECT_TIMEOUT
 from placement_rpc.amqp.consumer import Consumer, is_redelivered
 from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.amqp.rejections import Rejections
-from placement_rpc.rpc import command_queue, dispatcher, envelope, received, routing
+from placement_rpc.rpc import command_queue, envelope, received, routing
+from placement_rpc.rpc.calls import Calls
 from placement_rpc.rpc.session import Session
-from placement_rpc.telemetry import spans
 
 LOG = logging.getLogger(__name__)
 # Seconds after which an idle server checks whether it is to stop.
@@ -62,19 +61,17 @@ class BatchServer:
     def __init__(self, conf, broker, manager, queues, threads, queue=None, attempts=None):
         self._options = broker.options
         self._requests = bodies.Limits.of_requests(conf)
-        self._answers = bodies.Limits.of_answers(conf)
         self._dead_letters = command_queue.dead_letter_queue(conf.queues)
         self._attempts, self._attempts_limit = attempts, conf.queues.calls_attempts
         self._broker = broker
-        self._manager = manager
         self._queues = queues
-        self._queue = queue
         #: int, how many messages it holds at a time
         self.places = _places(threads, queue, conf)
         self._busy, self._counting = 0, threading.Lock()
         self._waiting, self._settling = {}, False
         self._drain_timeout = conf.conductor.drain_timeout or None
-        self._dispatcher = dispatcher.Dispatcher(manager, manager.release, manager.seen_clients)
+        self._calls = Calls(
+            manager, queue, bodies.Limits.of_answers(conf), only_batched=not threads)
         # One of them settles the batches.
         self._threads = threads and concurrent.futures.ThreadPoolExecutor(
             threads + bool(queue), thread_name_prefix=queues[0])
@@ -174,7 +171,7 @@ class BatchServer:
             call = self._begun(session, message)
             if call is None:
                 continue
-            if self._is_batched(call):
+            if self._calls.is_batched(call):
                 batch.append((message, call))
             elif self._threads:
                 self._pool(call).submit(self._work, session, message, call)
@@ -198,16 +195,8 @@ class BatchServer:
             self._monitored[id(call)] = call
         return call
 
-    def _is_batched(self, call):
-        found = self._manager.call_of(call.method)
-        return found is not None and found.batched and found.queue == self._queue
-
-    def _is_large(self, call):
-        found = self._manager.call_of(call.method)
-        return found is not None and found.is_large(call.args)
-
     def _pool(self, call):
-        return self._large_threads if self._is_large(call) else self._threads
+        return self._large_threads if self._calls.is_large(call) else self._threads
 
     def _count(self, change):
         with self._counting:
@@ -226,12 +215,15 @@ class BatchServer:
 
     def _try_all(self, session):
         try:
-            while not self._ended.is_set():
-                self._try(session, session.doubtful.popleft())
-        except IndexError:
-            LOG.debug("All calls that were delivered before are done")
+            for message in session.take_doubtful():
+                self._try(session, message)
+                if self._ended.is_set():
+                    break
         except FAILURES as error:
             LOG.info("Calls are delivered again: %s", error)
+        except Exception:
+            LOG.exception("A call that was delivered before cannot be worked on")
+            session.consumer.end()
         finally:
             session.trying = False
 
@@ -241,7 +233,7 @@ class BatchServer:
             call = self._begun(session, message) if may_be_made else None
             if call is None:
                 return
-            if self._is_batched(call):
+            if self._calls.is_batched(call):
                 self._settle(session, [(message, call)])
             else:
                 self._work(session, message, call)
@@ -287,7 +279,7 @@ class BatchServer:
 
     def _settle_all(self, session, batch):
         try:
-            answers = self._settled_answers([call for _, call in batch])
+            answers = self._calls.settle([call for _, call in batch])
         except Exception as error:
             if len(batch) > 1:
                 # Whatever is wrong with one of them, the others are answered.
@@ -302,57 +294,11 @@ class BatchServer:
         self._unmonitor(batch)
         session.consumer.answer_all(answers, [message for message, _ in batch])
 
-    def _settled_answers(self, calls):
-        """Settle calls; return a list of the queue of each client and the body of the answer."""
-        began = time.perf_counter()
-        with spans.collected() as spent:
-            answers = list(self._outcomes(calls))
-        seconds = time.perf_counter() - began
-        for call, _, outcome in answers:
-            self._manager.metrics.answered(
-                call.method, outcome, seconds, spent,
-                call.args.get("request_id") if isinstance(call.args, dict) else None)
-        return [(call.reply_to, body) for call, body, _ in answers]
-
-    def _outcomes(self, calls):
-        """Yield each call, the body of its answer, and ``done`` or the code of an error."""
-        asked = []
-        for call in calls:
-            try:
-                with spans.span("reading"):
-                    asked.append((call, *self._entered(call)))
-            except Exception as error:
-                yield received.refused(call, error)
-        if asked:
-            yield from self._settled(asked)
-
-    def _entered(self, call):
-        context, arguments = self._dispatcher.arguments(
-            call.version, call.method, call.context, call.args, call.namespace)
-        return context, self._manager.enter(context, call.method, arguments)
-
-    def _settled(self, asked):
-        try:
-            outcomes = self._manager.settle(self._queue, [each for *_, each in asked])
-        except Exception as error:
-            for call, *_ in asked:
-                yield received.refused(call, error)
-            return
-        for (call, context, _), settled in zip(asked, outcomes, strict=True):
-            try:
-                with spans.span("writing"):
-                    result = self._dispatcher.serializer.serialize_entity(
-                        context, self._manager.answer(settled))
-                    yield call, envelope.seal_answer(
-                        call, result, limits=self._answers), "done"
-            except Exception as error:
-                yield received.refused(call, error)
-
     # -- the other calls --------------------------------------------------------------------
 
     def _work(self, session, message, call):
         try:
-            body = self._answer(call)
+            body = self._calls.answer(call)
             self._unmonitor([(message, call)])
             session.consumer.answer_all([(call.reply_to, body)], [message])
         except FAILURES as error:
@@ -364,18 +310,6 @@ class BatchServer:
         finally:
             self._unmonitor([(message, call)])
             self._count(-1)
-
-    def _answer(self, call):
-        """Return the body of the answer."""
-        try:
-            if not self._threads:
-                raise exception.UnsupportedCall(
-                    reason=f"{str(call.method)[:64]} is not served by this queue")
-            return envelope.seal_answer(call, self._dispatcher.answer(
-                call.version, call.method, call.context, call.args, call.namespace),
-                limits=self._answers, in_pieces=self._is_large(call))
-        except Exception as error:
-            return received.refused(call, error)[1]
 
     def _beat(self):
         """Send heartbeats to the broker, and to clients that monitor their calls."""

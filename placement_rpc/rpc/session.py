@@ -12,7 +12,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
-from placement_rpc import bodies, exception
+from placement_rpc import bodies
 from placement_rpc.amqp import topology
 from placement_rpc.amqp.consumer import Consumer, deliveries
 from placement_rpc.amqp.rejections import Rejections
@@ -90,8 +90,9 @@ class Session:
         counted = self._attempts.id_of(message)
         try:
             return counted, self._attempts.begin(counted)
-        except exception.PlacementException as error:
-            LOG.warning("An attempt at a call is not counted: %s", error)
+        except Exception as error:
+            # Whatever is wrong with the count, the call has to be answered.
+            LOG.warning("An attempt at a call is not counted: %s", error or repr(error))
             return None, 1
 
     def _survived(self, counted):
@@ -99,5 +100,5 @@ class Session:
             return
         try:
             self._attempts.survived(counted)
-        except exception.PlacementException as error:
-            LOG.warning("An attempt at a call stays counted: %s", error)
+        except Exception as error:
+            LOG.warning("An attempt at a call stays counted: %s", error or repr(error))

@@ -119,6 +119,28 @@ class ConversationTest(base.TestCase):
         return threads, answers
 
 
+class _BrokenAttempts:
+    """Attempts of which one method fails at the first call."""
+
+    def __init__(self, broken):
+        self._broken = {broken}
+
+    def _answer(self, name, value):
+        if name in self._broken:
+            self._broken.clear()
+            raise RuntimeError(name)
+        return value
+
+    def id_of(self, message):
+        return self._answer("id_of", "id")
+
+    def begin(self, counted):
+        return self._answer("begin", 1)
+
+    def survived(self, counted):
+        self._answer("survived", None)
+
+
 class RepeatsTest(ConversationTest):
     """A call that another server took and does not answer is sent again."""
 
@@ -126,20 +148,24 @@ class RepeatsTest(ConversationTest):
         super().setUp()
         self.server.stop()
         self.server.wait()
-        # What a stopped process does: it takes a message, and neither answers nor ends.
+        self.stop_in_the_middle()
+        self.caller = self.make_caller(placement_client__repeat_after=0.1)
+
+    def stop_in_the_middle(self):
+        """Do what a stopped process does: take a message, and neither answer nor end."""
         connection = Broker.of(self.conf).connect()
         self.addCleanup(connection.drop)
         self.stopped = consumer.Consumer(connection)
         self.stopped.consume(self.topic, 1)
-        self.caller = self.make_caller(placement_client__repeat_after=0.1)
 
-    def serve(self):
+    def serve(self, attempts=None):
         server = BatchServer(
             self.conf, Broker.of(self.conf),
-            _Speaker(self.conf, db.Database(self.conf)), [self.topic], 8)
+            _Speaker(self.conf, db.Database(self.conf)), [self.topic], 8, attempts=attempts)
         server.begin()
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)
+        return server
 
     def ask(self, method="ping", context=None, timeout=30):
         """Make a call whose first copy is taken by the stopped process."""
@@ -169,6 +195,24 @@ class RepeatsTest(ConversationTest):
         error = self.ask("say", timeout=2)
         self.assertIsInstance(error, exception.ServiceUnavailable)
         self.assertIn("no answer", error.text)
+
+    def test_a_call_whose_attempts_cannot_be_counted_is_answered(self):
+        for attempts in (_BrokenAttempts("begin"), _BrokenAttempts("id_of"),
+                         _BrokenAttempts("survived")):
+            self.caller = self.make_caller(placement_client__repeat_after=1000.0)
+            threads, answers = self.in_threads(lambda _: self.caller.call(
+                RequestContext(), "ping", {}, 20), None)
+            ends = time.monotonic() + 30
+            while not self.stopped.receive(0.1):
+                self.assertLess(time.monotonic(), ends)
+            # It is delivered again, to a server.
+            self.stopped.end()
+            server = self.serve(attempts)
+            threads[0].join()
+            self.assertIn("pid", answers[0])
+            server.stop()
+            server.wait()
+            self.stop_in_the_middle()
 
     def test_a_service_that_answers_no_call_in_time_gets_no_copies(self):
         connection = Broker.of(self.conf).connect()

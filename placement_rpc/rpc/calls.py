@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turn the calls of a request queue into answers, one by one or in batches."""
+
+import time
+from typing import Any
+
+from placement_rpc import bodies, exception
+from placement_rpc.rpc import dispatcher, envelope, received
+from placement_rpc.telemetry import spans
+
+
+class Calls:
+    """Has calls processed by a manager; it knows nothing of the broker.
+
+    :param manager: :class:`placement_rpc.manager.Manager`
+    :param queue: one of :data:`placement_rpc.rpc.routing.QUEUES`, whose batched calls are settled
+        together; None if no call is
+    :param limits: of the answers
+    :param only_batched: whether the queue serves no other calls
+    """
+
+    def __init__(self, manager: Any, queue: str | None, limits: bodies.Limits,
+                 only_batched: bool = False) -> None:
+        self._manager = manager
+        self._queue = queue
+        self._answers = limits
+        self._only_batched = only_batched
+        self._dispatcher = dispatcher.Dispatcher(manager, manager.release, manager.seen_clients)
+
+    def is_batched(self, call: envelope.Call) -> bool:
+        """Return whether a call is settled together with others."""
+        found = self._manager.call_of(call.method)
+        return found is not None and found.batched and found.queue == self._queue
+
+    def is_large(self, call: envelope.Call) -> bool:
+        """Return whether the answer to a call may be large."""
+        found = self._manager.call_of(call.method)
+        return found is not None and found.is_large(call.args)
+
+    def answer(self, call: envelope.Call) -> str:
+        """Return the body of the answer to a call that is not batched."""
+        try:
+            if self._only_batched:
+                raise exception.UnsupportedCall(
+                    reason=f"{str(call.method)[:64]} is not served by this queue")
+            return envelope.seal_answer(call, self._dispatcher.answer(
+                call.version, call.method, call.context, call.args, call.namespace),
+                limits=self._answers, in_pieces=self.is_large(call))
+        except Exception as error:
+            return received.refused(call, error)[1]
+
+    def settle(self, calls: list[envelope.Call]) -> list[tuple[str | None, str]]:
+        """Settle calls; return a list of the queue of each client and the body of its answer."""
+        began = time.perf_counter()
+        with spans.collected() as spent:
+            answers = list(self._outcomes(calls))
+        seconds = time.perf_counter() - began
+        for call, _, outcome in answers:
+            self._manager.metrics.answered(
+                call.method, outcome, seconds, spent,
+                call.args.get("request_id") if isinstance(call.args, dict) else None)
+        return [(call.reply_to, body) for call, body, _ in answers]
+
+    def _outcomes(self, calls):
+        """Yield each call, the body of its answer, and ``done`` or the code of an error."""
+        asked = []
+        for call in calls:
+            try:
+                with spans.span("reading"):
+                    asked.append((call, *self._entered(call)))
+            except Exception as error:
+                yield received.refused(call, error)
+        if asked:
+            yield from self._settled(asked)
+
+    def _entered(self, call):
+        context, arguments = self._dispatcher.arguments(
+            call.version, call.method, call.context, call.args, call.namespace)
+        return context, self._manager.enter(context, call.method, arguments)
+
+    def _settled(self, asked):
+        try:
+            outcomes = self._manager.settle(self._queue, [each for *_, each in asked])
+        except Exception as error:
+            for call, *_ in asked:
+                yield received.refused(call, error)
+            return
+        for (call, context, _), settled in zip(asked, outcomes, strict=True):
+            try:
+                with spans.span("writing"):
+                    result = self._dispatcher.serializer.serialize_entity(
+                        context, self._manager.answer(settled))
+                    yield call, envelope.seal_answer(
+                        call, result, limits=self._answers), "done"
+            except Exception as error:
+                yield received.refused(call, error)
