@@ -89,6 +89,8 @@ class Client:
         :param chunked: bool, whether the answer is sent in chunks
         """
         self.socket, self.chunked = socket_, chunked
+        # It is not quiet yet: the thread that sends may not know it before it looks.
+        self.moved = time.monotonic()
         socket_.setblocking(False)
         self._streams.add(self, self._first)
 
@@ -203,13 +205,17 @@ class EventStreams:
         """Give clients the events after a position; return whether there are any."""
         try:
             page = self._api.list_events(None, position, PAGE)
-        except exception.PlacementException as error:
+            data = encoded(page.events)
+        except Exception as error:
+            # The thread goes on for the other clients, and for those that come.
+            if not isinstance(error, exception.PlacementException):
+                LOG.exception("Events cannot be read")
+                error = exception.ServiceUnavailable(reason="the events cannot be read")
             LOG.warning("Ending %d streams of events: %s", len(clients), error)
             for client in clients:
                 client.busy = client.ending = True
                 self._order(client, failure(error))
             return True
-        data = encoded(page.events)
         for client in clients:
             client.position = page.position
             if data:

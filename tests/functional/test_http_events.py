@@ -328,6 +328,23 @@ class ManyFollowersTest(base.TestCase):
             while lazy.recv(65536):
                 pass
 
+    def test_an_unexpected_error_ends_the_streams_that_met_it_only(self):
+        first, list_events, calls = self.follow(), self.service.api.list_events, []
+        self.until(first, b"events follow")
+
+        def fail_once(*how, **kw):
+            calls.append(how)
+            if len(calls) == 1:
+                raise RuntimeError("unexpected")
+            return list_events(*how, **kw)
+
+        self.service.api.list_events = fail_once
+        self.service.api.create_provider(None, "provider")
+        self.assertIn(b"event: error", self.until(first, b"cannot be read"))
+        self.until(self.follow(), b"id: 1\nevent: resource_provider.create")
+        self.service.api.create_provider(None, "second")
+        self.until(self.follow(), b"id: 2\nevent: resource_provider.create")
+
     def test_a_stopped_server_ends_the_streams(self):
         stream = self.follow()
         self.until(stream, b"events follow")
