@@ -138,6 +138,15 @@ class ConcurrentChangesTest(testscenarios.WithScenarios, base.TestCase):
         with self.store.database.reader() as tx:
             return int(tx.execute(sa.text(query)).scalar()) > 0
 
+    def test_traits_by_prefix(self):
+        for name in ("CUSTOM_A", "CUSTOM_B", "CUSTOM_AB"):
+            self.api.create_trait(None, name)
+        for prefix, expected in (
+                ("CUSTOM_A", ["CUSTOM_A", "CUSTOM_AB"]), ("CUSTOM%", []), ("_USTOM", []),
+                ("custom_", []), ("\u00c4", []), ("\U0001f600", []), ("'\"\\", [])):
+            self.assertEqual(expected, [
+                each.name for each in self.api.list_traits(None, prefix=prefix).objects])
+
     def test_traits_are_deleted_while_they_are_given(self):
         uuids = [self.api.create_provider(None, f"provider {number}").uuid for number in range(3)]
         names = [f"CUSTOM_{letter}" for letter in "ABC"]
