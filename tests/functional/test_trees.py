@@ -2,6 +2,7 @@
 """Trees of providers: parents, roots, moves, and what can be listed by them."""
 
 import json
+from unittest import mock
 
 from placement_rpc import api, exception
 from placement_rpc.db import models
@@ -249,3 +250,29 @@ class ListTest(_TreeTest):
                           resources={"CUSTOM_NONE": 1})
         for resources in ({}, {"VCPU": 0}, {"VCPU": "1"}, [], "VCPU:1"):
             self.assertRaises(exception.InvalidInput, self.listed, resources=resources)
+
+
+class PositionTest(base.ContractTest):
+
+    def service_arguments(self):
+        # With a relay, which gives the events their positions.
+        return {}
+
+    def test_a_list_with_resources_claims_no_event_that_the_search_did_not_see(self):
+        self.provider(VCPU=8)
+        database, search = self.service.database, self.service.manager.candidates
+        base.wait_published(database)
+        find = search.find
+
+        def found(*arguments):
+            before = find(*arguments)
+            self.late = self.provider(VCPU=8)
+            base.wait_published(database)
+            return before
+
+        with mock.patch.object(search, "find", found):
+            page = self.api.list_providers(None, resources={"VCPU": 1})
+        self.assertNotIn(self.late, [each.uuid for each in page.objects])
+        self.assertIn(("inventory.create", self.late), [
+            (each["event_type"], each["payload"].get("provider_uuid"))
+            for each in self.api.list_events(None, after=page.position).events])
