@@ -153,7 +153,8 @@ class PlacementAPI(Client):
                        resources: Mapping[str, int] | None = None) -> ResourceProviderList:
         """Return resource providers, the oldest first. All conditions have to be met.
 
-        The list carries the ``position`` of an event up to which it includes every change.
+        The list carries the ``position`` of an event up to which it includes every change, and
+        ``more``, whether there are others after the limit; both are None if the service is older.
 
         :param name: only the provider of this name
         :param uuid: only the provider of this uuid
@@ -170,7 +171,7 @@ class PlacementAPI(Client):
         :raises ResourceClassNotFound: if there is no such class
         """
         found: list[ResourceProvider] = []
-        position = None
+        position = more = None
         ends = time.monotonic() + self._seconds(timeout)
         if limit is not None:
             limit = WholeNumber(minimum=1).coerce(None, "limit", limit)
@@ -183,11 +184,12 @@ class PlacementAPI(Client):
                 forbidden=forbidden, resources=resources)
             position = page.value("position") if position is None else position
             found += page.objects
+            more = page.value("more")
             # A service before contract 1.3 does not say whether there is more.
             if not page.value("more", bool(page.objects) and name is None):
                 break
             marker = page.objects[-1].uuid
-        return ResourceProviderList(objects=found, position=position)
+        return ResourceProviderList(objects=found, position=position, more=more)
 
     # -- inventories --------------------------------------------------------------------
 

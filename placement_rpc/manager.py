@@ -212,9 +212,11 @@ class Manager(Endpoint):
                        required: list[list[str]] | None = None,
                        forbidden: list[str] | None = None,
                        resources: dict[str, int] | None = None) -> ResourceProviderList:
-        among = None
+        among = position = None
         if resources is not None:
             wanted = request.ResourceRequest(resources=resources)
+            # Read before the index, which may not have what happens between the two.
+            position = reads.event_positions(self.database).last
             among = {each.uuid for each in self.candidates.find(wanted, context.deadline)}
         return reads.providers(
             self.database,
@@ -225,7 +227,7 @@ class Manager(Endpoint):
             in_tree=as_uuid("in_tree", in_tree) if in_tree is not None else None,
             required=request.TRAIT_SETS.coerce(None, "required", required or []),
             forbidden=request.TRAITS.coerce(None, "forbidden", forbidden or []),
-            among=among,
+            among=among, position=position,
             marker=as_uuid("marker", marker) if marker is not None else None,
             limit=as_limit(limit))
 

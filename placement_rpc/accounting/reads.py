@@ -37,6 +37,9 @@ from placement_rpc.objects.service import Service, ServiceList
 from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
 from placement_rpc.objects.usage import ProjectUsages, Usage, UsageList
 
+# Providers that are read at once to select some of them.
+_PAGE = 1000
+
 
 def provider(database: Database, uuid: str) -> ResourceProvider:
     """Return a :class:`ResourceProvider`.
@@ -49,7 +52,8 @@ def provider(database: Database, uuid: str) -> ResourceProvider:
 
 def providers(database: Database, limit: int, marker: str | None = None,
               required: Sequence[Sequence[str]] = (), forbidden: Sequence[str] = (),
-              among: Collection[str] | None = None, **filters: Any) -> ResourceProviderList:
+              among: Collection[str] | None = None, position: int | None = None,
+              **filters: Any) -> ResourceProviderList:
     """Return a :class:`ResourceProviderList`, in the order of creation.
 
     :param limit: the most providers to return
@@ -57,6 +61,7 @@ def providers(database: Database, limit: int, marker: str | None = None,
     :param required: lists of names of traits: only providers that have one of each list
     :param forbidden: names of traits: only providers that have none of them
     :param among: only providers of these uuids
+    :param position: of an event up to which ``among`` is current; None for the last one
     :param filters: name, uuid, member_of, not_member_of, in_tree; see
         :func:`placement_rpc.db.queries.providers.page`
     :raises ProviderNotFound: if there is no provider of the marker
@@ -64,17 +69,19 @@ def providers(database: Database, limit: int, marker: str | None = None,
     """
     with database.reader() as tx:
         # Before the rows: they include at least what happened until then.
-        position = events.bounds(tx)[1]
+        position = events.bounds(tx)[1] if position is None else position
         if marker:
             get_or_404(tx, marker)
         ids = traits.resolve(tx, {name for names in (*required, forbidden) for name in names})
         filters |= {"required": [[ids[name] for name in names] for names in required],
                     "forbidden": [ids[name] for name in forbidden]}
         found: list = []
+        # Of many providers few may be among them: no small pages then.
+        size = limit + 1 if among is None else max(limit + 1, _PAGE)
         while len(found) <= limit:
-            rows = provider_queries.page(tx, marker=marker, limit=limit + 1, **filters)
+            rows = provider_queries.page(tx, marker=marker, limit=size, **filters)
             found += [row for row in rows if among is None or row.uuid in among]
-            if len(rows) <= limit:
+            if len(rows) < size:
                 break
             marker = rows[-1].uuid
     return codec.stored(

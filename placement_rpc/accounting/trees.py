@@ -2,8 +2,9 @@
 """Trees of resource providers: who is whose parent, and what a move changes.
 
 A tree is changed by whoever holds the locks of all of its providers that the change concerns:
-a new child holds its parent, and a move holds the whole tree that it leaves, its new parent and
-the root above that. All are locked at once and by uuid, as everywhere. What was read before the
+a new child holds its parent and the root above that, whose rows the foreign keys lock too, and a
+move holds the whole tree that it leaves, its new parent and the root above that. All are locked at
+once and by uuid, as everywhere. What was read before the
 locks were granted is read again, and the transaction repeated if it was another.
 """
 
@@ -41,15 +42,23 @@ class Move:
 
 
 def lock_parent(tx: db.Connection, uuid: str) -> Any:
-    """Lock the parent of a new provider.
+    """Lock the parent of a new provider, and its root.
+
+    The foreign keys lock the root when the provider is inserted. It is locked in order before, or
+    a claim that holds the root and waits for the parent would wait for ever.
 
     :returns: its row, as of :func:`placement_rpc.db.queries.providers.get`
     :raises ParentNotFound: if there is no such provider
+    :raises placement_rpc.db.api.Stale: if it was moved or deleted meanwhile
     """
-    row = providers.lock(tx, uuid)
+    row = providers.get(tx, uuid)
     if row is None:
         raise exception.ParentNotFound(parent=uuid)
-    return row
+    claims.lock_providers(tx, {row.uuid, row.root_uuid})
+    locked = providers.get(tx, uuid)
+    if locked is None or locked.root_id != row.root_id:
+        raise db.Stale("a tree of resource providers")
+    return locked
 
 
 def lock_move(tx: db.Connection, uuid: str, parent_uuid: str | None) -> None:

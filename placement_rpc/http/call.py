@@ -58,8 +58,8 @@ class Call:
 
     def __init__(self, req, facade, route, path, query, body):
         self._req = req
-        # The generation that If-Match names, set when a resource asks for it.
-        self._expected = None
+        # The generations that If-Match names, set when a resource asks for them.
+        self._expected = ()
         self._if_match = preconditions.tags(req.get_header("If-Match"))
         self.api, self.conf, self.follower = facade.api, facade.conf.api, facade.follower
         self.streams = facade.streams
@@ -96,8 +96,9 @@ class Call:
         return self.context.user_id or self.context.project_id or ""
 
     def is_about_condition(self, error):
-        """Return whether an error says that the state that If-Match names is not current."""
-        return self._expected is not None and error.kwargs.get("given") == self._expected
+        """Return whether an error says that no state that If-Match names is current."""
+        return error.kwargs.get("given") in self._expected and (
+            error.kwargs.get("current") not in self._expected)
 
     def uuid(self):
         """Return the uuid in the address, in canonical spelling.
@@ -122,12 +123,17 @@ class Call:
     def generation(self, uuid, given=None):
         """Return the generation that a provider must have for the change.
 
+        The service compares it with the current one, after it has looked for the stored outcome
+        of a repeated request.
+
         :param uuid: str, uuid of the provider
         :param given: int, the generation in the body; None for none
         :returns: int; None if any generation will do
         :raises PreconditionRequired: if the address requires If-Match and there is none
-        :raises PreconditionFailed: if no tag of If-Match is current
-        :raises ConcurrentUpdate: if the generation in the body is not current
+        :raises PreconditionFailed: if no tag of If-Match is that of the provider, or the body has
+            another generation than all of them and none is current
+        :raises ConcurrentUpdate: if the body has another generation than all tags, and one of
+            them is current
         """
         wanted = self._if_match
         if wanted is None:
@@ -137,16 +143,16 @@ class Call:
         found = preconditions.generations(wanted, uuid)
         if found is None:
             return given
-        self._expected = found[0]
-        if len(found) > 1 or given not in (None, found[0]):
-            current = self.api.get_provider(self.context, uuid).generation
-            if current not in found:
-                raise preconditions.failed()
-            if given not in (None, current):
-                raise exception.ConcurrentUpdate(provider=uuid, current=current, given=given)
-            self._expected = current
-            return current
-        return found[0]
+        self._expected = found
+        if given in found or (given is None and len(found) == 1):
+            return found[0] if given is None else given
+        current = self.api.get_provider(self.context, uuid).generation
+        if given is None:
+            return current if current in found else found[0]
+        # No generation is both.
+        if current not in found:
+            raise preconditions.failed()
+        raise exception.ConcurrentUpdate(provider=uuid, current=current, given=given)
 
     def wants(self, media_type, other):
         """Return whether Accept names a media type and prefers it to another."""
@@ -160,7 +166,7 @@ class Call:
         :param generation: int; None for no expectation
         :returns: the same
         """
-        self._expected = generation
+        self._expected = () if generation is None else (generation,)
         return generation
 
     @property

@@ -102,7 +102,8 @@ CALLS = {
     # Also a list of one provider, and the read of a generation before a change that checks it.
     "get_provider": Call(rules=(
         *_rules(_PROVIDERS, "show", "list", "update", "delete"),
-        *_rules(_INVENTORIES, "create", "update", "delete"), *_rules(_AGGREGATES, "update"))),
+        *_rules(_INVENTORIES, "create", "update", "delete"), *_rules(_AGGREGATES, "update"),
+        *_rules(_PROVIDER_TRAITS, "update", "delete"))),
     "list_providers": Call(
         slow=True, large=True, rules=_rules(_PROVIDERS, "list"),
         arguments={"member_of": "1.2"} | dict.fromkeys((

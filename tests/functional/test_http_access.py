@@ -388,14 +388,16 @@ class RemoteTest(base.TestCase):
             body = bodies.get(route.handler.__name__)
             if route.handler.__name__ == "replaced":
                 body = [] if "aggregates" in route.path else {
-                    "resource_provider_generation": 0, "inventories": {}}
+                    "resource_provider_generation": 0, **(
+                        {"traits": []} if "traits" in route.path else {"inventories": {}})}
+            version = max(route.since, (1, 4))
             # Several tags make the resource look at the provider.
             answer = http.request(
                 self.facade.application, route.method, route.path.format(**values),
                 route.variant or "", body=json.dumps(body) if body is not None else "",
                 headers={
                     "Content-Type": "application/json", "X-Auth-Token": "admin",
-                    "OpenStack-API-Version": "placement 1.4",
+                    "OpenStack-API-Version": "placement {}.{}".format(*version),
                     **({"If-Match": f'"{uuid}-90", "{uuid}-91"'} if route.method in (
                         "PUT", "DELETE") and "{uuid}" in route.path else {})})
             self.assertNotIn(answer.status_code, (401, 403, 500), f"{route.method} {route.path}")

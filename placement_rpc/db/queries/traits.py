@@ -45,7 +45,10 @@ def page(tx, names=None, prefix=None, associated=None, marker=None, limit=None):
     if names is not None:
         query = query.where(_traits.c.name.in_(sorted(names)))
     if prefix is not None:
-        query = query.where(_traits.c.name.startswith(prefix, autoescape=True))
+        # LIKE ignores the case of letters on SQLite.
+        # MariaDB cannot compare a column of ASCII with other letters, with which no name begins.
+        query = query.where(sa.func.substr(_traits.c.name, 1, len(prefix)) == prefix
+                            if prefix.isascii() else sa.false())
     if associated is not None:
         used = sa.exists().where(_links.c.trait_id == _traits.c.id)
         query = query.where(used if associated else ~used)
