@@ -26,7 +26,7 @@ from placement_rpc.objects.allocation import AllocationList
 from placement_rpc.objects.claim import CONSUMER_TAGS, Claim, ClaimList, ClaimResult
 from placement_rpc.objects.event_page import EventPage, EventPositions
 from placement_rpc.objects.explanation import ExplanationList
-from placement_rpc.objects.fields import Uuid, WholeNumber
+from placement_rpc.objects.fields import RequestId, Uuid, WholeNumber
 from placement_rpc.objects.inventory import Inventory, InventoryList
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.request import ResourceRequest
@@ -84,10 +84,10 @@ class PlacementAPI(Client):
         :raises ParentNotFound: if there is no such parent
         :raises UpgradeInProgress: if it has a parent, and a live service knows no trees
         """
-        request_id = request_id or new_request_id()
+        request_id = RequestId().coerce(None, "request_id", request_id or new_request_id())
         if provider_uuid is None:
             # Derived from the request, so that a repeated request names the same provider.
-            provider_uuid = str(uuid.uuid5(_NEW_PROVIDERS, str(request_id)))
+            provider_uuid = str(uuid.uuid5(_NEW_PROVIDERS, request_id))
         provider = ResourceProvider(uuid=provider_uuid, name=name)
         if parent_provider_uuid is not None:
             provider.parent_provider_uuid = parent_provider_uuid

@@ -142,6 +142,7 @@ class EventStreams:
         """Send data to a client, and the events after it; from any thread."""
         with self._changed:
             if self._closed:
+                _end(client)
                 client.release()
                 return
             if self._selector is None:
@@ -236,8 +237,7 @@ class EventStreams:
                 looked = time.monotonic()
                 self._look()
         for client in list(self._clients):
-            with contextlib.suppress(OSError):
-                client.socket.send(chunk(b"", client.chunked))
+            _end(client)
             self._drop(client)
         self._selector.close()
 
@@ -316,3 +316,9 @@ class EventStreams:
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(client.socket)
         client.release()
+
+
+def _end(client):
+    """Tell a client that its stream is complete."""
+    with contextlib.suppress(OSError):
+        client.socket.send(chunk(b"", client.chunked))

@@ -306,6 +306,11 @@ class RawTest(base.ContractTest):
             self.assertIn(version, text)
             self.assertIn("Claim", text)
 
+    def test_the_id_of_a_creation_is_checked_by_the_client_too(self):
+        for request_id in ("\ud800", "a b", "x" * 51):
+            self.assertRaises(exception.InvalidInput, self.api.create_provider, None, "provider",
+                              request_id=request_id)
+
     def test_request_ids(self):
         for value in ("", "x" * 51, "with space", "new\nline", 5, None):
             self.assertIn("request_id", self.refused(
