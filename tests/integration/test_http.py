@@ -77,7 +77,7 @@ class FacadeTest(testscenarios.WithScenarios, base.TestCase):
         self.session = requests.Session()
         self.addCleanup(self.session.close)
         self.session.headers.update({
-            "x-auth-token": "admin", "openstack-api-version": "placement latest"})
+            "x-auth-token": "admin", "openstack-api-version": "placement 1.9"})
 
     def send(self, method, path, **how):
         return self.session.request(method, self.server.url + path, timeout=60, **how)
@@ -90,7 +90,7 @@ class FacadeTest(testscenarios.WithScenarios, base.TestCase):
             "resource_provider_generation": 0,
             "inventories": {"VCPU": {"total": 4}}}).status_code)
         consumers = [base.new_uuid() for _ in range(6)]
-        body = {"allocations": [
+        body = {"project_id": "ada", "user_id": "anna", "allocations": [
             {"resource_provider": {"uuid": uuid}, "resources": {"VCPU": 1}}]}
         self.assertEqual([204] * 4 + [409] * 2, [
             self.send("PUT", f"/allocations/{each}", json=body).status_code
