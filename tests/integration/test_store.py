@@ -177,8 +177,9 @@ class PlansTestCase(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.database = self.useFixture(
-            placement_fixtures.Store(servers.new_database("postgresql"))).database
+        # Thousands of rows are made within a transaction.
+        self.database = self.useFixture(placement_fixtures.Store(
+            servers.new_database("postgresql"), transactions__idle_timeout=60.0)).database
         with self.database.writer() as tx:
             for name in models.metadata.tables:
                 tx.exec_driver_sql(f"ALTER TABLE {name} SET (autovacuum_enabled = false)")

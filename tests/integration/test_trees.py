@@ -15,7 +15,8 @@ from tests import base, servers, trees
 _THREADS, _CHANGES = 6, 25
 
 
-class ConcurrentChangesTest(testscenarios.WithScenarios, base.TestCase):
+class TreesTest(testscenarios.WithScenarios, base.TestCase):
+    """A store on each database, and clients of it."""
 
     time_limit = 180
     scenarios = [(kind, {"kind": kind}) for kind in servers.DATABASES]
@@ -30,6 +31,9 @@ class ConcurrentChangesTest(testscenarios.WithScenarios, base.TestCase):
         return api.PlacementAPI(
             "local", self.store.conf,
             manager=manager.Manager(self.store.conf, self.store.database))
+
+
+class ConcurrentChangesTest(TreesTest):
 
     def in_threads(self, change):
         """Call ``change(client, random)`` again and again in threads; return its results.
@@ -103,10 +107,44 @@ class ConcurrentChangesTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual({"claim", "create", "move"}, set(self.in_threads(change)))
         trees.check(self, self.store.database)
 
+    def test_traits_by_prefix(self):
+        for name in ("CUSTOM_A", "CUSTOM_B", "CUSTOM_AB"):
+            self.api.create_trait(None, name)
+        for prefix, expected in (
+                ("CUSTOM_A", ["CUSTOM_A", "CUSTOM_AB"]), ("CUSTOM%", []), ("_USTOM", []),
+                ("custom_", []), ("\u00c4", []), ("\U0001f600", []), ("'\"\\", [])):
+            self.assertEqual(expected, [
+                each.name for each in self.api.list_traits(None, prefix=prefix).objects])
+
+    def test_traits_are_deleted_while_they_are_given(self):
+        uuids = [self.api.create_provider(None, f"provider {number}").uuid for number in range(3)]
+        names = [f"CUSTOM_{letter}" for letter in "ABC"]
+
+        def change(client, dice):
+            name, what = dice.choice(names), dice.random()
+            if what < 0.3:
+                return client.create_trait(None, name) and "create"
+            if what < 0.6:
+                client.delete_trait(None, name)
+                return "delete"
+            client.set_provider_traits(
+                None, dice.choice(uuids), dice.sample(names, dice.randrange(3)))
+            return "set"
+
+        done = self.in_threads(change)
+        for expected in ("create", "delete", "set", exception.TraitExists,
+                         exception.TraitNotFound, exception.TraitInUse):
+            self.assertIn(expected, done)
+        trees.check(self, self.store.database)
+
+
+class LockOrderTest(TreesTest):
+    """SQLite has one writer at a time, and so no order of locks."""
+
+    scenarios = [(kind, {"kind": kind}) for kind in servers.DATABASES if kind != "sqlite"]
+
     def test_a_creation_does_not_hold_the_parent_while_it_waits_for_the_root(self):
         """Or a claim that holds the root and waits for the parent would wait for it for ever."""
-        if self.kind == "sqlite":
-            self.skipTest("SQLite has one writer at a time")
         uuids = sorted(base.new_uuid() for _ in range(2))
         root, parent = (self.api.create_provider(
             None, f"provider {uuid}", uuid, parent_provider_uuid=above).uuid
@@ -137,33 +175,3 @@ class ConcurrentChangesTest(testscenarios.WithScenarios, base.TestCase):
                  " WHERE variable_name = 'innodb_row_lock_current_waits'")
         with self.store.database.reader() as tx:
             return int(tx.execute(sa.text(query)).scalar()) > 0
-
-    def test_traits_by_prefix(self):
-        for name in ("CUSTOM_A", "CUSTOM_B", "CUSTOM_AB"):
-            self.api.create_trait(None, name)
-        for prefix, expected in (
-                ("CUSTOM_A", ["CUSTOM_A", "CUSTOM_AB"]), ("CUSTOM%", []), ("_USTOM", []),
-                ("custom_", []), ("\u00c4", []), ("\U0001f600", []), ("'\"\\", [])):
-            self.assertEqual(expected, [
-                each.name for each in self.api.list_traits(None, prefix=prefix).objects])
-
-    def test_traits_are_deleted_while_they_are_given(self):
-        uuids = [self.api.create_provider(None, f"provider {number}").uuid for number in range(3)]
-        names = [f"CUSTOM_{letter}" for letter in "ABC"]
-
-        def change(client, dice):
-            name, what = dice.choice(names), dice.random()
-            if what < 0.3:
-                return client.create_trait(None, name) and "create"
-            if what < 0.6:
-                client.delete_trait(None, name)
-                return "delete"
-            client.set_provider_traits(
-                None, dice.choice(uuids), dice.sample(names, dice.randrange(3)))
-            return "set"
-
-        done = self.in_threads(change)
-        for expected in ("create", "delete", "set", exception.TraitExists,
-                         exception.TraitNotFound, exception.TraitInUse):
-            self.assertIn(expected, done)
-        trees.check(self, self.store.database)
