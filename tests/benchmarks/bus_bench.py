@@ -102,7 +102,7 @@ def bench_relay(bench):
     with bench.store.database.reader() as tx:
         row = events.after(tx, events.status(tx)["published_position"] - 1, 1)[0]
     bench.store.database.write(lambda tx: events.insert(tx, [
-        (str(uuid.uuid4()), row.event_type, row.occurred_at, row.payload, "")
+        events.NewEvent(str(uuid.uuid4()), row.event_type, row.occurred_at, row.payload, "")
         for _ in range(number)]))
     began = time.monotonic()
     while True:
