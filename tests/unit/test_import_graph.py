@@ -13,10 +13,10 @@ _ROOT = pathlib.Path(placement_rpc.__file__).parent
 # DESIGN section 1: a part may import what stands to its right, and what that may import.
 _RULE = """
     cmd  >  testing  >  service  >  manager, http, notifications
-    manager  >  rpc
-    manager  >  upgrade  >  nova  >  accounting  >  candidates  >  db
+    manager  >  endpoints  >  rpc
+    endpoints  >  upgrade  >  nova  >  accounting  >  candidates  >  db
     notifications  >  db
-    http  >  api  >  rpc
+    http  >  api  >  client  >  rpc
     service, rpc, notifications  >  amqp
 """
 # Every part may import these, and they each other; osc, which speaks HTTP, imports nothing else.

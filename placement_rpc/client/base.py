@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the client's methods share."""
+
+import enum
+from typing import Any, TypeVar
+
+from placement_rpc import exception
+
+_T = TypeVar("_T")
+
+
+class Keep(enum.Enum):
+    """The type of :data:`KEEP`."""
+
+    KEEP = enum.auto()
+
+
+#: The default of an argument for which None is a value: the service keeps what it has.
+KEEP = Keep.KEEP
+
+
+def list_of(cls: type[_T], name: str, values: Any) -> list[_T]:
+    """Return the values as a list of objects of the class.
+
+    :raises InvalidInput: for anything else
+    """
+    if not isinstance(values, (list, tuple)):
+        raise exception.InvalidInput(what=name, reason="it is not a list")
+    for number, value in enumerate(values):
+        if not isinstance(value, cls):
+            raise exception.InvalidInput(
+                what=f"{name}[{number}]",
+                reason=f"a {cls.__name__} was expected, not a {type(value).__name__}")
+    return list(values)

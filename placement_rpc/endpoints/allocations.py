@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server's end of the calls about allocations: claims, usages, and who has room."""
+
+from placement_rpc import exception
+from placement_rpc.accounting import (
+    find_and_claim,
+    reads,
+)
+from placement_rpc.accounting.claims import (
+    ClaimChange,
+    MoveChange,
+    ReleaseChange,
+    forms_of_claim,
+    request_of_claim,
+)
+from placement_rpc.accounting.idempotency import Request
+from placement_rpc.context import RequestContext
+from placement_rpc.endpoints.base import ManagerBase
+from placement_rpc.objects import fields, request
+from placement_rpc.objects.allocation import AllocationList
+from placement_rpc.objects.claim import (
+    CONSUMER_TAGS,
+    Claim,
+    ClaimList,
+    ClaimResult,
+    ClaimResultList,
+)
+from placement_rpc.objects.resource_provider import ResourceProviderList
+from placement_rpc.objects.usage import ProjectUsages, UsageList
+from placement_rpc.rpc.endpoint import (
+    as_generation,
+    as_uuid,
+    exposed,
+    instance_of,
+    require_fields,
+)
+
+
+class AllocationEndpoint(ManagerBase):
+
+    @exposed
+    def claim_allocations(self, context: RequestContext, claim: Claim,
+                          request_id: str) -> ClaimChange:
+        instance_of(Claim, "claim", claim).check(self.conf.claims.max_resources)
+        return ClaimChange(request_of_claim(request_id, claim), claim, context.deadline)
+
+    @exposed
+    def claim_batch(self, context: RequestContext, claims: ClaimList,
+                    request_id: str) -> ClaimResultList:
+        wanted = require_fields(instance_of(ClaimList, "claims", claims), "objects").objects
+        limit = self.conf.claims.max_batch
+        if len(wanted) > limit:
+            raise exception.BatchTooLarge(what="batch", limit=limit, size=len(wanted))
+        for number, claim in enumerate(wanted):
+            try:
+                claim.check(self.conf.claims.max_resources)
+            except exception.InvalidInput as error:
+                raise exception.InvalidInput(
+                    what=f"claims[{number}]", reason=error.text) from None
+        forms = [forms_of_claim(claim) for claim in wanted]
+        asked = Request.of(request_id, "claim_batch", {"claims": [form for form, _ in forms]},
+                           {"claims": [whole for _, whole in forms]})
+        outcomes = self.group_commit.settle([
+            ClaimChange(asked.part(number, {"claim": form}, {"claim": whole}), claim,
+                        context.deadline)
+            for number, (claim, (form, whole)) in enumerate(zip(wanted, forms, strict=True))])
+        return ClaimResultList(objects=[_batch_result(each) for each in outcomes])
+
+    @exposed
+    def release_allocations(self, context: RequestContext, consumer_uuid: str, request_id: str,
+                            consumer_generation: int | None = None,
+                            consumer_tags: list[str] | None = None) -> ReleaseChange:
+        uuid = as_uuid("consumer_uuid", consumer_uuid)
+        generation = as_generation(consumer_generation)
+        if consumer_tags is not None:
+            consumer_tags = CONSUMER_TAGS.coerce(None, "consumer_tags", consumer_tags)
+        asked = Request.of(request_id, "release_allocations", {"uuid": uuid, "at": None},
+                           {"at": generation})
+        return ReleaseChange(asked, uuid, generation, context.deadline, consumer_tags)
+
+    @exposed
+    def move_allocations(self, context: RequestContext, source_uuid: str, target_uuid: str,
+                         request_id: str, consumer_generation: int | None = None) -> ClaimResult:
+        source, target = as_uuid("source_uuid", source_uuid), as_uuid("target_uuid", target_uuid)
+        generation = as_generation(consumer_generation)
+        asked = Request.of(request_id, "move_allocations", {
+            "source": source, "target": target, "at": None}, {"at": generation})
+        return self.settle_claim(MoveChange(asked, source, target, generation, context.deadline))
+
+    @exposed
+    def claim_by_request(self, context: RequestContext, wanted: request.ResourceRequest,
+                         claim: Claim, request_id: str) -> ClaimResult:
+        require_fields(instance_of(request.ResourceRequest, "wanted", wanted), "resources")
+        instance_of(Claim, "claim", claim).check_owner()
+        if claim.value("allocations"):
+            raise exception.InvalidInput(
+                what="allocations", reason="claim_by_request chooses the provider itself")
+        form, whole = forms_of_claim(claim)
+        asked = Request.of(request_id, "claim_by_request", {"wanted": wanted, "claim": form},
+                           {"claim": whole})
+        return ClaimResult.of_settled(find_and_claim.claim_by_request(
+            context, self.candidates, self.group_commit, asked, wanted, claim))
+
+    @exposed
+    def get_allocations(self, context: RequestContext, consumer_uuid: str) -> AllocationList:
+        return reads.consumer_allocations(
+            self.database, as_uuid("consumer_uuid", consumer_uuid))
+
+    @exposed
+    def get_provider_allocations(self, context: RequestContext,
+                                 provider_uuid: str) -> AllocationList:
+        return reads.provider_allocations(
+            self.database, as_uuid("provider_uuid", provider_uuid))
+
+    @exposed
+    def get_usages(self, context: RequestContext, provider_uuid: str) -> UsageList:
+        return reads.usages(self.database, as_uuid("provider_uuid", provider_uuid))
+
+    @exposed
+    def get_project_usages(self, context: RequestContext, project_id: str,
+                           user_id: str | None = None) -> ProjectUsages:
+        text = fields.Text(255)
+        return reads.project_usages(
+            self.database, text.coerce(None, "project_id", project_id),
+            None if user_id is None else text.coerce(None, "user_id", user_id))
+
+    @exposed
+    def get_by_request(self, context: RequestContext,
+                       wanted: request.ResourceRequest) -> ResourceProviderList:
+        require_fields(instance_of(request.ResourceRequest, "wanted", wanted), "resources")
+        most = self.conf.candidates.max_found
+        limit = min(wanted.value("limit") or most, most)
+        # One more than is returned, to see whether there are more.
+        found = self.candidates.find(wanted, context.deadline, limit + 1)
+        return ResourceProviderList.of_candidates(found[:limit], len(found) > limit)
+
+
+def _batch_result(outcome):
+    error = outcome.error
+    if error is None:
+        return ClaimResult.of_settled(outcome)
+    if not isinstance(error, exception.PlacementException) or error.retryable:
+        # Its outcome is unknown: the client repeats the whole call under the same id.
+        raise error
+    return ClaimResult(replayed=outcome.replayed, error={
+        "code": error.code, "kwargs": error.kwargs})

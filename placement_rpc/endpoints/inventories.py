@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server's end of the calls about inventories."""
+
+from placement_rpc import exception
+from placement_rpc.accounting import (
+    idempotency,
+    reads,
+)
+from placement_rpc.accounting import (
+    inventories as inventory_rules,
+)
+from placement_rpc.accounting.idempotency import Request
+from placement_rpc.accounting.inventory_batch import InventoryReplacement
+from placement_rpc.context import RequestContext
+from placement_rpc.endpoints.base import ManagerBase
+from placement_rpc.objects import resource_class
+from placement_rpc.objects.inventory import Inventory, InventoryList
+from placement_rpc.rpc.endpoint import (
+    as_generation,
+    as_uuid,
+    exposed,
+    instance_of,
+    require_fields,
+)
+
+
+class InventoryEndpoint(ManagerBase):
+
+    @exposed
+    def set_inventory(self, context: RequestContext, provider_uuid: str,
+                      inventories: InventoryList, request_id: str,
+                      generation: int | None = None) -> InventoryReplacement:
+        uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
+        given = require_fields(
+            instance_of(InventoryList, "inventories", inventories), "objects").objects
+        limit = self.conf.claims.max_resources
+        if len(given) > limit:
+            raise exception.BatchTooLarge(
+                what="set of inventories", limit=limit, size=len(given))
+        asked = Request.of(request_id, "set_inventory", {
+            "uuid": uuid, "inventories": given, "at": None}, {"at": generation})
+        return InventoryReplacement(asked, uuid, given, generation, context.deadline)
+
+    @exposed
+    def add_inventory(self, context: RequestContext, provider_uuid: str, given: Inventory,
+                      request_id: str, generation: int | None = None) -> InventoryList:
+        return self._change_inventory(context, "add_inventory", inventory_rules.add,
+                                      provider_uuid, given, request_id, generation)
+
+    @exposed
+    def update_inventory(self, context: RequestContext, provider_uuid: str, given: Inventory,
+                         request_id: str, generation: int | None = None) -> InventoryList:
+        return self._change_inventory(context, "update_inventory", inventory_rules.update,
+                                      provider_uuid, given, request_id, generation)
+
+    def _change_inventory(self, context, method, change, provider_uuid, given, request_id,
+                          generation):
+        uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
+        instance_of(Inventory, "given", given)
+        asked = Request.of(request_id, method, {
+            "uuid": uuid, "inventory": given, "at": None}, {"at": generation})
+        return idempotency.run_once(
+            context, asked, lambda tx, outbox: change(tx, outbox, uuid, given, generation))
+
+    @exposed
+    def delete_inventory(self, context: RequestContext, provider_uuid: str, name: str,
+                         request_id: str, generation: int | None = None) -> InventoryList:
+        uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
+        name = resource_class.canonical(name)
+        asked = Request.of(request_id, "delete_inventory", {
+            "uuid": uuid, "class": name, "at": None}, {"at": generation})
+        return idempotency.run_once(
+            context, asked,
+            lambda tx, outbox: inventory_rules.delete(tx, outbox, uuid, name, generation))
+
+    @exposed
+    def get_inventory(self, context: RequestContext, provider_uuid: str) -> InventoryList:
+        return reads.inventories(self.database, as_uuid("provider_uuid", provider_uuid))

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server's end of the calls about resource providers and their aggregates."""
+
+from placement_rpc.accounting import (
+    aggregates as aggregate_rules,
+)
+from placement_rpc.accounting import (
+    idempotency,
+    providers,
+    reads,
+)
+from placement_rpc.accounting.fingerprint import CanonicalForm
+from placement_rpc.accounting.idempotency import Request
+from placement_rpc.context import RequestContext
+from placement_rpc.endpoints.base import ManagerBase
+from placement_rpc.objects import request
+from placement_rpc.objects.aggregate import ProviderAggregates
+from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
+from placement_rpc.rpc.endpoint import (
+    as_bool,
+    as_generation,
+    as_limit,
+    as_name,
+    as_uuid,
+    exposed,
+    instance_of,
+    require_fields,
+)
+
+
+class ProviderEndpoint(ManagerBase):
+
+    @exposed
+    def create_provider(self, context: RequestContext, provider: ResourceProvider,
+                        request_id: str) -> ResourceProvider:
+        require_fields(instance_of(ResourceProvider, "provider", provider), "uuid", "name")
+        if provider.value("parent_provider_uuid"):
+            self.check_everywhere("the parent of a resource provider", "1.3")
+        asked = Request.of(request_id, "create_provider", {"provider": provider})
+        return idempotency.run_once(
+            context, asked, lambda tx, outbox: providers.create(tx, outbox, provider))
+
+    @exposed
+    def update_provider(self, context: RequestContext, provider: ResourceProvider,
+                        request_id: str, may_move: bool | None = None) -> ResourceProvider:
+        require_fields(instance_of(ResourceProvider, "provider", provider), "uuid", "name")
+        if provider.obj_attr_is_set("parent_provider_uuid"):
+            self.check_everywhere("the parent of a resource provider", "1.3")
+        may_move = as_bool("may_move", may_move) is not False
+        form = CanonicalForm(provider)
+        asked = Request.of(request_id, "update_provider", {"provider": form.without("generation")},
+                            {"provider": form})
+        return idempotency.run_once(
+            context, asked, lambda tx, outbox: providers.update(tx, outbox, provider, may_move))
+
+    @exposed
+    def delete_provider(self, context: RequestContext, provider_uuid: str, request_id: str,
+                        generation: int | None = None) -> None:
+        uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
+        asked = Request.of(request_id, "delete_provider", {"uuid": uuid, "at": None},
+                           {"at": generation})
+        return idempotency.run_once(
+            context, asked, lambda tx, outbox: providers.delete(tx, outbox, uuid, generation))
+
+    @exposed
+    def get_provider(self, context: RequestContext, provider_uuid: str) -> ResourceProvider:
+        return reads.provider(self.database, as_uuid("provider_uuid", provider_uuid))
+
+    @exposed
+    def list_providers(self, context: RequestContext, name: str | None = None,
+                       member_of: list[list[str]] | None = None, marker: str | None = None,
+                       limit: int | None = None, uuid: str | None = None,
+                       not_member_of: list[str] | None = None, in_tree: str | None = None,
+                       required: list[list[str]] | None = None,
+                       forbidden: list[str] | None = None,
+                       resources: dict[str, int] | None = None) -> ResourceProviderList:
+        among = position = None
+        if resources is not None:
+            wanted = request.ResourceRequest(resources=resources)
+            # Read before the index, which may not have what happens between the two.
+            position = reads.event_positions(self.database).last
+            among = {each.uuid for each in self.candidates.find(wanted, context.deadline)}
+        return reads.providers(
+            self.database,
+            name=as_name(name) if name is not None else None,
+            uuid=as_uuid("uuid", uuid) if uuid is not None else None,
+            member_of=request.MEMBER_OF.coerce(None, "member_of", member_of or []),
+            not_member_of=request.AGGREGATES.coerce(None, "not_member_of", not_member_of or []),
+            in_tree=as_uuid("in_tree", in_tree) if in_tree is not None else None,
+            required=request.TRAIT_SETS.coerce(None, "required", required or []),
+            forbidden=request.TRAITS.coerce(None, "forbidden", forbidden or []),
+            among=among, position=position,
+            marker=as_uuid("marker", marker) if marker is not None else None,
+            limit=as_limit(limit))
+
+    @exposed
+    def get_aggregates(self, context: RequestContext, provider_uuid: str) -> ProviderAggregates:
+        return reads.aggregates(self.database, as_uuid("provider_uuid", provider_uuid))
+
+    @exposed
+    def set_aggregates(self, context: RequestContext, aggregates: ProviderAggregates,
+                       request_id: str) -> ProviderAggregates:
+        require_fields(instance_of(ProviderAggregates, "aggregates", aggregates),
+                       "provider_uuid", "aggregates")
+        form = CanonicalForm(aggregates)
+        asked = Request.of(
+            request_id, "set_aggregates", {"aggregates": form.without("generation")},
+            {"aggregates": form})
+        return idempotency.run_once(
+            context, asked, lambda tx, outbox: aggregate_rules.replace(tx, outbox, aggregates))

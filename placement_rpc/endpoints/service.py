@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server's end of the calls about events, explanations, and the service itself."""
+
+import os
+import socket
+import time
+
+import placement_rpc
+from placement_rpc.accounting import (
+    reads,
+)
+from placement_rpc.candidates import explanation
+from placement_rpc.context import RequestContext
+from placement_rpc.endpoints.base import ManagerBase
+from placement_rpc.objects import fields, request
+from placement_rpc.objects.event_page import EventPage, EventPositions
+from placement_rpc.objects.explanation import ExplanationList
+from placement_rpc.objects.request_result import RequestResult
+from placement_rpc.objects.service import ServiceList
+from placement_rpc.rpc.endpoint import (
+    MAX_PAGE,
+    as_limit,
+    as_uuid,
+    exposed,
+    instance_of,
+    require_fields,
+)
+
+
+class ServiceEndpoint(ManagerBase):
+
+    @exposed
+    def explain(self, context: RequestContext, wanted: request.ResourceRequest,
+                marker: str | None = None, limit: int | None = None) -> ExplanationList:
+        require_fields(instance_of(request.ResourceRequest, "wanted", wanted), "resources")
+        return explanation.explain(wanted, self.candidates.views(
+            wanted, as_uuid("marker", marker) if marker is not None else None, as_limit(limit),
+            context.deadline))
+
+    @exposed
+    def verify_index(self, context: RequestContext, after: int = 0,
+                     limit: int | None = None) -> dict | None:
+        return self.candidates.index.verify(
+            fields.WholeNumber(maximum=2 ** 62).coerce(None, "after", after), as_limit(limit))
+
+    @exposed
+    def get_event_positions(self, context: RequestContext) -> EventPositions:
+        return reads.event_positions(self.database)
+
+    @exposed
+    def list_events(self, context: RequestContext, after: int | None = None,
+                    limit: int | None = None) -> EventPage:
+        if after is not None:
+            after = fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, "after", after)
+        return reads.events_after(
+            self.database, after, as_limit(limit or MAX_PAGE), context.receiver)
+
+    @exposed
+    def get_request_result(self, context: RequestContext, settled_id: str) -> RequestResult:
+        return reads.request_result(
+            self.database, fields.RequestId(part=True).coerce(None, "settled_id", settled_id))
+
+    @exposed
+    def ping(self, context: RequestContext) -> dict:
+        """Answer without the store, to show that the bus works and a server listens."""
+        return {"host": self.conf.conductor.host or socket.gethostname(), "pid": os.getpid(),
+                "version": placement_rpc.__version__, "rpc_version": self.release.contract,
+                "time": time.time()}
+
+    @exposed
+    def get_versions(self, context: RequestContext) -> ServiceList:
+        return reads.services(self.database, self.conf.conductor.service_down_time)
