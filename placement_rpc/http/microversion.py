@@ -12,7 +12,7 @@ SERVICE_TYPE = "placement"
 HEADER = "openstack-api-version"
 
 #: The oldest and the newest microversion that are served, a tuple of int each
-MIN, MAX = (1, 0), (1, 9)
+MIN, MAX = (1, 0), (1, 39)
 
 _VERSION = re.compile(r"-?[0-9]{1,9}\.[0-9]{1,9}", re.ASCII)
 

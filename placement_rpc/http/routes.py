@@ -7,6 +7,7 @@ new address or method, and an entry in ``body``, ``query`` or ``answer`` for a n
 
 import dataclasses
 
+from placement_rpc.http import microversion
 from placement_rpc.http.resources import (
     aggregates,
     allocations,
@@ -31,7 +32,8 @@ from placement_rpc.schemas import aggregate, allocation, event, inventory, trait
 from placement_rpc.schemas import resource_class as classes
 from placement_rpc.schemas import resource_provider as provider
 
-V1_0, V1_1, V1_2, V1_3, V1_4, V1_5, V1_6, V1_7, V1_8, V1_9 = ((1, minor) for minor in range(10))
+# The microversions, a tuple of int each: V[4] is 1.4.
+V = tuple((1, minor) for minor in range(microversion.MAX[1] + 1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Route:
     path: str
     handler: object
     rule: str | None = None
-    since: tuple = V1_0
+    since: tuple = V[0]
     before: tuple | None = None
     body: dict | None = None
     query: dict | None = None
@@ -80,124 +82,124 @@ _CONSUMER = "/allocations/{consumer_uuid}"
 _CLASS = "/resource_classes/{name}"
 
 _PROVIDERS = (
-    Route("GET", _ALL, providers.listed, provider_rules.LIST, answer={V1_0: provider.PROVIDERS},
-          query={V1_0: provider.LIST_1_0, V1_3: provider.LIST_1_3, V1_4: provider.LIST_1_4}),
+    Route("GET", _ALL, providers.listed, provider_rules.LIST, answer={V[0]: provider.PROVIDERS},
+          query={V[0]: provider.LIST_1_0, V[3]: provider.LIST_1_3, V[4]: provider.LIST_1_4}),
     Route("POST", _ALL, providers.created, provider_rules.CREATE, status=201,
-          body={V1_0: provider.CREATE}),
+          body={V[0]: provider.CREATE}),
     Route("POST", _ALL, providers.requested, provider_rules.LIST, variant="request",
-          body={V1_0: provider.REQUEST}, answer={V1_0: provider.PROVIDERS}),
+          body={V[0]: provider.REQUEST}, answer={V[0]: provider.PROVIDERS}),
     Route("POST", _ALL, providers.explained, provider_rules.EXPLAIN, variant="explain",
-          body={V1_0: provider.EXPLAIN}, answer={V1_0: provider.EXPLAINED}),
-    Route("GET", _ONE, providers.shown, provider_rules.SHOW, answer={V1_0: provider.PROVIDER}),
-    Route("PUT", _ONE, providers.renamed, provider_rules.UPDATE, body={V1_0: provider.RENAME},
-          answer={V1_0: provider.PROVIDER}),
+          body={V[0]: provider.EXPLAIN}, answer={V[0]: provider.EXPLAINED}),
+    Route("GET", _ONE, providers.shown, provider_rules.SHOW, answer={V[0]: provider.PROVIDER}),
+    Route("PUT", _ONE, providers.renamed, provider_rules.UPDATE, body={V[0]: provider.RENAME},
+          answer={V[0]: provider.PROVIDER}),
     Route("DELETE", _ONE, providers.deleted, provider_rules.DELETE, status=204),
     Route("GET", f"{_ONE}/inventories", inventories.listed, inventory_rules.LIST,
-          answer={V1_0: inventory.INVENTORIES}),
+          answer={V[0]: inventory.INVENTORIES}),
     Route("POST", f"{_ONE}/inventories", inventories.added, inventory_rules.CREATE, status=201,
-          body={V1_0: inventory.ADD}, answer={V1_0: inventory.INVENTORY}),
+          body={V[0]: inventory.ADD}, answer={V[0]: inventory.INVENTORY}),
     Route("PUT", f"{_ONE}/inventories", inventories.replaced, inventory_rules.UPDATE,
-          body={V1_0: inventory.REPLACE}, answer={V1_0: inventory.INVENTORIES}),
+          body={V[0]: inventory.REPLACE}, answer={V[0]: inventory.INVENTORIES}),
     Route("DELETE", f"{_ONE}/inventories", inventories.cleared, inventory_rules.DELETE,
-          since=V1_5, status=204),
+          since=V[5], status=204),
     Route("GET", f"{_ONE}/inventories/{{resource_class}}", inventories.shown,
-          inventory_rules.SHOW, answer={V1_0: inventory.INVENTORY}),
+          inventory_rules.SHOW, answer={V[0]: inventory.INVENTORY}),
     Route("PUT", f"{_ONE}/inventories/{{resource_class}}", inventories.updated,
-          inventory_rules.UPDATE, body={V1_0: inventory.UPDATE},
-          answer={V1_0: inventory.INVENTORY}),
+          inventory_rules.UPDATE, body={V[0]: inventory.UPDATE},
+          answer={V[0]: inventory.INVENTORY}),
     Route("DELETE", f"{_ONE}/inventories/{{resource_class}}", inventories.deleted,
           inventory_rules.DELETE, status=204),
     Route("GET", f"{_ONE}/usages", usages.shown, usage_rules.SHOW,
-          answer={V1_0: inventory.USAGES}),
-    Route("GET", f"{_ONE}/aggregates", aggregates.shown, aggregate_rules.LIST, since=V1_1,
-          answer={V1_1: aggregate.AGGREGATES}),
-    Route("PUT", f"{_ONE}/aggregates", aggregates.replaced, aggregate_rules.UPDATE, since=V1_1,
-          body={V1_1: aggregate.REPLACE}, answer={V1_1: aggregate.AGGREGATES}),
-    Route("GET", f"{_ONE}/traits", traits.of_provider, trait_rules.OF_PROVIDER, since=V1_6,
-          answer={V1_6: trait.OF_PROVIDER}),
-    Route("PUT", f"{_ONE}/traits", traits.replaced, trait_rules.SET, since=V1_6,
-          body={V1_6: trait.SET}, answer={V1_6: trait.OF_PROVIDER}),
-    Route("DELETE", f"{_ONE}/traits", traits.cleared, trait_rules.CLEAR, since=V1_6, status=204),
+          answer={V[0]: inventory.USAGES}),
+    Route("GET", f"{_ONE}/aggregates", aggregates.shown, aggregate_rules.LIST, since=V[1],
+          answer={V[1]: aggregate.AGGREGATES}),
+    Route("PUT", f"{_ONE}/aggregates", aggregates.replaced, aggregate_rules.UPDATE, since=V[1],
+          body={V[1]: aggregate.REPLACE}, answer={V[1]: aggregate.AGGREGATES}),
+    Route("GET", f"{_ONE}/traits", traits.of_provider, trait_rules.OF_PROVIDER, since=V[6],
+          answer={V[6]: trait.OF_PROVIDER}),
+    Route("PUT", f"{_ONE}/traits", traits.replaced, trait_rules.SET, since=V[6],
+          body={V[6]: trait.SET}, answer={V[6]: trait.OF_PROVIDER}),
+    Route("DELETE", f"{_ONE}/traits", traits.cleared, trait_rules.CLEAR, since=V[6], status=204),
     Route("GET", f"{_ONE}/allocations", allocations.of_provider, allocation_rules.OF_PROVIDER,
-          answer={V1_0: allocation.OF_PROVIDER}),
+          answer={V[0]: allocation.OF_PROVIDER}),
 )
 
 _ALLOCATIONS = (
     Route("GET", _CONSUMER, allocations.of_consumer, allocation_rules.LIST,
-          answer={V1_0: allocation.OF_CONSUMER}, owner=allocations.owner),
+          answer={V[0]: allocation.OF_CONSUMER}, owner=allocations.owner),
     Route("PUT", _CONSUMER, allocations.claimed, allocation_rules.UPDATE, status=204,
-          body={V1_0: allocation.CLAIM_1_0, V1_8: allocation.CLAIM_1_8},
+          body={V[0]: allocation.CLAIM_1_0, V[8]: allocation.CLAIM_1_8},
           owner=allocations.future_owner),
     Route("DELETE", _CONSUMER, allocations.released, allocation_rules.DELETE, status=204,
           owner=allocations.owner),
 )
 
 _CLASSES = (
-    Route("GET", "/resource_classes", resource_classes.listed, class_rules.LIST, since=V1_2,
-          answer={V1_2: classes.RESOURCE_CLASSES}),
-    Route("POST", "/resource_classes", resource_classes.created, class_rules.CREATE, since=V1_2,
-          status=201, body={V1_2: classes.NAMED}),
-    Route("GET", _CLASS, resource_classes.shown, class_rules.SHOW, since=V1_2,
-          answer={V1_2: classes.RESOURCE_CLASS}),
-    Route("PUT", _CLASS, resource_classes.renamed, class_rules.UPDATE, since=V1_2, before=V1_7,
-          status=204, body={V1_2: classes.NAMED}),
-    Route("PUT", _CLASS, resource_classes.confirmed, class_rules.UPDATE, since=V1_7,
+    Route("GET", "/resource_classes", resource_classes.listed, class_rules.LIST, since=V[2],
+          answer={V[2]: classes.RESOURCE_CLASSES}),
+    Route("POST", "/resource_classes", resource_classes.created, class_rules.CREATE, since=V[2],
+          status=201, body={V[2]: classes.NAMED}),
+    Route("GET", _CLASS, resource_classes.shown, class_rules.SHOW, since=V[2],
+          answer={V[2]: classes.RESOURCE_CLASS}),
+    Route("PUT", _CLASS, resource_classes.renamed, class_rules.UPDATE, since=V[2], before=V[7],
+          status=204, body={V[2]: classes.NAMED}),
+    Route("PUT", _CLASS, resource_classes.confirmed, class_rules.UPDATE, since=V[7],
           status=201, confirms=True),
-    Route("DELETE", _CLASS, resource_classes.deleted, class_rules.DELETE, since=V1_2,
+    Route("DELETE", _CLASS, resource_classes.deleted, class_rules.DELETE, since=V[2],
           status=204),
 )
 
 _TRAIT = "/traits/{name}"
 _TRAITS = (
-    Route("GET", "/traits", traits.listed, trait_rules.LIST, since=V1_6,
-          query={V1_6: trait.LIST}, answer={V1_6: trait.TRAITS}),
-    Route("GET", _TRAIT, traits.shown, trait_rules.SHOW, since=V1_6, status=204),
-    Route("PUT", _TRAIT, traits.created, trait_rules.UPDATE, since=V1_6, status=201,
+    Route("GET", "/traits", traits.listed, trait_rules.LIST, since=V[6],
+          query={V[6]: trait.LIST}, answer={V[6]: trait.TRAITS}),
+    Route("GET", _TRAIT, traits.shown, trait_rules.SHOW, since=V[6], status=204),
+    Route("PUT", _TRAIT, traits.created, trait_rules.UPDATE, since=V[6], status=201,
           confirms=True),
-    Route("DELETE", _TRAIT, traits.deleted, trait_rules.DELETE, since=V1_6, status=204),
+    Route("DELETE", _TRAIT, traits.deleted, trait_rules.DELETE, since=V[6], status=204),
 )
 
 
 def _pool(route, **changes):
     """Return a route in the draft's spelling, which exists at every microversion."""
     return dataclasses.replace(
-        route, path=route.path.replace("/resource_providers", "/resource_pools"), since=V1_0,
+        route, path=route.path.replace("/resource_providers", "/resource_pools"), since=V[0],
         spelling=POOLS, **changes)
 
 
 def _pools():
     own = {
-        ("GET", _ALL): {"answer": {V1_0: provider.POOLS}, "query": {V1_0: provider.LIST_1_4}},
+        ("GET", _ALL): {"answer": {V[0]: provider.POOLS}, "query": {V[0]: provider.LIST_1_4}},
         ("POST", _ALL): {},
-        ("GET", _ONE): {"answer": {V1_0: provider.POOL}},
+        ("GET", _ONE): {"answer": {V[0]: provider.POOL}},
         ("PUT", _ONE): {"status": 204, "answer": None},
         ("DELETE", _ONE): {},
-        ("GET", f"{_ONE}/inventories"): {"answer": {V1_0: inventory.INVENTORIES_OF_POOL}},
+        ("GET", f"{_ONE}/inventories"): {"answer": {V[0]: inventory.INVENTORIES_OF_POOL}},
         ("POST", f"{_ONE}/inventories"): {
-            "body": {V1_0: inventory.ADD_TO_POOL}, "answer": None},
+            "body": {V[0]: inventory.ADD_TO_POOL}, "answer": None},
         ("GET", f"{_ONE}/inventories/{{resource_class}}"): {
-            "answer": {V1_0: inventory.INVENTORY_OF_POOL}},
+            "answer": {V[0]: inventory.INVENTORY_OF_POOL}},
         ("PUT", f"{_ONE}/inventories/{{resource_class}}"): {
-            "body": {V1_0: inventory.UPDATE_OF_POOL}, "status": 204, "answer": None},
+            "body": {V[0]: inventory.UPDATE_OF_POOL}, "status": 204, "answer": None},
         ("DELETE", f"{_ONE}/inventories/{{resource_class}}"): {},
-        ("GET", f"{_ONE}/aggregates"): {"answer": {V1_0: aggregate.AGGREGATES}},
+        ("GET", f"{_ONE}/aggregates"): {"answer": {V[0]: aggregate.AGGREGATES}},
         ("PUT", f"{_ONE}/aggregates"): {
-            "body": {V1_0: aggregate.REPLACE}, "status": 204, "answer": None},
-        ("GET", f"{_ONE}/usages"): {"answer": {V1_0: inventory.USAGES_OF_POOL}},
+            "body": {V[0]: aggregate.REPLACE}, "status": 204, "answer": None},
+        ("GET", f"{_ONE}/usages"): {"answer": {V[0]: inventory.USAGES_OF_POOL}},
     }
     return tuple(_pool(route, **own[route.method, route.path]) for route in _PROVIDERS
                  if (route.method, route.path) in own and route.variant is None)
 
 
 _USAGES = (
-    Route("GET", "/usages", usages.of_project, usage_rules.OF_PROJECT, since=V1_9,
-          query={V1_9: inventory.USAGES_QUERY}, answer={V1_9: inventory.USAGES_OF_PROJECT},
+    Route("GET", "/usages", usages.of_project, usage_rules.OF_PROJECT, since=V[9],
+          query={V[9]: inventory.USAGES_QUERY}, answer={V[9]: inventory.USAGES_OF_PROJECT},
           owner=usages.project),
 )
 
 ROUTES = (
-    Route("GET", "/", root.versions, answer={V1_0: event.VERSIONS}),
-    Route("GET", "/openapi.json", root.description, answer={V1_0: {"type": "object"}}),
+    Route("GET", "/", root.versions, answer={V[0]: event.VERSIONS}),
+    Route("GET", "/openapi.json", root.description, answer={V[0]: {"type": "object"}}),
     *_PROVIDERS, *_pools(), *_ALLOCATIONS, *_CLASSES, *_TRAITS, *_USAGES,
-    Route("GET", "/events", events.listed, event_rules.LIST, query={V1_0: event.LIST}),
+    Route("GET", "/events", events.listed, event_rules.LIST, query={V[0]: event.LIST}),
 )

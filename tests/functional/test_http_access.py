@@ -82,7 +82,7 @@ class DevelopmentTest(http.HTTPTest):
             self.assertEqual("openstack-api-version", headers["vary"])
             self.assertTrue(REQUEST_ID.fullmatch(headers["x-openstack-request-id"]))
             self.assertNotIn("last-modified", headers)
-        self.assertEqual("placement 1.9", self.send(
+        self.assertEqual("placement 1.39", self.send(
             "GET", "/resource_providers", version="latest").headers["openstack-api-version"])
         for given, version in ((None, "1.0"), ("compute 2.5, placement 1.2", "1.2"),
                                ("compute 2.5", "1.0")):

@@ -172,7 +172,7 @@ class InputTest(http.HTTPTest):
                 error = self.check(status, "GET", path, says=says,
                                    OpenStack_API_Version=given_).json["errors"][0]
                 if status == 406:
-                    self.assertEqual(("1.0", "1.9"), (error["min_version"], error["max_version"]))
+                    self.assertEqual(("1.0", "1.39"), (error["min_version"], error["max_version"]))
         answer = self.send("GET", "/", OpenStack_API_Version="placement 0.5",
                            Accept="text/html")
         self.assertEqual((406, "text/html; charset=UTF-8"), (

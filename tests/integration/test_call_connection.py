@@ -21,9 +21,10 @@ from placement_rpc.amqp.consumer import Consumer
 from placement_rpc.conf import service as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.db import api as db
-from placement_rpc.manager import Manager, exposed
+from placement_rpc.manager import Manager
 from placement_rpc.rpc import envelope, reply_connection, routing, senders
 from placement_rpc.rpc.batch_server import BatchServer
+from placement_rpc.rpc.endpoint import exposed
 from placement_rpc.testing import servers as private
 from placement_rpc.versions import contract
 from tests import base, servers

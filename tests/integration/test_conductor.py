@@ -16,7 +16,7 @@ from placement_rpc.amqp.broker import Broker
 from placement_rpc.conf import service as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.db import api as db
-from placement_rpc.rpc import batch_server, senders
+from placement_rpc.rpc import batch_server, endpoint, senders
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.versions import contract
 from tests import base, library, servers
@@ -137,7 +137,7 @@ class _Slow(manager.Manager):
         self.on_read()
         return super().call_of(method)
 
-    @manager.exposed
+    @endpoint.exposed
     def hold(self, context, seconds):
         if self.began is not None:
             os.write(self.began, b"!")

@@ -6,7 +6,7 @@ import threading
 from placement_rpc import api, exception, manager
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.context import RequestContext
-from placement_rpc.rpc import routing
+from placement_rpc.rpc import endpoint, routing
 from placement_rpc.rpc.batch_server import BatchServer
 from placement_rpc.service.command_consumer import CommandConsumer
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -101,7 +101,7 @@ class TableTest(base.TestCase):
     def test_a_method_without_an_entry_cannot_be_exposed(self):
         def define():
             class _Undeclared(manager.Manager):
-                @manager.exposed
+                @endpoint.exposed
                 def undeclared(self, context):
                     """Not in the table."""
             return _Undeclared
