@@ -67,6 +67,14 @@ class RequestContext(oslo_context.RequestContext):
         context.receiver = versions_of(context.manifest)
         return context
 
+    def knows(self, contract_version):
+        """Return whether the caller is known to be of a version of the contract, or a later one.
+
+        :param contract_version: str, like ``1.3``
+        """
+        return self.manifest is None or (isinstance(self.manifest, str) and releases.number(
+            self.manifest) >= releases.number(contract_version))
+
     def check_deadline(self):
         """Refuse a call that comes too late (DESIGN rule 5).
 

@@ -22,6 +22,9 @@ from placement_rpc.db.queries import requests
 from placement_rpc.objects import request_result
 from placement_rpc.objects.payloads import EventPayload
 
+# Errors that are never the outcome of a request: it is refused now, and may succeed later.
+_NOT_FINAL = (exception.RequestExpired, exception.UpgradeInProgress)
+
 
 class PendingRequest:
     """One request that is settled together with others; subclasses say what it changes.
@@ -189,8 +192,8 @@ class BatchOutcomes:
             # The traceback would keep all that was read alive for as long as the error is.
             outcome = Outcome(error=error.with_traceback(None))
         self.by_id[id(pending)] = outcome
-        if outcome.error is None or (pending.final and not isinstance(
-                outcome.error, exception.RequestExpired)):
+        if outcome.error is None or (
+                pending.final and not isinstance(outcome.error, _NOT_FINAL)):
             self._record(pending, outcome, outbox)
 
     def _record(self, pending, outcome, outbox):

@@ -30,6 +30,8 @@ _DEFAULTS = {name: Inventory.fields[name].default for name in (
 
 #: The stored values of an inventory by column.
 Columns = dict[str, Any]
+#: Whether a capacity may be set below what is used: an error, if it may be but for that error.
+BelowUse = bool | exception.UpgradeInProgress
 
 
 class LockedInventories:
@@ -74,15 +76,18 @@ class LockedInventories:
         return found
 
     def change(self, wanted: Mapping[str, Columns], removed: Collection[str], outbox: Outbox,
-               ) -> None:
+               below_use: BelowUse = False) -> None:
         """Change inventories: all that are given, or none; equal ones change nothing.
 
         The generation of the provider is raised if anything changes.
 
         :param wanted: class name to the columns of its inventory
         :param removed: names of the classes whose inventories are removed
+        :param below_use: whether a capacity may shrink below what is used; it always may if the
+            option ``[claims] allow_capacity_below_use`` is set
         :raises InventoryInUse: if something is allocated from an inventory that is removed
         :raises CapacityConflict: if a capacity shrinks below what is used, and may not
+        :raises UpgradeInProgress: the same, if it may not yet
         :raises ResourceClassNotFound: if there is no class of a name
         """
         for name in sorted(removed):
@@ -92,9 +97,9 @@ class LockedInventories:
                     used=self._entries[name].used)
         changed = [name for name, values in wanted.items()
                    if name in self._entries and differs(self._entries[name], values)]
-        for name in changed:
-            if not self._state.may_overfill:
-                self._check_shrinking(name, wanted[name]["capacity"])
+        if not self._state.may_overfill:
+            for name in changed:
+                self._check_shrinking(name, wanted[name]["capacity"], below_use)
         added = [name for name in wanted if name not in self._entries]
         for name in added:
             if name not in self._state.class_ids:
@@ -103,11 +108,15 @@ class LockedInventories:
         if removed or changed or added:
             self._put(wanted, removed, changed, added, outbox)
 
-    def _check_shrinking(self, name, new_capacity):
+    def _check_shrinking(self, name, new_capacity, below_use):
         # An inventory that is over its capacity may become less so: a change that frees is never
         # refused (upstream bugs 1943191 and 2104040).
         entry = self._entries[name]
         if capacity.is_over(new_capacity, entry.used) and new_capacity < entry.capacity:
+            if isinstance(below_use, exception.PlacementException):
+                raise below_use
+            if below_use:
+                return
             raise exception.CapacityConflict(
                 provider=self._provider.uuid, resource_class=name, capacity=new_capacity,
                 used=entry.used)
@@ -225,20 +234,22 @@ def add(tx: db.Connection, outbox: Outbox, provider_uuid: str, inventory: Invent
 
 
 def update(tx: db.Connection, outbox: Outbox, provider_uuid: str, inventory: Inventory,
-           generation: int | None = None) -> InventoryList:
+           generation: int | None = None, below_use: BelowUse = False) -> InventoryList:
     """Change the inventory of one class.
 
     :param generation: see :class:`LockedInventories`
+    :param below_use: see :meth:`LockedInventories.change`
     :raises InvalidInventory: if the inventory contradicts itself
     :raises ProviderNotFound: if there is no such provider
     :raises ConcurrentUpdate: if the provider is at another generation
     :raises InventoryNotFound: if the provider has no inventory of the class
     :raises CapacityConflict: if the capacity shrinks below what is used, and may not
+    :raises UpgradeInProgress: the same, if it may not yet
     """
     wanted = columns_of([inventory])
     with _locked(tx, provider_uuid, wanted, generation) as locked:
         _check_has(locked, provider_uuid, inventory.resource_class)
-        locked.change(wanted, (), outbox)
+        locked.change(wanted, (), outbox, below_use)
     return locked.inventories()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from placement_rpc.accounting.batch import PendingRequest
 from placement_rpc.accounting.idempotency import Request
-from placement_rpc.accounting.inventories import LockedInventories, columns_of
+from placement_rpc.accounting.inventories import BelowUse, LockedInventories, columns_of
 from placement_rpc.accounting.locked_state import LockedState, Scope
 from placement_rpc.accounting.outbox import Outbox
 from placement_rpc.objects.inventory import Inventory, InventoryList
@@ -17,14 +17,17 @@ class InventoryReplacement(PendingRequest):
     A resource tracker sends one for each of its nodes, so that many arrive at once.
 
     :param generation: the generation of the provider that the caller read; None for any
+    :param below_use: whether a capacity may shrink below what is used
     """
 
     def __init__(self, request: Request, provider_uuid: str, inventories: Sequence[Inventory],
-                 generation: int | None = None, deadline: float | None = None):
+                 generation: int | None = None, deadline: float | None = None,
+                 below_use: BelowUse = False):
         super().__init__(request, deadline)
         self.provider_uuid = provider_uuid
         self.inventories = inventories
         self.generation = generation
+        self.below_use = below_use
 
     @property
     def weight(self) -> int:
@@ -40,5 +43,5 @@ class InventoryReplacement(PendingRequest):
     def apply(self, state: LockedState, outbox: Outbox) -> InventoryList:
         wanted = columns_of(self.inventories)
         locked = LockedInventories(state, self.provider_uuid, self.generation)
-        locked.change(wanted, locked.classes - wanted.keys(), outbox)
+        locked.change(wanted, locked.classes - wanted.keys(), outbox, self.below_use)
         return locked.inventories()

@@ -22,10 +22,12 @@ OPTS = [
              "and longer transactions."),
     cfg.BoolOpt(
         "allow_capacity_below_use", default=False,
-        help="Whether a change of an inventory may set its capacity below the allocated amount, "
-             "as in OpenStack Placement. If true, such a change publishes an "
-             "inventory.capacity_exceeded event, and nothing more can be claimed until enough "
-             "has been released. If false, it is refused."),
+        help="Whether a change of an inventory may set its capacity below the allocated amount "
+             "where the specifications refuse it: over HTTP at microversions 1.0 to 1.4 and under "
+             "/resource_pools, in calls of contract 1.0 to 1.2, and for compute nodes. From "
+             "microversion 1.5 and contract 1.3 on it always may, as in OpenStack Placement. Such "
+             "a change publishes an inventory.capacity_exceeded event, and nothing more can be "
+             "claimed until enough has been released."),
     cfg.IntOpt(
         "max_attempts", default=10, min=1,
         help="Maximum number of attempts at a transaction that conflicts with concurrent "

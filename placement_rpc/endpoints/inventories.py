@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server's end of the calls about inventories."""
 
+import functools
+
 from placement_rpc import exception
 from placement_rpc.accounting import (
     idempotency,
@@ -16,12 +18,17 @@ from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects import resource_class
 from placement_rpc.objects.inventory import Inventory, InventoryList
 from placement_rpc.rpc.endpoint import (
+    as_bool,
     as_generation,
     as_uuid,
     exposed,
     instance_of,
     require_fields,
 )
+from placement_rpc.versions import releases
+
+# The contract whose callers may set a capacity below what is used.
+_BELOW_USE_SINCE = "1.3"
 
 
 class InventoryEndpoint(ManagerBase):
@@ -29,7 +36,8 @@ class InventoryEndpoint(ManagerBase):
     @exposed
     def set_inventory(self, context: RequestContext, provider_uuid: str,
                       inventories: InventoryList, request_id: str,
-                      generation: int | None = None) -> InventoryReplacement:
+                      generation: int | None = None,
+                      allow_below_use: bool | None = None) -> InventoryReplacement:
         uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
         given = require_fields(
             instance_of(InventoryList, "inventories", inventories), "objects").objects
@@ -39,7 +47,8 @@ class InventoryEndpoint(ManagerBase):
                 what="set of inventories", limit=limit, size=len(given))
         asked = Request.of(request_id, "set_inventory", {
             "uuid": uuid, "inventories": given, "at": None}, {"at": generation})
-        return InventoryReplacement(asked, uuid, given, generation, context.deadline)
+        return InventoryReplacement(asked, uuid, given, generation, context.deadline,
+                                    self._below_use(context, allow_below_use))
 
     @exposed
     def add_inventory(self, context: RequestContext, provider_uuid: str, given: Inventory,
@@ -49,9 +58,12 @@ class InventoryEndpoint(ManagerBase):
 
     @exposed
     def update_inventory(self, context: RequestContext, provider_uuid: str, given: Inventory,
-                         request_id: str, generation: int | None = None) -> InventoryList:
-        return self._change_inventory(context, "update_inventory", inventory_rules.update,
-                                      provider_uuid, given, request_id, generation)
+                         request_id: str, generation: int | None = None,
+                         allow_below_use: bool | None = None) -> InventoryList:
+        change = functools.partial(
+            inventory_rules.update, below_use=self._below_use(context, allow_below_use))
+        return self._change_inventory(
+            context, "update_inventory", change, provider_uuid, given, request_id, generation)
 
     def _change_inventory(self, context, method, change, provider_uuid, given, request_id,
                           generation):
@@ -61,6 +73,24 @@ class InventoryEndpoint(ManagerBase):
             "uuid": uuid, "inventory": given, "at": None}, {"at": generation})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: change(tx, outbox, uuid, given, generation))
+
+    def _below_use(self, context, allow) -> inventory_rules.BelowUse:
+        """Return whether a change may set a capacity below what is used (DESIGN rule 12).
+
+        :param allow: what the call says; None is True for callers of contract 1.3, of a service
+            that is not pinned to an older release
+        """
+        if as_bool("allow_below_use", allow) is None:
+            allow = context.knows(_BELOW_USE_SINCE) and (
+                self.release.number >= releases.number(_BELOW_USE_SINCE))
+        if not allow:
+            return False
+        try:
+            self.check_everywhere("a capacity below what is used", _BELOW_USE_SINCE)
+        except exception.UpgradeInProgress as error:
+            # Raised only by a change that needs it.
+            return error
+        return True
 
     @exposed
     def delete_inventory(self, context: RequestContext, provider_uuid: str, name: str,

@@ -180,15 +180,18 @@ class Client:
 
         :param make: callable of context, method, arguments and the seconds that are left
         """
-        made = self._in_release(context, method, arguments, release)
         try:
-            return make(made, method, arguments, max(0.0, ends - time.monotonic()))
+            return self._make(context, method, arguments, release, ends, make)
         except (exception.UnsupportedCall, exception.IncompatibleObjectVersion):
             self.pin.forget()
             lower = self.pin.release(max(0.0, ends - time.monotonic()))
             if lower.number >= release.number:
                 raise
-        made = self._in_release(context, method, arguments, lower)
+        return self._make(context, method, arguments, lower, ends, make)
+
+    def _make(self, context, method, arguments, release, ends, make):
+        arguments = contract.known(method, arguments, release)
+        made = self._in_release(context, method, arguments, release)
         return make(made, method, arguments, max(0.0, ends - time.monotonic()))
 
     @staticmethod

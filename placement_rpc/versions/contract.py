@@ -46,6 +46,8 @@ class Call:
     :param rules: names of the policy rules, each of which admits the call when it comes through
         the HTTP facade; a call without rules is not made by the facade
     :param arguments: argument name to the version that introduced it, if later than the call
+    :param implied: argument name to the value that means what calls without the argument mean to
+        older services: such an argument is not sent to them
     :param everywhere: whether every live service must know the contract that introduced the call,
         since an older one would misread or undo what it changes
     :param consumer: the argument that is, or names, the consumer whose owner the policy rules can
@@ -62,6 +64,7 @@ class Call:
     slow: bool = False
     rules: tuple[str, ...] = ()
     arguments: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    implied: Mapping[str, object] = dataclasses.field(default_factory=dict)
     everywhere: bool = False
     consumer: str | None = None
     project: str | None = None
@@ -109,9 +112,12 @@ CALLS = {
         arguments={"member_of": "1.2"} | dict.fromkeys((
             "uuid", "not_member_of", "in_tree", "required", "forbidden", "resources"), "1.3")),
     "set_inventory": Call(
-        queue=FLEET, batched=True, rules=_rules(_INVENTORIES, "update", "delete")),
+        queue=FLEET, batched=True, rules=_rules(_INVENTORIES, "update", "delete"),
+        arguments={"allow_below_use": "1.3"}, implied={"allow_below_use": False}),
     "add_inventory": Call(queue=FLEET, rules=_rules(_INVENTORIES, "create")),
-    "update_inventory": Call(queue=FLEET, rules=_rules(_INVENTORIES, "update")),
+    "update_inventory": Call(
+        queue=FLEET, rules=_rules(_INVENTORIES, "update"),
+        arguments={"allow_below_use": "1.3"}, implied={"allow_below_use": False}),
     "delete_inventory": Call(queue=FLEET, rules=_rules(_INVENTORIES, "delete")),
     "get_inventory": Call(rules=_rules(_INVENTORIES, "list", "show")),
     "claim_allocations": Call(
@@ -189,6 +195,18 @@ def sent(method: str, arguments: Mapping[str, object]) -> dict[str, object]:
     added = CALLS[method].arguments
     return {name: value for name, value in arguments.items() if value is not None
             or releases.number(added.get(name, "1.0")) < releases.number("1.3")}
+
+
+def known(method: str, arguments: Mapping[str, object], release: releases.Release,
+          ) -> dict[str, object]:
+    """Return the arguments of a call without those that mean nothing else to a release.
+
+    :param arguments: argument name to value
+    """
+    call = CALLS[method]
+    return {name: value for name, value in arguments.items() if not (
+        name in call.implied and value == call.implied[name]
+        and _newer(call.arguments[name], release))}
 
 
 def missing(method: str, arguments: Mapping[str, object], release: releases.Release) -> list[str]:

@@ -76,14 +76,20 @@ class EventTest(base.ContractTest):
         self.assertEqual({(1, 2)}, {(each["previous_generation"], each["generation"])
                                     for each in found.values()})
 
-    def test_an_inventory_that_stays_over_full(self):
+    def test_a_capacity_below_what_is_used(self):
         uuid = self.provider(VCPU=8)
         self.claim({uuid: {"VCPU": 8}})
-        with self.service.database.writer() as tx:
-            tx.exec_driver_sql("UPDATE inventories SET total = 2, capacity = 2")
         self.events()
-        self.api.update_inventory(None, uuid, base.inventory("VCPU", 4))
-        self.assertEqual(["inventory.update", "inventory.capacity_exceeded"], self.types())
+        for generation, total in ((3, 2), (4, 4)):
+            self.api.update_inventory(None, uuid, base.inventory("VCPU", total))
+            (first, _), (second, payload) = self.events()
+            self.assertEqual(
+                ("inventory.update", "inventory.capacity_exceeded"), (first, second))
+            self.assertEqual((uuid, generation, "VCPU", total, 8), tuple(
+                payload[name] for name in (
+                    "provider_uuid", "generation", "resource_class", "capacity", "used")))
+        self.api.update_inventory(None, uuid, base.inventory("VCPU", 8))
+        self.assertEqual(["inventory.update"], self.types())
 
     def test_a_consumer_from_beginning_to_end(self):
         one, two = self.provider(VCPU=8), self.provider(VCPU=8)

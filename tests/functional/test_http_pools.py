@@ -52,6 +52,14 @@ class PoolsTest(http.HTTPTest):
         self.assertEqual(204, self.send("DELETE", f"{path}/IPV4_ADDRESS").status_code)
         self.refused(404, self.send("DELETE", f"{path}/IPV4_ADDRESS"))
 
+    def test_capacity_below_what_is_used(self):
+        self.send("POST", f"{self.path}/inventories", {"resource_class": "VCPU", "total": 8})
+        self.api.claim_allocations(None, base.claim({NFS: {"VCPU": 8}}))
+        etag = self.send("GET", self.path).headers["etag"]
+        for version in ("1.0", "1.5", "1.39"):
+            self.refused(409, self.send(
+                "PUT", f"{self.path}/inventories/VCPU", {"total": 7}, version, If_Match=etag))
+
     def test_aggregates_and_usages(self):
         wanted = sorted([base.new_uuid(), base.new_uuid()])
         self.assertEqual({"aggregates": []}, self.get(f"{self.path}/aggregates"))

@@ -2,7 +2,10 @@
 """Inventories: set, added, updated, deleted, and never shrunk below what is used."""
 
 from placement_rpc import exception
+from placement_rpc.objects.request import ResourceRequest
 from tests import base
+
+_ONE = ResourceRequest(resources={"VCPU": 1})
 
 
 class InventoryTest(base.ContractTest):
@@ -88,10 +91,38 @@ class InventoryTest(base.ContractTest):
                        {"total": 8, "allocation_ratio": 2.0, "reserved": 4}):
             error = self.assertRaises(
                 exception.CapacityConflict, self.api.update_inventory, None, uuid,
-                base.inventory("VCPU", values))
+                base.inventory("VCPU", values), allow_below_use=False)
             self.assertEqual(10, error.kwargs["used"])
         self.api.update_inventory(None, uuid, base.inventory(
             "VCPU", {"total": 5, "allocation_ratio": 2.0}))
+
+    def test_a_capacity_below_what_is_used(self):
+        """Hardware that has shrunk: nothing more can be claimed, and what is held stays."""
+        uuid = self.provider(VCPU=8, DISK_GB=10)
+        one, _ = self.claim({uuid: {"VCPU": 4}})
+        two, _ = self.claim({uuid: {"VCPU": 4, "DISK_GB": 10}})
+        found = self.api.set_inventory(
+            None, uuid, [base.inventory("VCPU", 6), base.inventory("DISK_GB", 10)])
+        self.assertEqual((4, 8), (found.generation, self.inventories(uuid)["VCPU"].used))
+        self.assertEqual([(8, 6), (10, 10)], [
+            (each.used, each.capacity) for each in self.api.get_usages(None, uuid).objects])
+        found = self.api.update_inventory(None, uuid, base.inventory("VCPU", 5))
+        self.assertEqual((5, 8), (found.generation, self.inventories(uuid)["VCPU"].used))
+        error = self.assertRaises(exception.CapacityExceeded, self.claim, {uuid: {"VCPU": 1}})
+        self.assertEqual((0, 5), (error.kwargs["free"], error.kwargs["capacity"]))
+        self.assertEqual([], self.candidates())
+        explained, = self.api.explain(None, _ONE).objects
+        self.assertEqual([("capacity", 0, 1)], [
+            (each["rule"], each["allowed"], each["by"]) for each in explained.reasons])
+        # What frees is never refused, also if it stays over.
+        self.claim({uuid: {"VCPU": 3}}, one)
+        self.api.release_allocations(None, two)
+        self.assertEqual([uuid], self.candidates())
+        self.assertEqual({"VCPU": 3, "DISK_GB": 0}, self.used(uuid))
+        self.assertEqual({}, self.api.verify_index(None)["differences"])
+
+    def candidates(self):
+        return [each.uuid for each in self.api.get_by_request(None, _ONE).objects]
 
     def test_values_must_not_contradict_each_other(self):
         uuid = self.provider()

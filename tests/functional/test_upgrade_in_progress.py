@@ -72,6 +72,32 @@ class CallsTest(_OldService, base.ContractTest):
         self.assertEqual(self.root, self.api.get_provider(None, self.child).root_provider_uuid)
         self.assertRaises(exception.ProviderIsParent, self.api.delete_provider, None, self.root)
 
+    def test_a_capacity_below_what_is_used(self):
+        uuid = self.provider(VCPU=8)
+        self.claim({uuid: {"VCPU": 8}})
+        self.add_old(self.database)
+        self.wait_refused()
+        small = base.inventory("VCPU", 4)
+        for request_id, call, wanted in (
+                ("set", self.api.set_inventory, [small]),
+                ("update", self.api.update_inventory, small)):
+            self.assertRaises(exception.UpgradeInProgress, call, None, uuid, wanted,
+                              request_id=request_id)
+            self.assertRaises(exception.CapacityConflict, call, None, uuid, wanted,
+                              allow_below_use=False)
+        # Other changes of inventories go on.
+        self.api.update_inventory(None, uuid, base.inventory("VCPU", 9))
+        self.remove_old(self.database)
+
+        def changed():
+            try:
+                # The refusal is not the outcome of the request.
+                return self.api.set_inventory(None, uuid, [small], request_id="set")
+            except exception.UpgradeInProgress:
+                return None
+
+        self.assertEqual(4, base.wait_until(changed).objects[0].total)
+
     def test_they_are_accepted_again_without_it(self):
         self.add_old(self.database)
         request_id = base.new_uuid()

@@ -46,6 +46,24 @@ class MixedTest(base.TestCase):
 
 class OldClientTest(MixedTest):
 
+    def test_it_sets_no_capacity_below_what_is_used(self):
+        """Unless it says so, or is of contract 1.3."""
+        self.serve()
+        new = self.client()
+        uuid = self.provider(new)
+        new.claim_allocations(None, base.claim({uuid: {"VCPU": 8}}))
+        for number, release in enumerate(("newton", "2026.2")):
+            old, less = self.client(release), base.inventory("VCPU", 7 - number)
+            for call, wanted in ((old.set_inventory, [less]), (old.update_inventory, less)):
+                self.assertRaises(exception.CapacityConflict, call, None, uuid, wanted)
+                self.assertRaises(exception.CapacityConflict, call, None, uuid, wanted,
+                                  allow_below_use=False)
+                self.assertRaises(exception.ServiceTooOld, call, None, uuid, wanted,
+                                  allow_below_use=True)
+            self.assertRaises(exception.CapacityConflict, new.update_inventory, None, uuid, less,
+                              allow_below_use=False)
+            new.update_inventory(None, uuid, less)
+
     def test_it_is_answered_at_its_versions(self):
         self.serve()
         old, new = self.client("newton"), self.client()
@@ -143,6 +161,18 @@ class OldConductorTest(MixedTest):
         self.assertIs(releases.RELEASES[0], client.pin.last)
         error = self.assertRaises(exception.ServiceTooOld, client.claim_batch, None, [])
         self.assertIn("1.2", error.text)
+
+    def test_it_sets_no_capacity_below_what_is_used(self):
+        self.serve("2026.2")
+        client = self.client()
+        uuid = self.provider(client)
+        client.claim_allocations(None, base.claim({uuid: {"VCPU": 8}}))
+        less = base.inventory("VCPU", 7)
+        for how in ({}, {"allow_below_use": False}):
+            self.assertRaises(
+                exception.CapacityConflict, client.update_inventory, None, uuid, less, **how)
+        self.assertRaises(exception.ServiceTooOld, client.update_inventory, None, uuid, less,
+                          allow_below_use=True)
 
     def test_it_takes_nothing_newer(self):
         self.serve("newton")

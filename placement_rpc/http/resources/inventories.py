@@ -9,8 +9,9 @@ from placement_rpc.http import errors, preconditions
 from placement_rpc.http.call import NO_CONTENT, Answer
 
 _FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
-# The first microversion at which the whole total may be reserved.
-_ALL_RESERVED = (1, 26)
+# The first microversions at which a capacity may be set below what is used, and at which the whole
+# total may be reserved.
+_BELOW_USE, _ALL_RESERVED = (1, 5), (1, 26)
 
 
 def listed(call):
@@ -32,7 +33,8 @@ def replaced(call):
     wanted = [_given(call, name, values) for name, values in call.body["inventories"].items()]
     with _known_classes():
         found = call.api.set_inventory(
-            call.context, uuid, wanted, generation, request_id=call.request_id)
+            call.context, uuid, wanted, generation, request_id=call.request_id,
+            allow_below_use=_allow_below_use(call))
     return _all(call, found)
 
 
@@ -60,7 +62,8 @@ def updated(call):
     values.pop("resource_class", None)
     generation = call.generation(uuid, values.pop("resource_provider_generation", None))
     found = call.api.update_inventory(
-        call.context, uuid, _given(call, name, values), generation, request_id=call.request_id)
+        call.context, uuid, _given(call, name, values), generation, request_id=call.request_id,
+        allow_below_use=_allow_below_use(call))
     answer = _one(call, found, name)
     return answer if call.spelling.answers_changes else Answer(204, etag=answer.etag)
 
@@ -79,6 +82,11 @@ def cleared(call):
     call.api.set_inventory(
         call.context, uuid, [], call.generation(uuid), request_id=call.request_id)
     return NO_CONTENT
+
+
+def _allow_below_use(call):
+    # None is the default of contract 1.3, which older services do not have to understand.
+    return None if call.version >= _BELOW_USE and call.spelling.has_generations else False
 
 
 @contextlib.contextmanager
