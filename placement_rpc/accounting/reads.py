@@ -8,7 +8,7 @@ from typing import Any
 
 from placement_rpc import exception
 from placement_rpc.accounting import providers as provider_rules
-from placement_rpc.accounting import resource_classes, traits
+from placement_rpc.accounting import traits
 from placement_rpc.accounting.consumer_tags import consumer_tag
 from placement_rpc.accounting.inventories import inventory_list
 from placement_rpc.accounting.providers import get_or_404
@@ -69,7 +69,7 @@ def providers(database: Database, limit: int, marker: str | None = None,
     """
     with database.reader() as tx:
         # Before the rows: they include at least what happened until then.
-        position = events.bounds(tx)[1] if position is None else position
+        position = events.last_position(tx) if position is None else position
         if marker:
             get_or_404(tx, marker)
         ids = traits.resolve(tx, {name for names in (*required, forbidden) for name in names})
@@ -131,12 +131,15 @@ def consumer_allocations(database: Database, consumer_uuid: str) -> AllocationLi
     GET /allocations/{consumer_uuid}).
     """
     with database.reader() as tx:
+        # Before the rows: they include at least what happened until then.
+        position = events.last_position(tx)
         rows = allocation_queries.of_consumer(tx, consumer_uuid)
     consumer = rows and Consumer(
         uuid=rows[0].consumer_uuid, generation=rows[0].consumer_generation,
         project_id=rows[0].project_id, user_id=rows[0].user_id, tag=consumer_tag(
             rows[0].consumer_id, rows[0].consumer_created_at, rows[0].consumer_generation))
-    return AllocationList(objects=_allocations(rows), consumer=consumer or None, generation=None)
+    return AllocationList(objects=_allocations(rows), consumer=consumer or None, generation=None,
+                          position=position, updated_at=_newest(rows))
 
 
 def consumer_owner(database: Database, consumer_uuid: str) -> Any:
@@ -151,14 +154,22 @@ def provider_allocations(database: Database, provider_uuid: str) -> AllocationLi
     :raises ProviderNotFound: if there is no such provider
     """
     with database.reader() as tx:
+        # Before the rows: they include at least what happened until then.
+        position = events.last_position(tx)
         row = get_or_404(tx, provider_uuid)
         rows = allocation_queries.of_provider(tx, row.uuid)
-    return AllocationList(objects=_allocations(rows), consumer=None, generation=row.generation)
+    return AllocationList(objects=_allocations(rows), consumer=None, generation=row.generation,
+                          position=position, updated_at=_newest(rows))
 
 
 def _allocations(rows):
     return [Allocation(**{name: getattr(row, name) for name in Allocation.fields})
             for row in rows]
+
+
+def _newest(rows):
+    """Return the time of the newest of rows with ``updated_at``; None if there are none."""
+    return max(row.updated_at for row in rows).isoformat() if rows else None
 
 
 def resource_class(database: Database, name: str) -> ResourceClass:
@@ -168,8 +179,14 @@ def resource_class(database: Database, name: str) -> ResourceClass:
     """
     name = canonical(name)
     with database.reader() as tx:
-        resource_classes.resolve(tx, [name])
-    return ResourceClass(name=name)
+        row = class_queries.get(tx, name)
+    if row is None:
+        raise exception.ResourceClassNotFound(resource_class=name)
+    return _class_of_row(row)
+
+
+def _class_of_row(row):
+    return codec.stored(ResourceClass, name=row.name, updated_at=row.updated_at.isoformat())
 
 
 def resource_class_page(database: Database, marker: str | None = None, limit: int | None = None,
@@ -181,7 +198,7 @@ def resource_class_page(database: Database, marker: str | None = None, limit: in
     """
     with database.reader() as tx:
         rows = class_queries.page(tx, canonical(marker) if marker else None, limit)
-    return ResourceClassList(objects=[ResourceClass(name=row.name) for row in rows])
+    return ResourceClassList(objects=[_class_of_row(row) for row in rows])
 
 
 def services(database: Database, down_time: int) -> ServiceList:
@@ -212,6 +229,12 @@ def request_result(database: Database, request_id: str) -> RequestResult:
     return RequestResult(request_id=row.request_id, method=row.method, outcome={
         name: value for name, value in json.loads(row.outcome).items()
         if name in ("result", "error")})
+
+
+def last_position(database: Database) -> int:
+    """Return the position of the newest event; everything read from now on includes it."""
+    with database.reader() as tx:
+        return events.last_position(tx)
 
 
 def event_positions(database: Database) -> EventPositions:
@@ -268,6 +291,7 @@ def provider_traits(database: Database, provider_uuid: str) -> ProviderTraits:
     with database.reader() as tx:
         row = get_or_404(tx, provider_uuid)
         return ProviderTraits(provider_uuid=row.uuid, generation=row.generation,
+                              updated_at=row.updated_at.isoformat(),
                               traits=list(trait_queries.of_provider(tx, row.id)))
 
 

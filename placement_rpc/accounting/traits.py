@@ -11,6 +11,7 @@ from placement_rpc import exception
 from placement_rpc.accounting.outbox import Outbox
 from placement_rpc.accounting.providers import lock, raise_generation
 from placement_rpc.db import api as db
+from placement_rpc.db.queries import bulk
 from placement_rpc.db.queries import traits as queries
 from placement_rpc.objects.payloads import ProviderTraitsPayload, TraitPayload
 from placement_rpc.objects.trait import ProviderTraits, Trait
@@ -82,7 +83,7 @@ def replace(tx: db.Connection, outbox: Outbox, wanted: ProviderTraits) -> Provid
     """
     row = lock(tx, wanted.provider_uuid, wanted.value("generation"))
     after, current = set(wanted.traits), queries.of_provider(tx, row.id)
-    generation = row.generation
+    generation, updated_at = row.generation, row.updated_at
     if after != set(current):
         gone, added = set(current) - after, after - set(current)
         # Resolved before anything is written: a refusal leaves nothing behind.
@@ -91,9 +92,10 @@ def replace(tx: db.Connection, outbox: Outbox, wanted: ProviderTraits) -> Provid
             queries.unlink(tx, row.id, [current[name] for name in gone])
         if added:
             queries.link(tx, row.id, added_ids.values())
-        generation = raise_generation(tx, row)
+        generation, updated_at = raise_generation(tx, row), bulk.now()
         outbox.add("resource_provider.traits.update", ProviderTraitsPayload(
             provider_uuid=row.uuid, generation=generation, previous_generation=row.generation,
             before=sorted(current), after=sorted(after)))
     return ProviderTraits(
-        provider_uuid=row.uuid, generation=generation, traits=sorted(after))
+        provider_uuid=row.uuid, generation=generation, traits=sorted(after),
+        updated_at=updated_at.isoformat())

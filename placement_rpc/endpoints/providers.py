@@ -78,7 +78,7 @@ class ProviderEndpoint(ManagerBase):
         if resources is not None:
             wanted = request.ResourceRequest(resources=resources)
             # Read before the index, which may not have what happens between the two.
-            position = reads.event_positions(self.database).last
+            position = reads.last_position(self.database)
             among = {each.uuid for each in self.candidates.find(wanted, context.deadline)}
         return reads.providers(
             self.database,

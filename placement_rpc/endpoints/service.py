@@ -33,9 +33,13 @@ class ServiceEndpoint(ManagerBase):
     def explain(self, context: RequestContext, wanted: request.ResourceRequest,
                 marker: str | None = None, limit: int | None = None) -> ExplanationList:
         require_fields(instance_of(request.ResourceRequest, "wanted", wanted), "resources")
-        return explanation.explain(wanted, self.candidates.views(
+        # Read before the index, which may not have what happens between the two.
+        position = reads.last_position(self.database)
+        found = explanation.explain(wanted, self.candidates.views(
             wanted, as_uuid("marker", marker) if marker is not None else None, as_limit(limit),
             context.deadline))
+        found.position = position
+        return found
 
     @exposed
     def verify_index(self, context: RequestContext, after: int = 0,

@@ -25,20 +25,24 @@ class AllocationList(base.PlacementObjectList):
     """The allocations of one consumer, or of one provider.
 
     For a consumer, ``consumer`` is set if it has allocations. For a provider, ``generation`` is
-    the provider's.
+    the provider's. ``position`` is the position of an event up to which the list is sure to
+    include every change, and ``updated_at``, UTC in ISO 8601, the time of the newest allocation.
     """
 
     # Version 1.0: Initial version
     # Version 1.1: Added consumer
-    VERSION = "1.1"
+    # Version 1.2: Added position and updated_at
+    VERSION = "1.2"
 
     fields = {
         "objects": fields.ListOfObjectsField("Allocation"),
         "consumer": fields.ObjectField("Consumer", nullable=True),
         "generation": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1), nullable=True),
+        "position": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1), nullable=True),
+        "updated_at": fields.field(fields.Text(32), nullable=True),
     }
 
-    added = {"consumer": "1.1"}
+    added = {"consumer": "1.1", "position": "1.2", "updated_at": "1.2"}
 
     def by_provider(self) -> dict[str, dict[str, int]]:
         """Return a dict of provider uuid to dict of class name to amount."""

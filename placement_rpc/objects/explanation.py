@@ -28,9 +28,18 @@ class Explanation(base.PlacementObject):
 
 @base.PlacementObjectRegistry.register
 class ExplanationList(base.PlacementObjectList):
-    """Explanations of several providers."""
+    """Explanations of several providers.
+
+    ``position`` is the position of an event up to which they are sure to include every change.
+    """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added position
+    VERSION = "1.1"
 
-    fields = {"objects": fields.ListOfObjectsField("Explanation")}
+    fields = {
+        "objects": fields.ListOfObjectsField("Explanation"),
+        "position": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1), nullable=True),
+    }
+
+    added = {"position": "1.1"}

@@ -14,12 +14,18 @@ def canonical(name: str) -> str:
 
 @base.PlacementObjectRegistry.register
 class ResourceClass(base.PlacementObject):
-    """A kind of resource."""
+    """A kind of resource. ``updated_at`` is UTC in ISO 8601, and set in answers."""
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added updated_at
+    VERSION = "1.1"
 
-    fields = {"name": fields.field(fields.ClassName())}
+    fields = {
+        "name": fields.field(fields.ClassName()),
+        "updated_at": fields.field(fields.Text(32), nullable=True),
+    }
+
+    added = {"updated_at": "1.1"}
 
 
 @base.PlacementObjectRegistry.register

@@ -55,12 +55,14 @@ class ResourceProviderList(base.PlacementObjectList):
     added = {"more": "1.1", "position": "1.1"}
 
     @classmethod
-    def of_candidates(cls, found: typing.Iterable[typing.Any], more: bool) -> typing.Self:
+    def of_candidates(cls, found: typing.Iterable[typing.Any], more: bool,
+                      position: int) -> typing.Self:
         """Return the providers of candidates, with their free amounts.
 
         :param found: iterable of :class:`placement_rpc.candidates.query.Candidate`
         :param more: whether other providers fit, too
+        :param position: of an event, up to which they include every change
         """
-        return codec.stored(cls, more=more, objects=[codec.stored(
+        return codec.stored(cls, more=more, position=position, objects=[codec.stored(
             ResourceProvider, uuid=each.uuid, name=each.name, generation=each.generation,
             free=each.free) for each in found])

@@ -31,7 +31,11 @@ class TraitList(base.PlacementObjectList):
 
 @base.PlacementObjectRegistry.register
 class ProviderTraits(base.PlacementObject):
-    """The traits of a provider, and its generation."""
+    """The traits of a provider, and its generation.
+
+    ``updated_at``, UTC in ISO 8601, is the time of the last change of the provider, and set in
+    answers.
+    """
 
     # Version 1.0: Initial version
     VERSION = "1.0"
@@ -40,4 +44,5 @@ class ProviderTraits(base.PlacementObject):
         "provider_uuid": fields.field(fields.Uuid()),
         "generation": fields.field(_GENERATION),
         "traits": fields.field(fields.Several(fields.TraitName(), maximum=2000)),
+        "updated_at": fields.field(fields.Text(32), nullable=True),
     }

@@ -142,3 +142,43 @@ class EventPagesTest(base.ContractTest):
         self.assertEqual(1, self.service.database.write(prune))
         self.assertEqual([2, 3, 4], [
             each["position"] for each in self.api.list_events(None).events])
+
+
+class ReadTest(base.ContractTest):
+    """A read says up to which event it is current, and when what it shows last changed."""
+
+    def test_lists_have_the_position_that_they_include(self):
+        uuid = self.provider(VCPU=8)
+        consumer, _ = self.claim({uuid: {"VCPU": 1}})
+        last = self.api.get_event_positions(None).last
+        wanted = ResourceRequest(resources={"VCPU": 1})
+        for read in (self.api.list_providers(None), self.api.get_by_request(None, wanted),
+                     self.api.explain(None, wanted), self.api.get_allocations(None, consumer),
+                     self.api.get_provider_allocations(None, uuid)):
+            self.assertGreaterEqual(read.position, last, read)
+
+    def test_what_is_read_has_the_time_of_its_last_change(self):
+        uuid = self.provider(VCPU=8)
+        self.api.create_trait(None, "CUSTOM_A")
+        self.api.resource_class_create(None, "CUSTOM_B")
+        consumer = base.new_uuid()
+
+        def shown():
+            return [found.updated_at for found in (
+                self.api.get_provider(None, uuid), self.api.get_provider_traits(None, uuid),
+                self.api.get_allocations(None, consumer),
+                self.api.get_provider_allocations(None, uuid))]
+
+        before = shown()
+        self.assertEqual([None, None], before[2:])
+        self.claim({uuid: {"VCPU": 1}}, consumer)
+        changed = self.api.set_provider_traits(None, uuid, ["CUSTOM_A"]).updated_at
+        self.assertGreaterEqual(changed, shown()[1])
+        self.assertGreater(changed, before[1])
+        for old, new in zip(before, shown(), strict=True):
+            self.assertLess(old or "", new)
+        for found in (self.api.resource_class_get(None, "CUSTOM_B"),
+                      *self.api.resource_class_list(None).objects,
+                      *self.api.list_traits(None, names=["CUSTOM_A"]).objects):
+            self.assertGreater(datetime.datetime.fromisoformat(found.updated_at),
+                               bulk.now() - datetime.timedelta(minutes=10), found)

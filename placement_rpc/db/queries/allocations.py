@@ -16,6 +16,7 @@ _ROWS = sa.select(
     _providers.c.uuid.label("provider_uuid"),
     _providers.c.generation.label("provider_generation"),
     models.resource_classes.c.name.label("resource_class"), _allocations.c.used,
+    _allocations.c.updated_at,
 ).select_from(_allocations).join(_consumers).join(
     _providers, _providers.c.id == _allocations.c.resource_provider_id,
 ).join(
@@ -50,7 +51,7 @@ def of_consumer(tx, uuid):
 
     :returns: list of rows of consumer_uuid, consumer_generation, consumer_id,
         consumer_created_at, project_id, user_id, provider_uuid, provider_generation,
-        resource_class, used
+        resource_class, used, updated_at
     """
     return tx.execute(_OF_CONSUMER, {"uuid": uuid}).all()
 

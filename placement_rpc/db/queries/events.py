@@ -122,11 +122,16 @@ def state(tx, lock=False):
     return row
 
 
+def last_position(tx):
+    """Return the position that the newest event with a position has; 0 if there is none."""
+    row = state(tx)
+    return row.last_position if row else 0
+
+
 def bounds(tx):
     """Return the first and the last position as a tuple; the first is None without events."""
-    row = state(tx)
-    oldest = tx.execute(sa.select(sa.func.min(_events.c.position))).scalar()
-    return oldest, row.last_position if row else 0
+    last = last_position(tx)
+    return tx.execute(sa.select(sa.func.min(_events.c.position))).scalar(), last
 
 
 def give_positions(tx, last, limit):

@@ -39,14 +39,20 @@ def lock(tx, name):
         _classes.c.name == name).with_for_update()).one_or_none()
 
 
+def get(tx, name):
+    """Return the row of name and updated_at of a class; None if there is none."""
+    return tx.execute(sa.select(_classes.c.name, _classes.c.updated_at).where(
+        _classes.c.name == name)).one_or_none()
+
+
 def page(tx, marker=None, limit=None):
     """Return classes in the order of their names.
 
     :param marker: str, the name after which to begin
     :param limit: int, how many at most
-    :returns: list of rows of id and name
+    :returns: list of rows of name and updated_at
     """
-    query = sa.select(_classes.c.id, _classes.c.name).order_by(_classes.c.name)
+    query = sa.select(_classes.c.name, _classes.c.updated_at).order_by(_classes.c.name)
     if marker is not None:
         query = query.where(_classes.c.name > marker)
     return tx.execute(query.limit(limit)).all()
