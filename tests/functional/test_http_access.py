@@ -283,7 +283,7 @@ class OwnerRuleTest(http.HTTPTest):
             self.refused(403, self.send(method, other, body, token="ada:blue"))
         self.assertEqual(204, self.send(
             "PUT", other, self.body,
-            token=f"ada:{self.running.conf.api.incomplete_consumer_project_id}").status_code)
+            token=f"ada:{self.running.conf.placement.incomplete_consumer_project_id}").status_code)
         self.refused(400, self.send("GET", "/allocations/pony", token="ada:blue"))
 
     def test_what_is_of_all_projects_is_of_none(self):
