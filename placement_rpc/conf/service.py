@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration of a service: a client's, and options of oslo.db, oslo.middleware, oslo.policy.
+"""The configuration of a service: a client's, and options of libraries that clients do not have.
 
 A client installs none of these libraries, so no module that it loads imports this one.
 """
