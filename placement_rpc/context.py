@@ -8,10 +8,15 @@ from oslo_context import context as oslo_context
 from placement_rpc import exception
 from placement_rpc.versions import releases
 
-_WIRE_FIELDS = ("user_id", "project_id", "roles", "system_scope", "request_id",
-                "global_request_id", "deadline", "manifest", "rule")
+# What a policy rule can compare a caller with.
+_ROLES = ("roles", "service_roles")
+_IDENTITY = (
+    "user_id", "project_id", "system_scope", "domain_id", "user_domain_id", "project_domain_id",
+    "service_user_id", "service_user_domain_id", "service_project_id",
+    "service_project_domain_id")
+_TEXTS = (*_IDENTITY, "request_id", "global_request_id", "rule")
+_WIRE_FIELDS = (*_TEXTS, *_ROLES, "is_admin_project", "deadline", "manifest")
 _MAX_VERSIONS = 200
-_TEXTS = ("user_id", "project_id", "system_scope", "request_id", "global_request_id", "rule")
 # Seconds since the epoch. A larger number is not a deadline, but an error of the client.
 _MAX_DEADLINE = 1e12
 
@@ -51,7 +56,15 @@ class RequestContext(oslo_context.RequestContext):
     def to_dict(self):
         """Return the fields that travel with a message: JSON types, only those that are set."""
         values = ((name, getattr(self, name)) for name in _WIRE_FIELDS)
-        return {name: value for name, value in values if value not in (None, [])}
+        return {name: value for name, value in values if value not in (None, []) and (
+            # Of almost all callers.
+            name != "is_admin_project" or not value)}
+
+    def credentials(self):
+        """Return what policy rules can compare the caller with, as OpenStack Placement has it."""
+        values = {name: getattr(self, name) for name in _IDENTITY}
+        return values | {name: getattr(self, name) or [] for name in _ROLES} | {
+            "is_admin_project": self.is_admin_project}
 
     @classmethod
     def from_dict(cls, values, **kwargs):
@@ -97,9 +110,12 @@ def _check(values):
     for name in _TEXTS:
         if not isinstance(values.get(name), (str, type(None))):
             raise exception.InvalidInput(what=name, reason="it is not text")
-    roles = values.get("roles") or []
-    if not isinstance(roles, list) or not all(isinstance(role, str) for role in roles):
-        raise exception.InvalidInput(what="roles", reason="it is not a list of text")
+    for name in _ROLES:
+        roles = values.get(name) or []
+        if not isinstance(roles, list) or not all(isinstance(role, str) for role in roles):
+            raise exception.InvalidInput(what=name, reason="it is not a list of text")
+    if not isinstance(values.get("is_admin_project"), (bool, type(None))):
+        raise exception.InvalidInput(what="is_admin_project", reason="it is not true or false")
 
 
 def versions_of(manifest):

@@ -173,7 +173,7 @@ class PreconditionFailed(PlacementException):
 class Forbidden(PlacementException):
     code = "placement.forbidden"
     http_status = 403
-    message = "The policy rule {rule} does not allow this call"
+    message = "Policy does not allow {rule} to be performed."
 
 
 # -- missing resources ------------------------------------------------------------------

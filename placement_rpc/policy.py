@@ -62,6 +62,8 @@ class Enforcer:
         # Dict of a tuple of rule and caller to a tuple of the decision and when it expires.
         self._decisions = {}
         self._enforcer = policy.Enforcer(conf)
+        # The deprecated defaults are Placement's, and on the operator's demand only.
+        self._enforcer.suppress_deprecation_warnings = True
         self._enforcer.register_defaults(policies.list_rules())
         # It would warn at each start if the policy file, which is optional, does not exist.
         logging.getLogger("oslo_policy").setLevel(logging.WARNING)
@@ -74,13 +76,13 @@ class Enforcer:
         :param target: :class:`Target`; None for one without an owner
         :raises Forbidden: if the rule does not allow the caller
         """
-        key = (rule, context.user_id, context.project_id, context.system_scope,
-               *(context.roles or ()))
+        credentials = context.credentials()
+        key = rule, tuple(map(repr, credentials.values()))
         allowed, until = self._decisions.get(key, (False, 0))
         now = time.monotonic()
         if until < now:
             target = Target() if target is None else target
-            allowed = self._decide(context, rule, target)
+            allowed = self._decide(credentials, rule, target)
             # A decision that depends on the owner is not that of the next call.
             if not target.was_read:
                 if len(self._decisions) >= _CACHE_SIZE:
@@ -89,9 +91,7 @@ class Enforcer:
         if not allowed:
             raise exception.Forbidden(rule=rule)
 
-    def _decide(self, context, rule, target):
-        credentials = {"user_id": context.user_id, "project_id": context.project_id,
-                       "roles": context.roles or [], "system_scope": context.system_scope}
+    def _decide(self, credentials, rule, target):
         try:
             return self._enforcer.authorize(rule, target, credentials, do_raise=False)
         except policy.InvalidScope:

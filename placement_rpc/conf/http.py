@@ -5,10 +5,6 @@ from oslo_config import cfg
 
 GROUP = cfg.OptGroup("api", title="The HTTP facade")
 
-# Project and user of a consumer that was created before microversion 1.8, at which requests
-# cannot name them.
-_INCOMPLETE = "00000000-0000-0000-0000-000000000000"
-
 OPTS = [
     cfg.StrOpt(
         "auth_strategy", default="keystone",
@@ -60,12 +56,4 @@ OPTS = [
         help="Maximum share of max_waiting and of max_followers that one user may take, in "
              "percent; one place at least. A higher share lets one user keep others from waiting "
              "for events."),
-    cfg.StrOpt(
-        "incomplete_consumer_project_id", default=_INCOMPLETE,
-        help="Project of a consumer that is created by a request before microversion 1.8, which "
-             "cannot name one."),
-    cfg.StrOpt(
-        "incomplete_consumer_user_id", default=_INCOMPLETE,
-        help="User of a consumer that is created by a request before microversion 1.8, which "
-             "cannot name one."),
 ]

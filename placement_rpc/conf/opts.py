@@ -24,6 +24,7 @@ from placement_rpc.conf import (
     messages,
     metrics,
     notifications,
+    placement,
     queues,
     standalone,
     transactions,
@@ -31,7 +32,7 @@ from placement_rpc.conf import (
 )
 
 _MODULES = (broker, candidates, claims, client, compute_nodes, conductor, http, messages, metrics,
-            notifications, queues, standalone, transactions, upgrade_levels)
+            notifications, placement, queues, standalone, transactions, upgrade_levels)
 
 # oslo.messaging's RPC client reads these two groups on each call, but registers them on the global
 # configuration only: on any other configuration the call would fail.

@@ -20,6 +20,7 @@ from oslo_db.sqlalchemy import engines
 
 from placement_rpc import exception
 from placement_rpc.backoff import Backoff
+from placement_rpc.conf import placement
 from placement_rpc.conf import service as service_options
 from placement_rpc.db import errors, sessions, urls
 from placement_rpc.telemetry.spans import span
@@ -79,7 +80,7 @@ class Database:
 
     def __init__(self, conf, connections=None, create=False):
         options = service_options.register(conf).database
-        self.max_attempts = conf.claims.max_attempts
+        self.max_attempts = placement.attempts(conf)
         #: callable that returns a dict of object name to the version at which objects are stored;
         #: None for the versions of this release
         self.versions = lambda: None

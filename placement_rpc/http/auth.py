@@ -8,6 +8,11 @@ from placement_rpc.http import errors
 # Set in the environment of a request whose token could not be checked. No client can set it: what
 # a client sends is under HTTP_*.
 _UNCHECKED = "placement_rpc.identity_unavailable"
+# The middleware sets a header of the same name for each.
+_IDENTITY = (
+    "user_id", "project_id", "domain_id", "user_domain_id", "project_domain_id",
+    "service_user_id", "service_user_domain_id", "service_project_id",
+    "service_project_domain_id")
 
 
 class DevelopmentTokens:
@@ -58,9 +63,11 @@ class KeystoneTokens:
         if req.get_header("X-Identity-Status") != "Confirmed":
             raise errors.Unauthorized()
         return RequestContext(
-            user_id=req.get_header("X-User-Id"), project_id=req.get_header("X-Project-Id"),
             roles=_split(req.get_header("X-Roles") or ""),
-            system_scope=req.get_header("OpenStack-System-Scope"))
+            service_roles=_split(req.get_header("X-Service-Roles") or ""),
+            is_admin_project=(req.get_header("X-Is-Admin-Project") or "true").lower() == "true",
+            system_scope=req.get_header("OpenStack-System-Scope"),
+            **{name: req.get_header(f"X-{name.replace('_', '-')}") for name in _IDENTITY})
 
 
 def _split(roles):

@@ -48,13 +48,15 @@ class Call:
     :ivar query: dict of the query parameters
     :ivar body: JSON value; None for no body
     :ivar conf: the option group ``api``
+    :ivar defaults: the option group ``placement``
     :ivar follower: :class:`placement_rpc.http.follower.Follower`, which waits for events
     :ivar streams: :class:`placement_rpc.http.streams.EventStreams`
     :ivar openapi: dict, the description of the API
     """
 
     __slots__ = ("_expected", "_if_match", "_req", "api", "body", "conf", "context",
-                 "follower", "openapi", "path", "query", "spelling", "streams", "version")
+                 "defaults", "follower", "openapi", "path", "query", "spelling", "streams",
+                 "version")
 
     def __init__(self, req, facade, route, path, query, body):
         self._req = req
@@ -62,6 +64,7 @@ class Call:
         self._expected = ()
         self._if_match = preconditions.tags(req.get_header("If-Match"))
         self.api, self.conf, self.follower = facade.api, facade.conf.api, facade.follower
+        self.defaults = facade.conf.placement
         self.streams = facade.streams
         self.openapi = facade.openapi
         self.context, self.version = req.context.caller, req.context.version

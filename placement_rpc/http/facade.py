@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP facade: the state that all requests share, and the WSGI callable."""
 
-from oslo_middleware import healthcheck, http_proxy_to_wsgi
+from oslo_middleware import cors, healthcheck, http_proxy_to_wsgi
 
 from placement_rpc import policy
 from placement_rpc.http import app, auth, openapi, routes
@@ -33,7 +33,7 @@ class Facade:
         self._is_remote = is_remote
         identity, protect = auth.strategy(conf)
         self.application = _with_health(
-            conf, _behind_proxy(conf, protect(app.build(self, identity))))
+            conf, _behind_proxy(conf, _with_cors(conf, protect(app.build(self, identity)))))
         if conf.metrics.http:
             self.application = _with_metrics(self.metrics, self.application)
 
@@ -79,6 +79,15 @@ def _with_metrics(metrics, application):
         return [body]
 
     return choose
+
+
+def _with_cors(conf, application):
+    """Wrap an application so that pages of ``[cors] allowed_origin`` can read its answers.
+
+    Outside the authentication, since browsers send no token with the question whether they may
+    send a request.
+    """
+    return cors.CORS(application, conf) if conf.cors.allowed_origin else application
 
 
 def _behind_proxy(conf, application):

@@ -4,17 +4,19 @@
 from placement_rpc.policies import (
     aggregate,
     allocation,
+    allocation_candidate,
     base,
     event,
     inventory,
+    reshaper,
     resource_class,
     resource_provider,
     trait,
     usage,
 )
 
-_MODULES = (resource_provider, inventory, usage, allocation, aggregate, trait, resource_class,
-            event)
+_MODULES = (resource_provider, inventory, usage, allocation, allocation_candidate, aggregate,
+            trait, resource_class, reshaper, event)
 
 
 def list_rules():

@@ -6,8 +6,11 @@ import pathlib
 import fixtures
 from oslo_config import generator
 from oslo_policy import generator as policy_generator
+from placement.conf import placement as their_options
 
 from placement_rpc import conf as configuration
+from placement_rpc.conf import placement
+from placement_rpc.testing import fixtures as service_fixtures
 from tests import base
 
 _ETC = pathlib.Path(__file__).parents[2] / "etc/placement-rpc"
@@ -37,6 +40,40 @@ class SampleTest(base.TestCase):
                       "oslo_messaging_rabbit"):
             self.assertIn(f"\n[{group}]\n", text)
         self.assertIn("#rabbit_quorum_queue = true", text)
+
+
+class PlacementsFileTest(base.TestCase):
+    """Options that OpenStack Placement has too."""
+
+    def conf(self, text):
+        path = self.useFixture(fixtures.TempDir()).join("placement.conf")
+        pathlib.Path(path).write_text(text)
+        return configuration.new_config(config_files=[path])
+
+    def test_names_and_defaults_are_its_own(self):
+        ours = {option.name: option for option in placement.OPTS}
+        theirs = {option.name: option for option in their_options.placement_opts}
+        self.assertEqual(set(), set(ours) - set(theirs))
+        for name in ("incomplete_consumer_project_id", "incomplete_consumer_user_id"):
+            self.assertEqual(theirs[name].default, ours[name].default)
+
+    def test_the_attempts_at_a_transaction(self):
+        for text, attempts in (
+                ("", 10), ("[claims]\nmax_attempts = 3", 3),
+                ("[placement]\nallocation_conflict_retry_count = 0", 1),
+                ("[placement]\nallocation_conflict_retry_count = 4\n[claims]\nmax_attempts = 3",
+                 5)):
+            self.assertEqual(attempts, placement.attempts(self.conf(text)), text)
+        store = self.useFixture(service_fixtures.Store(
+            placement__allocation_conflict_retry_count=7))
+        self.assertEqual(8, store.database.max_attempts)
+
+    def test_old_names_of_the_owner(self):
+        for group in ("api", "placement"):
+            conf = self.conf(f"[{group}]\nincomplete_consumer_project_id = nobodys\n"
+                             f"incomplete_consumer_user_id = nobody\n")
+            self.assertEqual("nobodys", conf.placement.incomplete_consumer_project_id)
+            self.assertEqual("nobody", conf.placement.incomplete_consumer_user_id)
 
 
 class DefaultsTest(base.TestCase):

@@ -42,8 +42,8 @@ def claimed(call):
     is_named = "project_id" in call.body
     claim = Claim(
         consumer_uuid=uuid, allocations=wanted, keep_owner=not is_named,
-        project_id=call.body.get("project_id", call.conf.incomplete_consumer_project_id),
-        user_id=call.body.get("user_id", call.conf.incomplete_consumer_user_id))
+        project_id=call.body.get("project_id", call.defaults.incomplete_consumer_project_id),
+        user_id=call.body.get("user_id", call.defaults.incomplete_consumer_user_id))
     if call.must_be_new:
         claim.consumer_generation = call.expect_generation(0)
     else:
@@ -79,8 +79,8 @@ def owner(facade, path, _query):
 def future_owner(facade, path, query):
     """Return the consumer of an address, or the owner that a PUT would give it."""
     return owner(facade, path, query) or Claim(
-        project_id=facade.conf.api.incomplete_consumer_project_id,
-        user_id=facade.conf.api.incomplete_consumer_user_id)
+        project_id=facade.conf.placement.incomplete_consumer_project_id,
+        user_id=facade.conf.placement.incomplete_consumer_user_id)
 
 
 def _consumer(call):
