@@ -65,8 +65,9 @@ class PendingRequest:
         """
         self.request.check_same(row)
 
-    def refused(self, error: exception.PlacementException) -> tuple[str, EventPayload] | None:
-        """Return the type and the payload of the event of a refusal; None if it has none."""
+    def refused(self, error: exception.PlacementException) -> list[tuple[str, EventPayload]]:
+        """Return the type and the payload of each event of a refusal."""
+        return []
 
     @property
     def is_late(self) -> bool:
@@ -201,9 +202,8 @@ class BatchOutcomes:
         self._rows.append(pending.request.row(
             idempotency.of_error(outcome.error) if outcome.error else
             idempotency.of_result(self._tx, outcome.result)))
-        event = pending.refused(outcome.error) if outcome.error else None
-        if event:
-            outbox.add(*event)
+        for event_type, payload in pending.refused(outcome.error) if outcome.error else ():
+            outbox.add(event_type, payload)
         self._outboxes.append(outbox)
 
     def rows(self, used: list[list]) -> tuple[list[EventRow], list[tuple]]:

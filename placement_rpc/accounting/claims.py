@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims, releases and moves as requests of a batch."""
+"""Claims, sets of claims, releases and moves as requests of a batch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,11 +10,11 @@ from placement_rpc.accounting.batch import PendingRequest
 from placement_rpc.accounting.fingerprint import CanonicalForm
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.accounting.ledger import DesiredAllocations, Ledger
-from placement_rpc.accounting.locked_state import LockedState, Scope
+from placement_rpc.accounting.locked_state import ConsumerEntry, LockedState, Scope
 from placement_rpc.accounting.outbox import Outbox
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import consumers as consumer_queries
-from placement_rpc.objects.claim import Claim, ClaimResult
+from placement_rpc.objects.claim import Claim, ClaimResult, ClaimResultList
 from placement_rpc.objects.payloads import EventPayload
 
 
@@ -25,6 +25,8 @@ class AllocationChange(PendingRequest):
     consumers: tuple[str, ...] = ()
     #: The requested amounts: provider uuid to class name to amount.
     allocations: Mapping[str, Mapping[str, int]] = {}
+    #: Whether the request raises the generation of a provider once, or for each consumer.
+    one_step = True
 
     def desired_allocations(self, ledger: Ledger) -> list[DesiredAllocations]:
         """Return the allocations that the consumers are to have.
@@ -40,24 +42,55 @@ class AllocationChange(PendingRequest):
 
     @property
     def weight(self) -> int:
-        return sum(len(resources) for resources in self.allocations.values()) or 1
+        return _size(self.allocations) or 1
 
     def add_to_scope(self, scope: Scope) -> None:
         scope.consumers.update(self.consumers)
-        scope.providers.update(self.allocations)
-        for resources in self.allocations.values():
-            scope.classes.update(resources)
+        _add_allocations(scope, self.allocations)
 
     def apply(self, state: LockedState, outbox: Outbox) -> ClaimResult:
         ledger = Ledger(state)
-        generations = {}
-        for change in ledger.apply(self.desired_allocations(ledger)):
-            events.record(outbox, change, state.providers, state.class_names)
-            for provider_id, (_, generation) in change.generations.items():
-                generations[state.providers[provider_id].uuid] = generation
+        generations: dict[str, int] = {}
+        for result in applied(state, outbox, self.desired_allocations(ledger), self.one_step):
+            generations |= result.generations
         return ClaimResult(
             consumer_uuid=self.result_consumer, generations=generations, replayed=False,
             consumer_generation=state.consumers[self.result_consumer].generation)
+
+
+def applied(state: LockedState, outbox: Outbox, desired: Sequence[DesiredAllocations],
+            one_step: bool = True) -> list[ClaimResult]:
+    """Replace the allocations of consumers, all of them or none, and record the events.
+
+    :param one_step: as for :meth:`placement_rpc.accounting.ledger.Ledger.apply`
+    :returns: a result for each consumer
+    :raises PlacementException: as :meth:`placement_rpc.accounting.ledger.Ledger.apply`
+    """
+    results = []
+    for change in Ledger(state).apply(desired, one_step):
+        events.record(outbox, change, state.providers, state.class_names)
+        results.append(ClaimResult(
+            consumer_uuid=change.consumer, consumer_generation=change.generation, replayed=False,
+            generations={state.providers[provider_id].uuid: generation
+                         for provider_id, (_, generation) in change.generations.items()}))
+    return results
+
+
+def desired_by(claim: Claim, state: LockedState | Ledger,
+               allocations: Mapping[str, Mapping[str, int]]) -> DesiredAllocations:
+    """Return the allocations that a claim asks for.
+
+    A consumer that has allocations keeps its owner if the claim says so.
+
+    :param allocations: those of the claim, or of the provider that was found for it
+    """
+    owner: Claim | ConsumerEntry = claim
+    if claim.value("keep_owner") and state.consumers[claim.consumer_uuid].held:
+        owner = state.consumers[claim.consumer_uuid]
+    return DesiredAllocations(
+        claim.consumer_uuid, allocations, owner.project_id, owner.user_id,
+        claim.value("consumer_generation"), claim.value("consumer_tags"),
+        claim.value("consumer_type"), claim.value("mappings"))
 
 
 def forms_of_claim(claim: Claim) -> tuple[CanonicalForm, CanonicalForm]:
@@ -101,10 +134,7 @@ class ClaimChange(AllocationChange):
         consumer = ledger.consumers[self.claim.consumer_uuid]
         if self.claim.value("keep_owner") and consumer.held:
             self._set_owner(consumer)
-        claim = self.claim
-        return [DesiredAllocations(
-            claim.consumer_uuid, self.allocations, claim.project_id, claim.user_id,
-            claim.value("consumer_generation"), claim.value("consumer_tags"))]
+        return [desired_by(self.claim, ledger, self.allocations)]
 
     def _set_owner(self, consumer):
         """Name the owner that the consumer has, in the claim and in the request's fingerprint.
@@ -125,8 +155,8 @@ class ClaimChange(AllocationChange):
                 self._set_owner(consumer)
         super().check_stored(tx, row)
 
-    def refused(self, error: exception.PlacementException) -> tuple[str, EventPayload]:
-        return events.refused(self.claim, self.allocations, error)
+    def refused(self, error: exception.PlacementException) -> list[tuple[str, EventPayload]]:
+        return [events.refused(self.claim, self.allocations, error)]
 
 
 def _with_owner(claim, consumer):
@@ -140,6 +170,75 @@ class CandidateClaim(ClaimChange):
     """A claim on one candidate of several: after a refusal the next candidate is tried."""
 
     final = False
+
+
+class ClaimSet:
+    """Claims of different consumers that are accepted together or not at all (DESIGN rule 3).
+
+    A claim without allocations releases what its consumer holds. A request that changes more than
+    allocations in the same transaction has a set of its own, and applies it to the same state.
+
+    :param claims: claims whose fields were checked
+    """
+
+    def __init__(self, claims: Sequence[Claim]):
+        self.claims = claims
+
+    @property
+    def weight(self) -> int:
+        """As of :class:`placement_rpc.accounting.batch.PendingRequest`."""
+        return sum(_size(claim.allocations) for claim in self.claims) or 1
+
+    def add_to_scope(self, scope: Scope) -> None:
+        """As of :class:`placement_rpc.accounting.batch.PendingRequest`."""
+        for claim in self.claims:
+            scope.consumers.add(claim.consumer_uuid)
+            _add_allocations(scope, claim.allocations)
+
+    def apply(self, state: LockedState, outbox: Outbox) -> ClaimResultList:
+        """Replace the allocations of all the consumers, and record the events.
+
+        :returns: a result for each claim, in their order
+        :raises PlacementException: if one of them is refused; the state is as it was
+        """
+        return ClaimResultList(objects=applied(state, outbox, [
+            desired_by(claim, state, claim.allocations) for claim in self.claims]))
+
+    def refused(self, error: exception.PlacementException) -> list[tuple[str, EventPayload]]:
+        """Return the events of a refusal: one for each claim that asked for something."""
+        return [events.refused(claim, claim.allocations, error)
+                for claim in self.claims if claim.allocations]
+
+
+class ClaimSetChange(PendingRequest):
+    """A set of claims as a request of its own."""
+
+    def __init__(self, request: Request, claims: Sequence[Claim], deadline: float | None = None):
+        super().__init__(request, deadline)
+        self.claims = ClaimSet(claims)
+
+    @property
+    def weight(self) -> int:
+        return self.claims.weight
+
+    def add_to_scope(self, scope: Scope) -> None:
+        self.claims.add_to_scope(scope)
+
+    def apply(self, state: LockedState, outbox: Outbox) -> ClaimResultList:
+        return self.claims.apply(state, outbox)
+
+    def refused(self, error: exception.PlacementException) -> list[tuple[str, EventPayload]]:
+        return self.claims.refused(error)
+
+
+def _size(allocations):
+    return sum(len(resources) for resources in allocations.values())
+
+
+def _add_allocations(scope, allocations):
+    scope.providers.update(allocations)
+    for resources in allocations.values():
+        scope.classes.update(resources)
 
 
 class ReleaseChange(AllocationChange):
@@ -167,12 +266,15 @@ class ReleaseChange(AllocationChange):
 class MoveChange(AllocationChange):
     """A move of everything that one consumer holds to another one that holds nothing.
 
-    The target gets the project and the user of the source.
+    The target gets the project, the user and the type of the source. The generations of the
+    providers are raised twice, as always: a service of release 2026.2 answers so.
 
     :param source: uuid of the consumer that holds the allocations
     :param target: uuid of the consumer that is to hold them
     :param generation: the generation that the source must be at; None for any
     """
+
+    one_step = False
 
     def __init__(self, request: Request, source: str, target: str, generation: int | None = None,
                  deadline: float | None = None):
@@ -198,4 +300,4 @@ class MoveChange(AllocationChange):
             DesiredAllocations(source.uuid, {}, generation=self.generation),
             DesiredAllocations(
                 target.uuid, ledger.allocations_of(source), source.project_id, source.user_id,
-                skip_unit_checks=True)]
+                consumer_type=source.consumer_type, skip_unit_checks=True)]

@@ -30,6 +30,9 @@ class DesiredAllocations:
     :param generation: the generation that the consumer must be at, 0 for one that holds nothing;
         None for any
     :param tags: entity tags, of which the consumer must have one; None for any
+    :param consumer_type: name of a type; None to keep the consumer's
+    :param mappings: the groups of a request for which the providers were chosen, kept with the
+        event; None for none
     :param skip_unit_checks: whether the amounts are exempt from min_unit, max_unit and step_size,
         since another consumer holds them and they were checked when it claimed them
     """
@@ -40,14 +43,17 @@ class DesiredAllocations:
     user_id: str = ""
     generation: int | None = None
     tags: Sequence[str] | None = None
+    consumer_type: str | None = None
+    mappings: Mapping[str, Sequence[str]] | None = None
     skip_unit_checks: bool = False
 
 
 class Owner(NamedTuple):
-    """The project and the user of a consumer."""
+    """The project and the user of a consumer, and its type, None if that is not known."""
 
-    project_id: str
-    user_id: str
+    project_id: str | None
+    user_id: str | None
+    consumer_type: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,6 +72,7 @@ class ConsumerChange:
     before: dict[InventoryKey, int]
     after: dict[InventoryKey, int]
     generations: dict[int, tuple[int, int]]
+    mappings: Mapping[str, Sequence[str]] | None = None
 
 
 class Ledger:
@@ -76,10 +83,13 @@ class Ledger:
         self.providers = state.providers
         self._state = state
 
-    def apply(self, desired: Sequence[DesiredAllocations]) -> list[ConsumerChange]:
+    def apply(self, desired: Sequence[DesiredAllocations], one_step: bool = True,
+              ) -> list[ConsumerChange]:
         """Replace the allocations of consumers: of all of them or of none.
 
         :param desired: of different consumers
+        :param one_step: whether the generation of a provider is raised by one only, however many
+            of the consumers hold something else of it now
         :returns: a change for every consumer, also for those that hold the same as before
         :raises ConsumerConflict: if a consumer is not at the generation that was given
         :raises PreconditionFailed: if a consumer has none of the tags that were given
@@ -88,10 +98,12 @@ class Ledger:
         :raises CapacityExceeded: if an inventory has no room, or a provider has no such inventory
         :raises ConstraintsViolated: if an amount breaks min_unit, max_unit or step_size
         """
+        for each in desired:
+            self._check_consumer(each)
         wanted = [self._resolve(each) for each in desired]
         changes: dict[InventoryKey, int] = {}
         for each, amounts in zip(desired, wanted, strict=True):
-            held = self._consumer(each).held
+            held = self.consumers[each.consumer].held
             for key, amount in amounts.items():
                 if amount != held.get(key):
                     if not each.skip_unit_checks:
@@ -101,7 +113,7 @@ class Ledger:
                 if key not in amounts:
                     changes[key] = changes.get(key, 0) - amount
         self._check_capacity(changes, wanted)
-        return self._commit(desired, wanted, changes)
+        return self._commit(desired, wanted, changes, one_step)
 
     def allocations_of(self, consumer: ConsumerEntry) -> dict[str, dict[int, int]]:
         """Return the allocations of a consumer.
@@ -126,14 +138,13 @@ class Ledger:
                 reason=f"Consumer {consumer.uuid} has changed since the given tag was read"
                 if consumer.held else f"Consumer {consumer.uuid} has no allocations")
 
-    def _consumer(self, desired):
+    def _check_consumer(self, desired):
         entry = self.consumers[desired.consumer]
         self.check_tags(entry, desired.tags)
         if desired.generation is not None and desired.generation != entry.generation:
             raise exception.ConsumerConflict(
                 consumer=entry.uuid, current=entry.generation, given=desired.generation,
                 reason=f"it is at generation {entry.generation}, not at {desired.generation}")
-        return entry
 
     def _resolve(self, desired):
         """Return a dict of (provider id, class id) to amount."""
@@ -193,38 +204,55 @@ class Ledger:
     def _class_name(self, class_id):
         return self._state.class_names[class_id]
 
-    def _commit(self, desired, wanted, changes):
+    def _commit(self, desired, wanted, changes, one_step):
         for key, change in changes.items():
             if change:
                 self._state.use(key, change)
-        return [self._replace(each, amounts)
+        # The generations of the providers that were raised already, before and after.
+        raised = {} if one_step else None
+        return [self._replace(each, amounts, raised)
                 for each, amounts in zip(desired, wanted, strict=True)]
 
-    def _replace(self, desired, amounts):
+    def _replace(self, desired, amounts, raised):
         """Set the allocations of a consumer; the same allocations change nothing.
 
-        The generation of each provider of which it now holds something else is raised, so that no
-        two changes of a provider have the same generation.
+        The generation of each provider of which it now holds something else is raised.
         """
         entry = self.consumers[desired.consumer]
-        before, previous_owner = entry.held, Owner(entry.project_id, entry.user_id)
-        previous_generation = entry.generation
-        touched = {key[0] for key, _ in amounts.items() ^ before.items()}
-        generations = {}
-        for provider_id in sorted({key[0] for key in (*amounts, *before)}):
-            provider = self.providers[provider_id]
-            generations[provider_id] = (
-                provider.raise_generation() if provider_id in touched
-                else (provider.generation, provider.generation))
-        owner = Owner(desired.project_id, desired.user_id) if amounts else previous_owner
+        before, previous_generation = entry.held, entry.generation
+        previous_owner = Owner(entry.project_id, entry.user_id, entry.consumer_type)
+        owner = Owner(desired.project_id, desired.user_id,
+                      desired.consumer_type or entry.consumer_type) if amounts else previous_owner
+        generations = self._raised(amounts, before, raised)
         if amounts != before or owner != previous_owner:
             entry.held, entry.changed = amounts, True
-            entry.project_id, entry.user_id = owner.project_id, owner.user_id
+            entry.project_id, entry.user_id, entry.consumer_type = owner
             entry.generation = entry.generation + 1 if amounts else 0
             if not amounts:
                 # Its row is deleted. Later allocations, of the same transaction too, get another
                 # one, or they would have the tag of these.
-                entry.id = entry.created_at = None
+                entry.id = entry.created_at = entry.consumer_type = None
         return ConsumerChange(
             entry.uuid, entry.generation, previous_generation, owner, previous_owner, before,
-            amounts, generations)
+            amounts, generations, desired.mappings)
+
+    def _raised(self, amounts, before, raised):
+        """Raise the generations of the providers of which a consumer holds something else now.
+
+        :param raised: dict of the id of each provider that was raised already to its generations
+            before and after; None to raise it again
+        :returns: the same, for each provider of which it holds something or did
+        """
+        touched = {key[0] for key, _ in amounts.items() ^ before.items()}
+        generations = {}
+        for provider_id in sorted({key[0] for key in (*amounts, *before)}):
+            provider = self.providers[provider_id]
+            if provider_id not in touched:
+                generations[provider_id] = provider.generation, provider.generation
+            elif raised is None:
+                generations[provider_id] = provider.raise_generation()
+            else:
+                if provider_id not in raised:
+                    raised[provider_id] = provider.raise_generation()
+                generations[provider_id] = raised[provider_id]
+        return generations

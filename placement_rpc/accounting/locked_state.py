@@ -10,14 +10,17 @@ Every transaction locks in the same order: consumers by uuid, providers by uuid,
 resource classes by id. Two transactions can therefore wait for each other in one direction only.
 """
 
+import contextlib
 import dataclasses
 import datetime
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from placement_rpc.accounting import resource_classes
 from placement_rpc.accounting.consumer_tags import consumer_tag
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import claims as queries
+from placement_rpc.db.queries import consumer_types
 from placement_rpc.db.queries import inventories as inventory_queries
 
 #: Provider id and class id.
@@ -77,7 +80,8 @@ class ConsumerEntry:
     ``changed_at`` the time of the last change that is in the database. ``id`` is None while there
     is no row, and after the consumer has released everything, since its next allocations get a
     new row; ``read_id`` is the id of the row in the database. ``held`` maps provider id and class
-    id to an amount; ``read_held`` is the same as the database has it.
+    id to an amount; ``read_held`` is the same as the database has it. ``consumer_type`` is the
+    name of its type, None if that is not known.
     """
 
     uuid: str
@@ -91,6 +95,7 @@ class ConsumerEntry:
     created_at: datetime.datetime | None = None
     changed_at: datetime.datetime | None = None
     read_id: int | None = None
+    consumer_type: str | None = None
 
     @property
     def tag(self) -> str | None:
@@ -135,6 +140,30 @@ class LockedState:
         self.class_names = class_names
         self.may_overfill = may_overfill
         self._used_changed: set[InventoryKey] = set()
+
+    @contextlib.contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Restore the state if the block raises an error.
+
+        For a request that makes several changes, one of which may be refused. It copies the whole
+        state: a request of one change checks everything first, and does not need that.
+        """
+        entries: list[Any] = [*self.consumers.values(), *self.providers.values(), *(
+            entry for provider in self.providers.values()
+            for entry in provider.inventories.values())]
+        saved = [(entry, dataclasses.replace(entry)) for entry in entries]
+        inventories = {id_: dict(each.inventories) for id_, each in self.providers.items()}
+        used_changed = set(self._used_changed)
+        try:
+            yield
+        except BaseException:
+            for entry, before in saved:
+                for field in dataclasses.fields(entry):
+                    setattr(entry, field.name, getattr(before, field.name))
+            for id_, found in inventories.items():
+                self.providers[id_].inventories = found
+            self._used_changed = used_changed
+            raise
 
     def use(self, key: InventoryKey, change: int) -> None:
         """Change the used amount of an inventory.
@@ -204,11 +233,16 @@ def _read_consumers(tx, consumers):
 
     :returns: set of the uuids of the providers of which they hold something
     """
-    by_id = {}
+    by_id, type_ids = {}, {}
     for row in queries.lock_consumers(tx, consumers):
         by_id[row.id] = consumers[row.uuid] = ConsumerEntry(
             row.uuid, row.id, row.generation, row.project_id, row.user_id,
             created_at=row.created_at, changed_at=row.updated_at, read_id=row.id)
+        if row.consumer_type_id is not None:
+            type_ids[row.id] = row.consumer_type_id
+    names = consumer_types.names(tx, set(type_ids.values())) if type_ids else {}
+    for row_id, type_id in type_ids.items():
+        by_id[row_id].consumer_type = names[type_id]
     providers = set()
     for row in queries.held(tx, list(by_id)):
         key = row.resource_provider_id, row.resource_class_id
@@ -233,13 +267,17 @@ def write(tx: db.Connection, state: LockedState, events: Collection[tuple] = (),
                   [entry.read_id for entry in changed if entry.read_id != entry.id])
     _write_inventories(tx, state)
     held = [entry for entry in changed if entry.held]
+    types = consumer_types.ids(tx, {
+        entry.consumer_type for entry in held if entry.consumer_type is not None})
     stored = {entry.id: {"project_id": entry.project_id, "user_id": entry.user_id,
-                         "generation": entry.generation} for entry in held if entry.id}
+                         "generation": entry.generation,
+                         "consumer_type_id": types.get(entry.consumer_type)}
+              for entry in held if entry.id}
     if stored:
         queries.update_consumers(tx, stored)
     rows = {
-        "consumers": [(entry.uuid, entry.project_id, entry.user_id, entry.generation)
-                      for entry in held if not entry.id],
+        "consumers": [(entry.uuid, entry.project_id, entry.user_id, entry.generation,
+                       types.get(entry.consumer_type)) for entry in held if not entry.id],
         "allocations": [(entry.id, entry.uuid, *key, amount)
                         for entry in held for key, amount in entry.held.items()],
         "used": [(entry.id, entry.used) for entry in state.used_changes()],

@@ -136,7 +136,8 @@ def consumer_allocations(database: Database, consumer_uuid: str) -> AllocationLi
         rows = allocation_queries.of_consumer(tx, consumer_uuid)
     consumer = rows and Consumer(
         uuid=rows[0].consumer_uuid, generation=rows[0].consumer_generation,
-        project_id=rows[0].project_id, user_id=rows[0].user_id, tag=consumer_tag(
+        project_id=rows[0].project_id, user_id=rows[0].user_id,
+        consumer_type=rows[0].consumer_type, tag=consumer_tag(
             rows[0].consumer_id, rows[0].consumer_created_at, rows[0].consumer_generation))
     return AllocationList(objects=_allocations(rows), consumer=consumer or None, generation=None,
                           position=position, updated_at=_newest(rows))

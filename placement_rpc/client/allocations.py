@@ -65,6 +65,28 @@ class AllocationCalls(Client):
                 _with_owner(context, claim) for claim in list_of(Claim, "claims", claims)]))
         return [each.exception() or each for each in answer.objects]
 
+    def set_allocations(self, context: RequestContext | None, claims: Sequence[Claim],
+                        request_id: str | None = None, timeout: float | None = None,
+                        ) -> list[ClaimResult]:
+        """Replace the allocations of many consumers in one transaction: of all or of none.
+
+        What one of them releases another can have. A claim whose ``allocations`` are empty
+        releases everything that its consumer holds. The generation of a provider rises by one.
+
+        :param claims: of different consumers; their project and user default to the context's
+        :returns: list in the same order
+        :raises InvalidInput: if two claims are of one consumer
+        :raises BatchTooLarge: if there are more than the service takes in one call
+
+        It also raises what :meth:`claim_allocations` raises.
+        """
+        context = own_context(context)
+        given = [_with_owner(context, claim) for claim in list_of(Claim, "claims", claims)]
+        answer = self._change(
+            context, "set_allocations", request_id, timeout, claims=ClaimList(objects=given))
+        results = {each.consumer_uuid: each for each in answer.objects}
+        return [results[claim.consumer_uuid] for claim in given]
+
     def claim_by_request(self, context: RequestContext | None, wanted: ResourceRequest,
                          claim: Claim, request_id: str | None = None,
                          timeout: float | None = None) -> ClaimResult:

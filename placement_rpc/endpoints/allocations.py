@@ -8,6 +8,7 @@ from placement_rpc.accounting import (
 )
 from placement_rpc.accounting.claims import (
     ClaimChange,
+    ClaimSetChange,
     MoveChange,
     ReleaseChange,
     forms_of_claim,
@@ -42,21 +43,14 @@ class AllocationEndpoint(ManagerBase):
     def claim_allocations(self, context: RequestContext, claim: Claim,
                           request_id: str) -> ClaimChange:
         instance_of(Claim, "claim", claim).check(self.conf.claims.max_resources)
+        self._check_type(claim)
         return ClaimChange(request_of_claim(request_id, claim), claim, context.deadline)
 
     @exposed
     def claim_batch(self, context: RequestContext, claims: ClaimList,
                     request_id: str) -> ClaimResultList:
         wanted = require_fields(instance_of(ClaimList, "claims", claims), "objects").objects
-        limit = self.conf.claims.max_batch
-        if len(wanted) > limit:
-            raise exception.BatchTooLarge(what="batch", limit=limit, size=len(wanted))
-        for number, claim in enumerate(wanted):
-            try:
-                claim.check(self.conf.claims.max_resources)
-            except exception.InvalidInput as error:
-                raise exception.InvalidInput(
-                    what=f"claims[{number}]", reason=error.text) from None
+        self._check_claims(wanted, "batch")
         forms = [forms_of_claim(claim) for claim in wanted]
         asked = Request.of(request_id, "claim_batch", {"claims": [form for form, _ in forms]},
                            {"claims": [whole for _, whole in forms]})
@@ -65,6 +59,52 @@ class AllocationEndpoint(ManagerBase):
                         context.deadline)
             for number, (claim, (form, whole)) in enumerate(zip(wanted, forms, strict=True))])
         return ClaimResultList(objects=[_batch_result(each) for each in outcomes])
+
+    @exposed
+    def set_allocations(self, context: RequestContext, claims: ClaimList,
+                        request_id: str) -> ClaimSetChange:
+        wanted = self.claims_of_set(claims)
+        forms = [forms_of_claim(claim) for claim in wanted]
+        asked = Request.of(request_id, "set_allocations", {"claims": [form for form, _ in forms]},
+                           {"claims": [whole for _, whole in forms]})
+        return ClaimSetChange(asked, wanted, context.deadline)
+
+    def claims_of_set(self, claims: ClaimList) -> list[Claim]:
+        """Return the claims of a set, in the order of the uuids of their consumers.
+
+        :raises InvalidInput: if one is not complete, or two are of one consumer
+        :raises BatchTooLarge: if there are more claims or amounts than are taken in one call
+        :raises UpgradeInProgress: if one names a type, and a live service does not know types
+        """
+        wanted = require_fields(instance_of(ClaimList, "claims", claims), "objects").objects
+        self._check_claims(wanted, "set of claims", may_be_empty=True)
+        found = {claim.consumer_uuid: claim for claim in wanted}
+        if not found:
+            raise exception.InvalidInput(what="claims", reason="there are none")
+        if len(found) < len(wanted):
+            raise exception.InvalidInput(what="claims", reason="two are of one consumer")
+        return [claim for _, claim in sorted(found.items())]
+
+    def _check_claims(self, claims, what, may_be_empty=False):
+        """Check the number of claims, and each of them."""
+        limit = self.conf.claims.max_batch
+        if len(claims) > limit:
+            raise exception.BatchTooLarge(what=what, limit=limit, size=len(claims))
+        for number, claim in enumerate(claims):
+            try:
+                claim.check(self.conf.claims.max_resources, may_be_empty)
+            except exception.InvalidInput as error:
+                raise exception.InvalidInput(
+                    what=f"claims[{number}]", reason=error.text) from None
+            self._check_type(claim)
+
+    def _check_type(self, claim):
+        """Check that all services know the type of a consumer, if the claim names one.
+
+        :raises UpgradeInProgress: if one of them would not answer it, or would lose it
+        """
+        if claim.value("consumer_type"):
+            self.check_everywhere("the type of a consumer", "1.3")
 
     @exposed
     def release_allocations(self, context: RequestContext, consumer_uuid: str, request_id: str,
@@ -95,6 +135,7 @@ class AllocationEndpoint(ManagerBase):
         if claim.value("allocations"):
             raise exception.InvalidInput(
                 what="allocations", reason="claim_by_request chooses the provider itself")
+        self._check_type(claim)
         form, whole = forms_of_claim(claim)
         asked = Request.of(request_id, "claim_by_request", {"wanted": wanted, "claim": form},
                            {"claim": whole})

@@ -17,7 +17,9 @@ from placement_rpc.context import RequestContext
 from placement_rpc.db.api import Database
 from placement_rpc.objects.claim import (
     Claim,
+    ClaimList,
     ClaimResult,
+    ClaimResultList,
 )
 from placement_rpc.rpc.endpoint import (
     Endpoint,
@@ -77,8 +79,13 @@ class ManagerBase(Endpoint):
         """Return an object with the project_id and the user_id of a consumer, or None.
 
         :param consumer: its uuid, or a claim, which names the owner of a consumer that has no
-            allocations yet
+            allocations yet; a list of several claims has no single owner
         """
+        if isinstance(consumer, ClaimList):
+            claims = consumer.value("objects", [])
+            if len(claims) != 1:
+                return None
+            consumer, = claims
         if not isinstance(consumer, Claim):
             return reads.consumer_owner(self.database, as_uuid("consumer_uuid", consumer))
         consumer.check_owner()
@@ -98,6 +105,8 @@ class ManagerBase(Endpoint):
     @staticmethod
     def answer(outcome: Any) -> Any:
         result = Endpoint.answer(outcome)
+        if isinstance(result, ClaimResultList):
+            return result.of_settled(outcome)
         return ClaimResult.of_settled(outcome) if isinstance(result, ClaimResult) else result
 
     def settle_claim(self, change: AllocationChange) -> Any:

@@ -53,6 +53,7 @@ EVENTS = {
     "allocation.snapshot.begin": Event(payloads.SnapshotPayload),
     "allocation.snapshot.end": Event(payloads.SnapshotPayload),
     "allocation.claim.refused": Event(payloads.ClaimRefusedPayload),
+    "consumer.update": Event(payloads.ConsumerPayload),
     "compute_node.inventory_migrated": Event(payloads.ComputeNodePayload),
     "resource_class.create": _CLASS,
     "resource_class.update": _CLASS,

@@ -26,12 +26,15 @@ class Claim(base.PlacementObject):
     (or unset) skips the check. ``consumer_tags`` are entity tags, of which the consumer must have
     one, or ``*`` for any consumer that has allocations; None (or unset) skips the check. If
     ``keep_owner`` is true, a consumer that has allocations keeps its project and its user, and
-    ``project_id`` and ``user_id`` are those of a new one.
+    ``project_id`` and ``user_id`` are those of a new one. A consumer keeps its type if
+    ``consumer_type`` is None (or unset), and a new one then has none. ``mappings`` are the groups
+    of the request for which the providers were chosen, each with the uuids of its providers; they
+    are kept with the event.
     """
 
     # Version 1.0: Initial version
     # Version 1.1: Added consumer_generation
-    # Version 1.2: Added consumer_tags, keep_owner
+    # Version 1.2: Added consumer_tags, keep_owner, consumer_type, mappings
     VERSION = "1.2"
 
     fields = {
@@ -43,20 +46,24 @@ class Claim(base.PlacementObject):
         "allocations": fields.field(fields.Mapping(fields.Amounts()), nullable=True),
         "consumer_tags": fields.field(CONSUMER_TAGS, nullable=True),
         "keep_owner": fields.BooleanField(nullable=True),
+        "consumer_type": fields.field(fields.ConsumerType(), nullable=True),
+        "mappings": fields.field(fields.Mappings(), nullable=True),
     }
 
-    added = {"consumer_generation": "1.1", "consumer_tags": "1.2", "keep_owner": "1.2"}
+    added = {"consumer_generation": "1.1"} | dict.fromkeys(
+        ("consumer_tags", "keep_owner", "consumer_type", "mappings"), "1.2")
 
-    def check(self, max_resources: float) -> None:
+    def check(self, max_resources: float, may_be_empty: bool = False) -> None:
         """Check that the claim is complete.
 
         :param max_resources: the maximum number of amounts
+        :param may_be_empty: whether it may have no amounts, which releases everything
         :raises InvalidInput: if the consumer, its project, its user or its allocations are missing
         :raises BatchTooLarge: if it has more amounts
         """
         self.check_owner()
         allocations = self.value("allocations")
-        if not allocations:
+        if allocations is None or not (allocations or may_be_empty):
             raise exception.InvalidInput(
                 what="allocations", reason="a claim needs at least one amount; to delete all "
                                            "allocations, release them")
@@ -118,7 +125,7 @@ class ClaimResult(base.PlacementObject):
 
 @base.PlacementObjectRegistry.register
 class ClaimList(base.PlacementObjectList):
-    """The claims of a batch."""
+    """The claims of a batch, or of a set that is accepted or refused as a whole."""
 
     # Version 1.0: Initial version
     VERSION = "1.0"
@@ -128,9 +135,19 @@ class ClaimList(base.PlacementObjectList):
 
 @base.PlacementObjectRegistry.register
 class ClaimResultList(base.PlacementObjectList):
-    """The outcomes of a batch, in the order of its claims."""
+    """The outcomes of a batch or of a set of claims, in the order of the claims."""
 
     # Version 1.0: Initial version
     VERSION = "1.0"
 
     fields = {"objects": fields.ListOfObjectsField("ClaimResult")}
+
+    @classmethod
+    def of_settled(cls, settled: typing.Any) -> typing.Self:
+        """Return the results of a set of claims that was accepted.
+
+        :param settled: :class:`placement_rpc.accounting.batch.Outcome` without an error
+        """
+        for each in settled.result.objects:
+            each.replayed = settled.replayed
+        return settled.result

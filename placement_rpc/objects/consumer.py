@@ -11,10 +11,11 @@ class Consumer(base.PlacementObject):
     Its generation is 1 with its first allocations and rises with each change of them. A consumer
     is deleted with its last allocation. ``tag`` changes with each change too, and is never the
     same again: unlike a generation, it does not match later allocations of the same uuid.
+    ``consumer_type`` is None if it is not known.
     """
 
     # Version 1.0: Initial version
-    # Version 1.1: Added tag
+    # Version 1.1: Added tag, consumer_type
     VERSION = "1.1"
 
     fields = {
@@ -23,6 +24,7 @@ class Consumer(base.PlacementObject):
         "project_id": fields.field(fields.Text(255)),
         "user_id": fields.field(fields.Text(255)),
         "tag": fields.field(fields.Text(64), nullable=True),
+        "consumer_type": fields.field(fields.ConsumerType(), nullable=True),
     }
 
-    added = {"tag": "1.1"}
+    added = {"tag": "1.1", "consumer_type": "1.1"}

@@ -23,6 +23,7 @@ _UUID = re.compile(
     r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
 _CANONICAL_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.ASCII)
 _TRAIT = re.compile(r"[A-Z0-9_]{1,255}")
+_CONSUMER_TYPE = re.compile(r"[A-Z0-9_]{1,255}")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,50}")
 _PART_ID = re.compile(
     rf"{_REQUEST_ID.pattern}(?:#(?:[0-9]{{1,9}}|[A-Za-z0-9_-]{{13}}))?", re.ASCII)
@@ -172,6 +173,18 @@ class TraitName(fields.FieldType):
         return {"type": ["string"], "pattern": _TRAIT.pattern}
 
 
+class ConsumerType(fields.FieldType):
+    """The name of a type of consumers."""
+
+    def coerce(self, obj, attr, value):
+        if not isinstance(value, str) or not _CONSUMER_TYPE.fullmatch(value):
+            raise _error(attr, value, "the name of a consumer type (A-Z, 0-9 and _, at most 255)")
+        return value
+
+    def get_schema(self):
+        return {"type": ["string"], "pattern": _CONSUMER_TYPE.pattern}
+
+
 class Amounts(fields.FieldType):
     """A mapping of resource class to amount, neither empty nor with an amount of 0.
 
@@ -240,6 +253,26 @@ class Several(fields.FieldType):
     def get_schema(self):
         return {"type": ["array"], "items": self._values.get_schema(),
                 "minItems": self._minimum, "maxItems": self._maximum}
+
+
+class Mappings(fields.FieldType):
+    """A mapping of the groups of a request to the providers that were chosen for each.
+
+    A group is named by its suffix, which may be empty.
+    """
+
+    def __init__(self):
+        self._providers = Several(Uuid(), minimum=1)
+
+    def coerce(self, obj, attr, value):
+        if not isinstance(value, dict) or not value or not all(
+                isinstance(suffix, str) for suffix in value):
+            raise _error(attr, value, "a mapping of suffix to list of uuids")
+        return {suffix: self._providers.coerce(obj, f"{attr}[{suffix[:80]!r}]", uuids)
+                for suffix, uuids in value.items()}
+
+    def get_schema(self):
+        return {"type": ["object"], "additionalProperties": self._providers.get_schema()}
 
 
 class Choice(fields.FieldType):

@@ -187,12 +187,14 @@ class AllocationPayload(EventPayload):
     """``allocation.create``, ``.update``, ``.delete`` and, in snapshots, ``allocation.exists``.
 
     The generation of a consumer without allocations is 0. In a snapshot, the values before and
-    after are equal.
+    after are equal. ``mappings`` are those of the claim: each group of the request for which the
+    providers were chosen, and the uuids of its providers.
     """
 
     # Version 1.0: Initial version
     # Version 1.1: Added consumer_generation and previous_consumer_generation
-    VERSION = "1.1"
+    # Version 1.2: Added consumer_type, previous_consumer_type and mappings
+    VERSION = "1.2"
 
     fields = {
         "consumer_uuid": fields.field(fields.Uuid()),
@@ -203,9 +205,36 @@ class AllocationPayload(EventPayload):
         "previous_project_id": fields.field(fields.Text(255), nullable=True),
         "previous_user_id": fields.field(fields.Text(255), nullable=True),
         "providers": fields.ListOfObjectsField("ProviderAllocation"),
+        "consumer_type": fields.field(fields.Text(255), nullable=True),
+        "previous_consumer_type": fields.field(fields.Text(255), nullable=True),
+        "mappings": fields.field(fields.Json(), nullable=True),
     }
 
-    added = {"consumer_generation": "1.1", "previous_consumer_generation": "1.1"}
+    added = {"consumer_generation": "1.1", "previous_consumer_generation": "1.1",
+             "consumer_type": "1.2", "previous_consumer_type": "1.2", "mappings": "1.2"}
+
+
+@base.PlacementObjectRegistry.register
+class ConsumerPayload(EventPayload):
+    """``consumer.update``: a consumer that has allocations has another project, user or type.
+
+    The ``allocation.update`` before it has the allocations.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "consumer_uuid": fields.field(fields.Uuid()),
+        "consumer_generation": fields.field(_GENERATION),
+        "previous_consumer_generation": fields.field(_GENERATION),
+        "project_id": fields.field(fields.Text(255)),
+        "user_id": fields.field(fields.Text(255)),
+        "consumer_type": fields.field(fields.Text(255), nullable=True),
+        "previous_project_id": fields.field(fields.Text(255)),
+        "previous_user_id": fields.field(fields.Text(255)),
+        "previous_consumer_type": fields.field(fields.Text(255), nullable=True),
+    }
 
 
 @base.PlacementObjectRegistry.register

@@ -12,8 +12,8 @@ Contract versions:
 * 1.0: newton: providers, inventories, claims, compute nodes, get by request
 * 1.1: ocata: custom resource classes, generations of consumers, limits
 * 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node, events, explain
-* 1.3: 2027.1: traits, trees, entity tags of consumers, claims that keep the owner (not
-  complete)
+* 1.3: 2027.1: traits, trees, entity tags and types of consumers, claims that keep the owner,
+  sets of claims (not complete)
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ class Call:
     :param everywhere: whether every live service must know the contract that introduced the call,
         since an older one would misread or undo what it changes
     :param consumer: the argument that is, or names, the consumer whose owner the policy rules can
-        refer to; None for a call about no single consumer
+        refer to, if it is a single one; None for a call about no single consumer
     :param project: the argument that is the project that the policy rules can refer to
     :param large: whether its answer may be large; a worker makes few such answers at a time, so
         that they do not delay other calls
@@ -123,6 +123,9 @@ CALLS = {
     "claim_allocations": Call(
         queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "update"),
         consumer="claim"),
+    "set_allocations": Call(
+        since="1.3", queue=CLAIMS, batched=True, rules=_rules("allocations", "manage", "update"),
+        consumer="claims"),
     "release_allocations": Call(
         queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "delete"),
         arguments={"consumer_generation": "1.1", "consumer_tags": "1.3"},

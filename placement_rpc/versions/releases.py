@@ -92,6 +92,7 @@ _OF_2027_1 = Release(
         "ResourceProvider": "1.2",
         "ResourceProviderList": "1.1", "Trait": "1.0", "TraitList": "1.0"},
     payloads=_OF_2026_2.payloads | {
+        "AllocationPayload": "1.2", "ConsumerPayload": "1.0",
         "ProviderTraitsPayload": "1.0", "ResourceProviderPayload": "1.1",
         "TraitPayload": "1.0"})
 #: All releases, the oldest first.

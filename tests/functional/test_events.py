@@ -101,16 +101,73 @@ class EventTest(base.ContractTest):
                 "consumer_uuid", "consumer_generation", "previous_consumer_generation",
                 "project_id", "user_id", "previous_project_id", "request_id")))
         self.claim({two: {"VCPU": 2}}, consumer, project_id="red")
-        updated = self.only("allocation.update")
+        (first, updated), (second, changed) = self.events()
+        self.assertEqual(("allocation.update", "consumer.update"), (first, second))
         self.assertEqual(("red", "blue"), (updated["project_id"], updated["previous_project_id"]))
         self.assertEqual(
             {(one, 2, 3, (("VCPU", 1),), ()), (two, 1, 2, (), (("VCPU", 2),))},
             {self._provider(each) for each in updated["providers"]})
+        self.assertEqual({**updated, **changed}, {**changed, **updated} | {
+            name: changed[name] for name in ("event_id", "occurred_at")})
         self.api.release_allocations(None, consumer)
         deleted = self.only("allocation.delete")
         self.assertEqual(0, deleted["consumer_generation"])
         self.assertEqual({(two, 2, 3, (("VCPU", 2),), ())},
                          {self._provider(each) for each in deleted["providers"]})
+
+    def test_a_change_of_type_is_one_of_the_consumer(self):
+        uuid = self.provider(VCPU=8)
+        consumer, _ = self.claim({uuid: {"VCPU": 1}})
+        self.events()
+        for before, after, generation in ((None, "INSTANCE", 2), ("INSTANCE", "MIGRATION", 3)):
+            self.claim({uuid: {"VCPU": 1}}, consumer, consumer_type=after)
+            found = self.events()
+            self.assertEqual(["allocation.update", "consumer.update"], [each for each, _ in found])
+            for _, data in found:
+                self.assertEqual((before, after, generation - 1, generation), tuple(
+                    data[name] for name in (
+                        "previous_consumer_type", "consumer_type", "previous_consumer_generation",
+                        "consumer_generation")))
+        self.claim({uuid: {"VCPU": 2}}, consumer)
+        self.assertEqual("MIGRATION", self.only("allocation.update")["consumer_type"])
+
+    def test_the_mappings_of_a_claim_are_kept_with_its_event(self):
+        uuid = self.provider(VCPU=8)
+        mappings = {"": [uuid], "_net 1": [uuid, base.new_uuid()]}
+        consumer, _ = self.claim({uuid: {"VCPU": 1}}, mappings=mappings)
+        self.assertEqual(mappings, self.events()[-1][1]["mappings"])
+        self.claim({uuid: {"VCPU": 2}}, consumer)
+        self.assertIsNone(self.only("allocation.update")["mappings"])
+
+    def test_a_set_of_claims_is_a_step_of_each_provider(self):
+        one, two = self.provider(VCPU=8), self.provider(VCPU=8)
+        old, _ = self.claim({one: {"VCPU": 8}, two: {"VCPU": 1}}, project_id="blue")
+        self.events()
+        new = base.claim({one: {"VCPU": 8}})
+        self.api.set_allocations(None, [
+            base.claim({two: {"VCPU": 1}}, old, project_id="red"), new], request_id="set")
+        found = self.events()
+        self.assertEqual({"set"}, {data["request_id"] for _, data in found})
+        by_consumer = {(event_type, data["consumer_uuid"]): data for event_type, data in found}
+        self.assertEqual({("allocation.update", old), ("consumer.update", old),
+                          ("allocation.create", new.consumer_uuid)}, by_consumer.keys())
+        self.assertEqual(
+            {(one, 2, 3, (("VCPU", 8),), ()), (two, 2, 2, (("VCPU", 1),), (("VCPU", 1),))},
+            {self._provider(each) for each in by_consumer["allocation.update", old]["providers"]})
+        self.assertEqual({(one, 2, 3, (), (("VCPU", 8),))}, {self._provider(each) for each in (
+            by_consumer["allocation.create", new.consumer_uuid]["providers"])})
+
+    def test_a_refused_set_says_so_for_each_claim(self):
+        uuid = self.provider(VCPU=8)
+        self.claim({uuid: {"VCPU": 8}})
+        self.events()
+        wanted = [base.claim({uuid: {"VCPU": amount}}) for amount in (1, 2)]
+        self.assertRaises(exception.CapacityExceeded, self.api.set_allocations, None, [
+            *wanted, base.claim({}, base.new_uuid())])
+        found = self.events()
+        self.assertEqual(["allocation.claim.refused"] * 2, [each for each, _ in found])
+        self.assertEqual({each.consumer_uuid: each.allocations for each in wanted},
+                         {data["consumer_uuid"]: data["allocations"] for _, data in found})
 
     @staticmethod
     def _provider(each):

@@ -85,12 +85,12 @@ class Story(fixtures.Fixture):
             memory_mb=131072, local_gb=0), {}, time.time(), request_id="req-sync")
 
     def _allocations(self):
-        def claim(consumer, request_id, **amounts):
+        def claim(consumer, request_id, named=None, **amounts):
             self.api.claim_allocations(None, base.claim(
-                {_NODE: amounts}, consumer, project_id=_PROJECT, user_id=_USER),
+                {_NODE: amounts}, consumer, project_id=_PROJECT, user_id=_USER, **named or {}),
                 request_id=request_id)
 
-        claim(_SERVER, "req-claim", VCPU=2, MEMORY_MB=4096)
+        claim(_SERVER, "req-claim", {"mappings": {"": [_NODE]}}, VCPU=2, MEMORY_MB=4096)
         claim(_SERVER, "req-resize", VCPU=4, MEMORY_MB=8192)
         try:
             claim(_OTHER, "req-too-much", MEMORY_MB=262144)
@@ -98,6 +98,7 @@ class Story(fixtures.Fixture):
             pass
         else:
             raise AssertionError("it was granted")
+        claim(_SERVER, "req-type", {"consumer_type": "INSTANCE"}, VCPU=4, MEMORY_MB=8192)
         self.api.move_allocations(None, _SERVER, _OTHER, request_id="req-move")
 
     def _over_full(self):

@@ -51,6 +51,7 @@ class CallsTest(_OldService, base.ContractTest):
         error = self.wait_refused()
         self.assertIn("old.example.org", error.text)
         self.assertEqual(503, error.http_status)
+        typed = base.claim({self.other: {"VCPU": 1}}, consumer_type="INSTANCE")
         for call, arguments, values in (
                 (self.api.create_trait, ("CUSTOM_B",), {}),
                 (self.api.delete_trait, ("CUSTOM_A",), {}),
@@ -59,7 +60,9 @@ class CallsTest(_OldService, base.ContractTest):
                 (self.api.update_provider, (self.other, "other"),
                  {"parent_provider_uuid": self.root}),
                 (self.api.update_provider, (self.child, "child"),
-                 {"parent_provider_uuid": None})):
+                 {"parent_provider_uuid": None}),
+                (self.api.claim_allocations, (typed,), {}),
+                (self.api.set_allocations, ([typed],), {})):
             self.assertRaises(exception.UpgradeInProgress, call, None, *arguments, **values)
         # All else goes on.
         self.api.update_provider(None, self.other, "renamed")

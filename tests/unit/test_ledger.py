@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import hypothesis
+import testtools
 from hypothesis import strategies as st
 
 from placement_rpc import exception
@@ -184,6 +185,39 @@ class LedgerTest(base.TestCase):
         self.hold(("one", {}, {}),
                   ("two", {"provider a": {"VCPU": 4}}, {"skip_unit_checks": True}))
         self.assertEqual({(1, CLASSES["VCPU"]): 4}, self.ledger.consumers["two"].held)
+
+
+    def test_a_set_raises_a_provider_once_and_a_move_for_each_consumer(self):
+        self.hold(("one", {"provider a": {"VCPU": 4}}, {}))
+        changes = self.hold(("one", {"provider b": {"VCPU": 4}}, {}),
+                            ("two", {"provider a": {"VCPU": 5}, "provider b": {"VCPU": 5}}, {}),
+                            ("three", {"provider b": {"VCPU": 1}}, {}))
+        self.assertEqual([{1: (1, 2), 2: (0, 1)}, {1: (1, 2), 2: (0, 1)}, {2: (0, 1)}],
+                         [each.generations for each in changes])
+        self.assertEqual([2, 1], [each.generation for each in self.ledger.providers.values()])
+        changes = self.ledger.apply([DesiredAllocations("two", {}), DesiredAllocations(
+            "three", {"provider b": {"VCPU": 2}}, "project", "user")], one_step=False)
+        self.assertEqual([{1: (2, 3), 2: (1, 2)}, {2: (2, 3)}],
+                         [each.generations for each in changes])
+
+    def test_the_generation_of_a_consumer_is_checked_before_what_it_asks_for(self):
+        self.assertRaises(
+            exception.ConsumerConflict, self.hold, ("one", {"nowhere": {"VCPU": 4}}, {}),
+            ("two", {"provider a": {"VCPU": 1}}, {"generation": 3}))
+
+    def test_several_changes_are_undone_together(self):
+        self.hold(("one", {"provider a": {"VCPU": 4}}, {}))
+        state = self.ledger._state
+        before = repr((state.consumers, state.providers, state.used_changes()))
+        with testtools.ExpectedException(exception.CapacityExceeded), state.all_or_nothing():
+            self.hold(("one", {"provider b": {"VCPU": 4}}, {"consumer_type": "INSTANCE"}),
+                      ("two", {"provider a": {"DISK_GB": 1}}, {}))
+            del state.providers[2].inventories[CLASSES["DISK_GB"]]
+            self.hold(("one", {"provider b": {"DISK_GB": 1}}, {}))
+        self.assertEqual(before, repr((state.consumers, state.providers, state.used_changes())))
+        with state.all_or_nothing():
+            self.hold(("one", {"provider b": {"VCPU": 4}}, {}))
+        self.assertEqual(4, _inventory(self.ledger, 2, "VCPU").used)
 
 
 class InventoryEntryTest(base.TestCase):

@@ -30,6 +30,7 @@ class NewConsumer(typing.NamedTuple):
     project_id: str
     user_id: str
     generation: int
+    consumer_type_id: int | None = None
 
 
 class NewAllocation(typing.NamedTuple):
@@ -60,6 +61,7 @@ class GenerationChange(typing.NamedTuple):
 _LOCK_CONSUMERS = bulk.OverLists(lambda among: sa.select(
     _consumers.c.id, _consumers.c.uuid, _consumers.c.generation, _consumers.c.project_id,
     _consumers.c.user_id, _consumers.c.created_at, _consumers.c.updated_at,
+    _consumers.c.consumer_type_id,
 ).where(among(_consumers.c.uuid, "uuids")).order_by(_consumers.c.uuid).with_for_update().with_hint(
     _consumers, "FORCE INDEX (uq_consumers_uuid)", "mysql").execution_options(
         **{sessions.LOCKS_ROWS: True}))
@@ -79,7 +81,8 @@ _INVENTORIES = bulk.OverLists(lambda among: sa.select(
     *(_inventories.c[name] for name in inventories.COLUMNS),
 ).where(among(_inventories.c.resource_provider_id, "provider_ids")))
 _INSERT_CONSUMERS = bulk.Insert(
-    _consumers, "uuid", "project_id", "user_id", "generation", returning=("uuid", "id"))
+    _consumers, "uuid", "project_id", "user_id", "generation", "consumer_type_id",
+    returning=("uuid", "id"))
 _CONSUMER_IDS = bulk.OverLists(lambda among: sa.select(_consumers.c.uuid, _consumers.c.id).where(
     among(_consumers.c.uuid, "uuids")))
 _UPDATE_CONSUMER = sa.update(_consumers).where(_consumers.c.id == sa.bindparam("row_id"))
@@ -96,7 +99,8 @@ def lock_consumers(tx, uuids):
 
     :param uuids: collection of uuids; those without a consumer are ignored
     :raises placement_rpc.db.api.Locked: if one of them stays locked
-    :returns: list of rows of id, uuid, generation, project_id, user_id, created_at, updated_at
+    :returns: list of rows of id, uuid, generation, project_id, user_id, created_at, updated_at,
+        consumer_type_id
     """
     return locking.execute(tx, _LOCK_CONSUMERS, {"uuids": sorted(uuids)}).all()
 
@@ -133,7 +137,7 @@ def inventories_of(tx, provider_ids):
 def update_consumers(tx, rows):
     """Update consumers that exist.
 
-    :param rows: dict of row id to dict of project_id, user_id, generation
+    :param rows: dict of row id to dict of project_id, user_id, generation, consumer_type_id
     """
     at = bulk.now()
     tx.execute(_UPDATE_CONSUMER, [

@@ -28,7 +28,8 @@ def _records(table, *names):
 
 
 _RECORDS = {
-    "consumers": _records(_consumers, "uuid", "project_id", "user_id", "generation"),
+    "consumers": _records(_consumers, "uuid", "project_id", "user_id", "generation",
+                          "consumer_type_id"),
     "allocations": Records("allocations", {
         "consumer_id": _allocations.c.consumer_id, "consumer_uuid": _consumers.c.uuid,
         **{name: _allocations.c[name] for name in _HELD}}, ordered=True),

@@ -62,11 +62,13 @@ def lock_consumers(tx, after, limit):
     The order is the one in which claims lock them.
 
     :param after: str, the uuid after which to begin
-    :returns: list of rows of id, uuid, project_id, user_id, generation
+    :returns: list of rows of id, uuid, project_id, user_id, generation, consumer_type
     """
+    name = sa.select(models.consumer_types.c.name).where(
+        models.consumer_types.c.id == _consumers.c.consumer_type_id).scalar_subquery()
     return tx.execute(sa.select(
         _consumers.c.id, _consumers.c.uuid, _consumers.c.project_id, _consumers.c.user_id,
-        _consumers.c.generation,
+        _consumers.c.generation, name.label("consumer_type"),
     ).where(_consumers.c.uuid > after).order_by(_consumers.c.uuid).limit(
         limit).with_for_update().with_hint(
             # Without the index it would sort all rows, and lock them.
