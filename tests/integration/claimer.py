@@ -39,13 +39,17 @@ class Claimer:
             if act is None:
                 continue
             self.sent += 1
-            try:
-                act()
-                self.outcomes["accepted"] += 1
-            except exception.ClaimRefused:
-                self.outcomes["refused"] += 1
-            except Exception as error:
-                self.failures.append(f"{type(error).__name__}: {error}")
+            self._answer_of(act)
+
+    def _answer_of(self, act):
+        """Make a request and count its outcome."""
+        try:
+            act()
+            self.outcomes["accepted"] += 1
+        except exception.ClaimRefused:
+            self.outcomes["refused"] += 1
+        except Exception as error:
+            self.failures.append(f"{type(error).__name__}: {error}")
 
     def _is_over(self):
         return "until" in self.order and os.path.exists(self.order["until"])

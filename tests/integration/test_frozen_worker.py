@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from typing import NamedTuple
 
 import psutil
 import testscenarios
@@ -27,6 +28,12 @@ _OTHERS, _SAME, _BUSY = 1.0, 3.0, 2.0
 _ROUNDS = 20 if base.FULL else 3
 
 
+class _Call(NamedTuple):
+    began: float
+    ended: float
+    answered: bool
+
+
 class _Client(Claimer):
     """A thread that claims from some providers, and records when its calls were answered.
 
@@ -38,8 +45,7 @@ class _Client(Claimer):
     def __init__(self, client, providers, number, goes_on=None):
         super().__init__(client, {"requests": 10 ** 9, "providers": providers, "seed": "frozen"},
                          number)
-        self.answered = []
-        self.longest = 0.0
+        self.calls = []
         self.over = threading.Event()
         self._goes_on = goes_on
         self.thread = threading.Thread(target=self.run)
@@ -49,12 +55,20 @@ class _Client(Claimer):
             self._goes_on.wait()
         return self.over.is_set()
 
-    def _make(self, method, argument):
-        began = time.monotonic()
-        result = super()._make(method, argument)
-        self.answered.append(time.monotonic())
-        self.longest = max(self.longest, self.answered[-1] - began)
-        return result
+    def _answer_of(self, act):
+        began, failures = time.monotonic(), len(self.failures)
+        super()._answer_of(act)
+        self.calls.append(_Call(began, time.monotonic(), len(self.failures) == failures))
+
+    @property
+    def answered(self):
+        """When this client's requests were answered: accepted or refused, not failed."""
+        return [call.ended for call in self.calls if call.answered]
+
+    @property
+    def longest(self):
+        """The longest time in seconds from a request to its answer or its failure."""
+        return max((call.ended - call.began for call in self.calls), default=0.0)
 
 
 class FrozenWorkerTest(testscenarios.WithScenarios, base.TestCase):
