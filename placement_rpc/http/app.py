@@ -135,7 +135,7 @@ class _Address:
         named = [each for each in there if each.route.method == req.method]
         if not named:
             raise errors.MethodNotAllowed(
-                allowed=sorted({each.route.method for each in there}))
+                method=req.method, allowed=sorted({each.route.method for each in there}))
         if len(named) > 1:
             given = bodies.query(req)
             for each in named:
