@@ -22,7 +22,7 @@ from placement_rpc.client.resource_classes import ResourceClassCalls
 from placement_rpc.client.service import ServiceCalls
 from placement_rpc.client.traits import TraitCalls
 from placement_rpc.objects.claim import Claim
-from placement_rpc.objects.inventory import Inventory
+from placement_rpc.objects.inventory import Inventory, capacity_of
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.objects.resource_class import canonical
 from placement_rpc.rpc.client import new_request_id
@@ -30,7 +30,7 @@ from placement_rpc.rpc.endpoint import as_name, as_uuid
 from placement_rpc.versions.contract import RPC_VERSION
 
 __all__ = ["KEEP", "RPC_VERSION", "Claim", "Inventory", "PlacementAPI", "ResourceRequest",
-           "as_name", "as_uuid", "canonical", "new_request_id"]
+           "as_name", "as_uuid", "canonical", "capacity_of", "new_request_id"]
 
 
 class PlacementAPI(ProviderCalls, InventoryCalls, AllocationCalls, TraitCalls,

@@ -101,6 +101,19 @@ class CallsTest(_OldService, base.ContractTest):
 
         self.assertEqual(4, base.wait_until(changed).objects[0].total)
 
+    def test_a_ratio_that_an_older_service_cannot_read(self):
+        uuid = self.provider(VCPU=8)
+        self.add_old(self.database)
+        self.wait_refused()
+        for ratio in (1e10, 0.0):
+            wanted = base.inventory("VCPU", {"total": 8, "allocation_ratio": ratio})
+            for call, *values in ((self.api.set_inventory, [wanted]),
+                                  (self.api.update_inventory, wanted),
+                                  (self.api.add_inventory, wanted)):
+                self.assertRaises(exception.UpgradeInProgress, call, None, uuid, *values)
+        self.api.update_inventory(None, uuid, base.inventory(
+            "VCPU", {"total": 8, "allocation_ratio": 1e9}))
+
     def test_they_are_accepted_again_without_it(self):
         self.add_old(self.database)
         request_id = base.new_uuid()

@@ -41,7 +41,7 @@ FINGERPRINTS = {
     "HVSpec": "1.2-de4b9ae8ca33938d865df4aeaa3cc39e",
     "Inventory": "1.0-c42637ff0dd9abdfc36f0c14d4c093b2",
     "InventoryChange": "1.0-9aeb6af0f5e28eaed8f5b442fdc19a96",
-    "InventoryList": "1.0-0fa3485f83b067afcac438457aafb902",
+    "InventoryList": "1.1-bbfe5f8ddc2c4dc34c2f0e539dc49b15",
     "InventoryPayload": "1.0-625e3b8112868454b0bc348c909d253a",
     "NUMACell": "1.5-2592de3c926a7840d763bcc85f81afa7",
     "NUMAPagesTopology": "1.1-edab9fa2dc43c117a38d600be54b4542",
@@ -122,7 +122,7 @@ class FieldTest(base.TestCase):
 
     def test_ratios(self):
         self.assertEqual(16.0, fields.Ratio().coerce(None, "r", 16))
-        self.refused(fields.Ratio(), 0, -1, "1", float("nan"), float("inf"), True, 1e10)
+        self.refused(fields.Ratio(), "1", float("nan"), float("inf"), -float("inf"), True, 3.5e38)
 
     def test_uuids_are_kept_in_one_spelling(self):
         canonical = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
