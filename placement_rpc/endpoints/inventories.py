@@ -41,17 +41,26 @@ class InventoryEndpoint(ManagerBase):
                       generation: int | None = None,
                       allow_below_use: bool | None = None) -> InventoryReplacement:
         uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
-        given = require_fields(
-            instance_of(InventoryList, "inventories", inventories), "objects").objects
-        limit = self.conf.claims.max_resources
-        if len(given) > limit:
-            raise exception.BatchTooLarge(
-                what="set of inventories", limit=limit, size=len(given))
-        self._check_ratios(given)
+        given = self.check_inventories(instance_of(InventoryList, "inventories", inventories))
         asked = Request.of(request_id, "set_inventory", {
             "uuid": uuid, "inventories": given, "at": None}, {"at": generation})
         return InventoryReplacement(asked, uuid, given, generation, context.deadline,
                                     self._below_use(context, allow_below_use))
+
+    def check_inventories(self, inventories: InventoryList) -> list[Inventory]:
+        """Return the inventories of a list.
+
+        :raises InvalidInput: if there is no list
+        :raises BatchTooLarge: if there are more than are taken in one call
+        :raises UpgradeInProgress: if a live service cannot read one of them
+        """
+        found = require_fields(inventories, "objects").objects
+        limit = self.conf.claims.max_resources
+        if len(found) > limit:
+            raise exception.BatchTooLarge(
+                what="set of inventories", limit=limit, size=len(found))
+        self._check_ratios(found)
+        return found
 
     @exposed
     def add_inventory(self, context: RequestContext, provider_uuid: str, given: Inventory,

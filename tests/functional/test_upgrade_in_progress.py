@@ -4,6 +4,7 @@
 import json
 
 from placement_rpc import exception, manager
+from placement_rpc.api import InventoryList
 from placement_rpc.db import models
 from placement_rpc.db.queries import requests, services
 from placement_rpc.versions import releases
@@ -55,6 +56,7 @@ class CallsTest(_OldService, base.ContractTest):
         for call, arguments, values in (
                 (self.api.create_trait, ("CUSTOM_B",), {}),
                 (self.api.delete_trait, ("CUSTOM_A",), {}),
+                (self.api.reshape, ([InventoryList(provider_uuid=self.root, objects=[])],), {}),
                 (self.api.set_provider_traits, (self.root, []), {}),
                 (self.api.create_provider, ("new",), {"parent_provider_uuid": self.root}),
                 (self.api.update_provider, (self.other, "other"),

@@ -56,6 +56,8 @@ FINGERPRINTS = {
     "ProviderTraits": "1.0-22c38c37cf0a5e6e3fc1c63bc9ff1c17",
     "ProviderTraitsPayload": "1.0-a85bc68f7ab2a727a8706291fed70af7",
     "RequestResult": "1.0-ff1303240a51ff47b39e93cd619405e8",
+    "Reshape": "1.0-1688cdc0d1235a7b0318e4f5fcb768a3",
+    "ReshapeResult": "1.0-02352e17aef34f90c71dfe3773d856cf",
     "ResourceClass": "1.1-b763762b1534ff6b59ce74e38a268e60",
     "ResourceClassList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
     "ResourceClassPayload": "1.0-187ced42f4443bd7fd2169366fcbb408",
