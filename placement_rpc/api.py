@@ -18,22 +18,23 @@ from placement_rpc.client.base import KEEP
 from placement_rpc.client.compute_nodes import ComputeNodeCalls
 from placement_rpc.client.inventories import InventoryCalls
 from placement_rpc.client.providers import ProviderCalls
+from placement_rpc.client.reshape import ReshapeCalls
 from placement_rpc.client.resource_classes import ResourceClassCalls
 from placement_rpc.client.service import ServiceCalls
 from placement_rpc.client.traits import TraitCalls
 from placement_rpc.objects.claim import Claim
-from placement_rpc.objects.inventory import Inventory
+from placement_rpc.objects.inventory import Inventory, InventoryList, capacity_of
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.objects.resource_class import canonical
 from placement_rpc.rpc.client import new_request_id
 from placement_rpc.rpc.endpoint import as_name, as_uuid
 from placement_rpc.versions.contract import RPC_VERSION
 
-__all__ = ["KEEP", "RPC_VERSION", "Claim", "Inventory", "PlacementAPI", "ResourceRequest",
-           "as_name", "as_uuid", "canonical", "new_request_id"]
+__all__ = ["KEEP", "RPC_VERSION", "Claim", "Inventory", "InventoryList", "PlacementAPI",
+           "ResourceRequest", "as_name", "as_uuid", "canonical", "capacity_of", "new_request_id"]
 
 
-class PlacementAPI(ProviderCalls, InventoryCalls, AllocationCalls, TraitCalls,
+class PlacementAPI(ProviderCalls, InventoryCalls, AllocationCalls, ReshapeCalls, TraitCalls,
                    ResourceClassCalls, ComputeNodeCalls, ServiceCalls):
     """Calls to the placement service. Thread-safe; make one per process, after it forked.
 

@@ -191,7 +191,7 @@ class ProviderNotFound(NotFound):
 
 class InventoryNotFound(NotFound):
     code = "placement.inventory.not_found"
-    message = "Resource provider {provider} has no inventory of {resource_class}"
+    message = "No inventory of class {resource_class} for {provider}"
 
 
 class ConsumerNotFound(NotFound):
@@ -286,7 +286,7 @@ class InventoryExists(Conflict):
 class InventoryInUse(Conflict):
     code = "placement.inventory.inuse"
     message = (
-        "The inventory of {resource_class} on resource provider {provider} cannot be removed: "
+        "Inventory for '{resource_class}' on resource provider '{provider}' in use: "
         "{used} are allocated"
     )
 

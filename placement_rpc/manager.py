@@ -7,18 +7,19 @@ which contract, in which queue, batched or not, under which policy rules) stands
 <placement_rpc.rpc.endpoint.Endpoint.enter>`.
 """
 
-from placement_rpc.endpoints.allocations import AllocationEndpoint
 from placement_rpc.endpoints.compute_nodes import ComputeNodeEndpoint
-from placement_rpc.endpoints.inventories import InventoryEndpoint
 from placement_rpc.endpoints.providers import ProviderEndpoint
+from placement_rpc.endpoints.reshape import ReshapeEndpoint
 from placement_rpc.endpoints.resource_classes import ResourceClassEndpoint
 from placement_rpc.endpoints.service import ServiceEndpoint
 from placement_rpc.endpoints.traits import TraitEndpoint
 
 
-class Manager(ProviderEndpoint, InventoryEndpoint, AllocationEndpoint, TraitEndpoint,
-              ResourceClassEndpoint, ComputeNodeEndpoint, ServiceEndpoint):
+class Manager(ProviderEndpoint, ReshapeEndpoint, TraitEndpoint, ResourceClassEndpoint,
+              ComputeNodeEndpoint, ServiceEndpoint):
     """Answers the calls of contract 1.x.
+
+    The endpoint of the reshaper has those of inventories and of allocations.
 
     :param conf: made by :mod:`placement_rpc.conf`
     :param database: the store; its owner closes it

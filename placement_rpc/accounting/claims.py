@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims, sets of claims, releases and moves as requests of a batch."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -179,10 +180,12 @@ class ClaimSet:
     allocations in the same transaction has a set of its own, and applies it to the same state.
 
     :param claims: claims whose fields were checked
+    :param as_new: as of :class:`placement_rpc.accounting.ledger.DesiredAllocations`
     """
 
-    def __init__(self, claims: Sequence[Claim]):
+    def __init__(self, claims: Sequence[Claim], as_new: bool = False):
         self.claims = claims
+        self._as_new = as_new
 
     @property
     def weight(self) -> int:
@@ -195,14 +198,19 @@ class ClaimSet:
             scope.consumers.add(claim.consumer_uuid)
             _add_allocations(scope, claim.allocations)
 
+    def desired(self, state: LockedState) -> list[DesiredAllocations]:
+        """Return the allocations that the consumers are to have, in the order of the claims."""
+        return [dataclasses.replace(
+            desired_by(claim, state, claim.allocations), as_new=self._as_new)
+            for claim in self.claims]
+
     def apply(self, state: LockedState, outbox: Outbox) -> ClaimResultList:
         """Replace the allocations of all the consumers, and record the events.
 
         :returns: a result for each claim, in their order
         :raises PlacementException: if one of them is refused; the state is as it was
         """
-        return ClaimResultList(objects=applied(state, outbox, [
-            desired_by(claim, state, claim.allocations) for claim in self.claims]))
+        return ClaimResultList(objects=applied(state, outbox, self.desired(state)))
 
     def refused(self, error: exception.PlacementException) -> list[tuple[str, EventPayload]]:
         """Return the events of a refusal: one for each claim that asked for something."""

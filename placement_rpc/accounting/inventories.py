@@ -16,8 +16,9 @@ from placement_rpc.accounting.locked_state import InventoryEntry, LockedState, S
 from placement_rpc.accounting.outbox import Outbox, primitive
 from placement_rpc.candidates import capacity
 from placement_rpc.db import api as db
+from placement_rpc.db.queries import bulk
 from placement_rpc.objects import codec
-from placement_rpc.objects.inventory import Inventory, InventoryList
+from placement_rpc.objects.inventory import Inventory, InventoryList, capacity_of
 from placement_rpc.objects.payloads import (
     CapacityExceededPayload,
     InventoryChange,
@@ -65,6 +66,7 @@ class LockedInventories:
         return codec.stored(
             InventoryList, provider_uuid=self._provider.uuid,
             generation=self._provider.generation,
+            updated_at=bulk.now().isoformat() if self._entries else None,
             objects=[self._object(name, entry) for name, entry in sorted(
                 self._entries.items(), key=lambda item: item[1].resource_class_id)])
 
@@ -102,11 +104,18 @@ class LockedInventories:
                 self._check_shrinking(name, wanted[name]["capacity"], below_use)
         added = [name for name in wanted if name not in self._entries]
         for name in added:
-            if name not in self._state.class_ids:
-                raise exception.ResourceClassNotFound(resource_class=name)
+            self.check_class(name)
         self._given = {*changed, *added}
         if removed or changed or added:
             self._put(wanted, removed, changed, added, outbox)
+
+    def check_class(self, name: str) -> None:
+        """Check that a class of the scope exists.
+
+        :raises ResourceClassNotFound: if it does not
+        """
+        if name not in self._state.class_ids:
+            raise exception.ResourceClassNotFound(resource_class=name)
 
     def _check_shrinking(self, name, new_capacity, below_use):
         # An inventory that is over its capacity may become less so: a change that frees is never
@@ -242,12 +251,14 @@ def update(tx: db.Connection, outbox: Outbox, provider_uuid: str, inventory: Inv
     :raises InvalidInventory: if the inventory contradicts itself
     :raises ProviderNotFound: if there is no such provider
     :raises ConcurrentUpdate: if the provider is at another generation
+    :raises ResourceClassNotFound: if there is no such class
     :raises InventoryNotFound: if the provider has no inventory of the class
     :raises CapacityConflict: if the capacity shrinks below what is used, and may not
     :raises UpgradeInProgress: the same, if it may not yet
     """
     wanted = columns_of([inventory])
     with _locked(tx, provider_uuid, wanted, generation) as locked:
+        locked.check_class(inventory.resource_class)
         _check_has(locked, provider_uuid, inventory.resource_class)
         locked.change(wanted, (), outbox, below_use)
     return locked.inventories()
@@ -277,11 +288,12 @@ def _check_has(locked, provider_uuid, resource_class):
             provider=provider_uuid, resource_class=resource_class)
 
 
-def columns(inventory: Inventory) -> Columns:
+def columns(inventory: Inventory, may_contradict: bool = False) -> Columns:
     """Return the values to store of an inventory, defaults filled in.
 
+    :param may_contradict: whether more may be reserved than there is; the capacity then is 0
     :returns: dict of column to value, without the class
-    :raises InvalidInventory: if a value is missing, or two contradict each other
+    :raises InvalidInventory: if a value is missing, or they contradict each other
     """
     for name in ("resource_class", "total"):
         if not inventory.obj_attr_is_set(name):
@@ -290,19 +302,15 @@ def columns(inventory: Inventory) -> Columns:
                 reason=f"{name} is missing")
     values = {name: inventory.value(name, default) for name, default in _DEFAULTS.items()}
     values["total"] = inventory.total
-    if values["reserved"] > inventory.total:
-        raise _invalid(
-            inventory, f"{values['reserved']} reserved of a total of {inventory.total}")
-    if values["min_unit"] > values["max_unit"]:
-        raise _invalid(
-            inventory, f"min_unit {values['min_unit']} is above max_unit {values['max_unit']}")
-    values["capacity"] = capacity.capacity_of(
-        values["total"], values["reserved"], values["allocation_ratio"])
+    found = capacity_of(values["total"], values["reserved"], values["allocation_ratio"])
+    if found < 0 and not may_contradict:
+        raise exception.InvalidInventory(
+            resource_class=inventory.resource_class,
+            reason=f"{values['reserved']} reserved of a total of {inventory.total}, at a ratio of "
+                   f"{values['allocation_ratio']:g}, is a capacity of {found}. The reserved value "
+                   "is greater than total.")
+    values["capacity"] = max(0, found)
     return values
-
-
-def _invalid(inventory, reason):
-    return exception.InvalidInventory(resource_class=inventory.resource_class, reason=reason)
 
 
 def inventory_list(uuid: str, generation: int, rows: Iterable[Any]) -> InventoryList:
@@ -310,19 +318,24 @@ def inventory_list(uuid: str, generation: int, rows: Iterable[Any]) -> Inventory
 
     :param rows: as :func:`placement_rpc.db.queries.inventories.of_provider` returns them
     """
-    return codec.stored(InventoryList, provider_uuid=uuid, generation=generation, objects=[
-        codec.stored(Inventory, **{name: getattr(row, name) for name in Inventory.fields})
-        for row in rows])
+    return codec.stored(
+        InventoryList, provider_uuid=uuid, generation=generation,
+        updated_at=max((row.updated_at.isoformat() for row in rows), default=None),
+        objects=[codec.stored(
+            Inventory, **{name: getattr(row, name) for name in Inventory.fields})
+            for row in rows])
 
 
-def columns_of(inventories: Iterable[Inventory]) -> dict[str, Columns]:
+def columns_of(inventories: Iterable[Inventory], may_contradict: bool = False,
+               ) -> dict[str, Columns]:
     """Return the values to store of inventories, by class name.
 
+    :param may_contradict: as of :func:`columns`
     :raises InvalidInventory: if one contradicts itself, or two are of one class
     """
     wanted = {}
     for inventory in inventories:
-        values = columns(inventory)
+        values = columns(inventory, may_contradict)
         if inventory.resource_class in wanted:
             raise exception.InvalidInventory(
                 resource_class=inventory.resource_class, reason="it is given twice")

@@ -35,6 +35,8 @@ class DesiredAllocations:
         event; None for none
     :param skip_unit_checks: whether the amounts are exempt from min_unit, max_unit and step_size,
         since another consumer holds them and they were checked when it claimed them
+    :param as_new: whether min_unit, max_unit and step_size hold for the amounts that the consumer
+        has already, too, since the same request changes the inventories
     """
 
     consumer: str
@@ -46,6 +48,7 @@ class DesiredAllocations:
     consumer_type: str | None = None
     mappings: Mapping[str, Sequence[str]] | None = None
     skip_unit_checks: bool = False
+    as_new: bool = False
 
 
 class Owner(NamedTuple):
@@ -98,16 +101,14 @@ class Ledger:
         :raises CapacityExceeded: if an inventory has no room, or a provider has no such inventory
         :raises ConstraintsViolated: if an amount breaks min_unit, max_unit or step_size
         """
-        for each in desired:
-            self._check_consumer(each)
+        self.check_consumers(desired)
         wanted = [self._resolve(each) for each in desired]
         changes: dict[InventoryKey, int] = {}
         for each, amounts in zip(desired, wanted, strict=True):
             held = self.consumers[each.consumer].held
+            self._check_units(each, amounts, held)
             for key, amount in amounts.items():
                 if amount != held.get(key):
-                    if not each.skip_unit_checks:
-                        self._check_unit(key, amount, held.get(key, 0))
                     changes[key] = changes.get(key, 0) + amount - held.get(key, 0)
             for key, amount in held.items():
                 if key not in amounts:
@@ -138,21 +139,30 @@ class Ledger:
                 reason=f"Consumer {consumer.uuid} has changed since the given tag was read"
                 if consumer.held else f"Consumer {consumer.uuid} has no allocations")
 
-    def _check_consumer(self, desired):
-        entry = self.consumers[desired.consumer]
-        self.check_tags(entry, desired.tags)
-        if desired.generation is not None and desired.generation != entry.generation:
-            raise exception.ConsumerConflict(
-                consumer=entry.uuid, current=entry.generation, given=desired.generation,
-                reason=f"it is at generation {entry.generation}, not at {desired.generation}")
+    def check_consumers(self, desired: Sequence[DesiredAllocations]) -> None:
+        """Check the preconditions of consumers, and whether the named providers exist.
+
+        :raises ConsumerConflict: if a consumer is not at the generation that was given
+        :raises PreconditionFailed: if a consumer has none of the tags that were given
+        :raises ProviderNotFound: if there is no provider of a uuid
+        """
+        for each in desired:
+            entry = self.consumers[each.consumer]
+            self.check_tags(entry, each.tags)
+            if each.generation is not None and each.generation != entry.generation:
+                raise exception.ConsumerConflict(
+                    consumer=entry.uuid, current=entry.generation, given=each.generation,
+                    reason=f"it is at generation {entry.generation}, not at {each.generation}")
+        for each in desired:
+            for uuid in each.allocations:
+                if uuid not in self._state.providers_by_uuid:
+                    raise exception.ProviderNotFound(provider=uuid)
 
     def _resolve(self, desired):
         """Return a dict of (provider id, class id) to amount."""
         amounts = {}
         for uuid, resources in desired.allocations.items():
-            provider = self._state.providers_by_uuid.get(uuid)
-            if provider is None:
-                raise exception.ProviderNotFound(provider=uuid)
+            provider = self._state.providers_by_uuid[uuid]
             for name, amount in resources.items():
                 class_id = name if isinstance(name, int) else self._state.class_ids.get(name)
                 if class_id is None:
@@ -167,6 +177,17 @@ class Ledger:
     def _inventory(self, key) -> InventoryEntry:
         provider_id, class_id = key
         return self.providers[provider_id].inventories[class_id]
+
+    def _check_units(self, desired, amounts, held):
+        """Check amounts, of those that the consumer has already only if the claim says so.
+
+        :raises ConstraintsViolated: if one of them cannot be allocated at once
+        """
+        for key, amount in amounts.items():
+            if desired.as_new:
+                self._check_unit(key, amount, 0)
+            elif amount != held.get(key) and not desired.skip_unit_checks:
+                self._check_unit(key, amount, held.get(key, 0))
 
     def _check_unit(self, key, amount, held):
         """Check whether an amount can be allocated at once.

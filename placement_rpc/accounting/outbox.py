@@ -13,10 +13,11 @@ The column is empty if no candidate is affected. NULL, for an event of allocatio
 say what it touched, makes an index stale.
 """
 
+import contextlib
 import datetime
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from placement_rpc.context import RequestContext
@@ -82,6 +83,16 @@ class Outbox:
         :param data: the payload's own fields in their serialized form
         """
         self._add(event_type, primitive(payload_class, **data))
+
+    @contextlib.contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Forget the events that the block records if it raises an error."""
+        count = len(self._rows)
+        try:
+            yield
+        except BaseException:
+            del self._rows[count:]
+            raise
 
     def _add(self, event_type, payload):
         data = payload["placement_object.data"]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capacity rule (DESIGN rule 1): how much an inventory can hold, and which amounts it accepts.
+"""The capacity rule (DESIGN rule 1): which amounts an inventory accepts.
 
-The only statement of the rule, and of membership in aggregates. The functions work on numbers and
-on NumPy arrays alike, so that the ledger, the candidate index and explanations cannot disagree.
+The only statement of the rule, and of membership in aggregates; the capacity itself is computed in
+:mod:`placement_rpc.objects.inventory`. The functions work on numbers and on NumPy arrays alike, so
+that the ledger, the candidate index and explanations cannot disagree.
 """
 
-import decimal
 import functools
 import operator
 from collections.abc import Callable, Collection, Sequence
@@ -14,19 +14,6 @@ import numpy as np
 
 Number = int | np.ndarray
 Truth = bool | np.ndarray
-
-_MAX_CAPACITY = 2 ** 62
-
-
-def capacity_of(total: int, reserved: int, allocation_ratio: float) -> int:
-    """Return ``floor((total - reserved) * allocation_ratio)``: how much can be allocated in all.
-
-    Computed in decimals: 100 at a ratio of 0.29 is 29, not the 28 that binary fractions give
-    (generic-resource-pools, scenario 1).
-    """
-    exact = (total - reserved) * decimal.Decimal(repr(allocation_ratio))
-    return min(int(exact), _MAX_CAPACITY)
-
 
 def free_of(capacity: Number, used: Number) -> Number:
     """Return how much is left; negative for an inventory that is over its capacity."""

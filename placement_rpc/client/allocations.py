@@ -42,7 +42,7 @@ class AllocationCalls(Client):
         :raises RequestIdReused: if another request had the id
         """
         context = own_context(context)
-        claim = _with_owner(context, claim)
+        claim = with_owner(context, claim)
         if not cast:
             return self._change(context, "claim_allocations", request_id, timeout, claim=claim)
         # Checked here, since nothing could be reported to the caller later.
@@ -62,7 +62,7 @@ class AllocationCalls(Client):
         answer = self._change(
             context, "claim_batch", request_id, timeout,
             claims=ClaimList(objects=[
-                _with_owner(context, claim) for claim in list_of(Claim, "claims", claims)]))
+                with_owner(context, claim) for claim in list_of(Claim, "claims", claims)]))
         return [each.exception() or each for each in answer.objects]
 
     def set_allocations(self, context: RequestContext | None, claims: Sequence[Claim],
@@ -81,7 +81,7 @@ class AllocationCalls(Client):
         It also raises what :meth:`claim_allocations` raises.
         """
         context = own_context(context)
-        given = [_with_owner(context, claim) for claim in list_of(Claim, "claims", claims)]
+        given = [with_owner(context, claim) for claim in list_of(Claim, "claims", claims)]
         answer = self._change(
             context, "set_allocations", request_id, timeout, claims=ClaimList(objects=given))
         results = {each.consumer_uuid: each for each in answer.objects}
@@ -100,7 +100,7 @@ class AllocationCalls(Client):
         """
         context = own_context(context)
         return self._change(context, "claim_by_request", request_id, timeout, wanted=wanted,
-                            claim=_with_owner(context, claim))
+                            claim=with_owner(context, claim))
 
     def release_allocations(self, context: RequestContext | None, consumer_uuid: str,
                             consumer_generation: int | None = None,
@@ -189,7 +189,7 @@ class AllocationCalls(Client):
         return self._call(context, "get_by_request", timeout, wanted=wanted)
 
 
-def _with_owner(context, claim: Claim) -> Claim:
+def with_owner(context, claim: Claim) -> Claim:
     """Return the claim with a project and a user: its own, or the context's."""
     list_of(Claim, "claim", [claim])
     for name in ("project_id", "user_id"):

@@ -10,7 +10,7 @@ from oslo_config import cfg
 from placement_rpc.accounting import (
     reads,
 )
-from placement_rpc.accounting.claims import AllocationChange
+from placement_rpc.accounting.batch import PendingRequest
 from placement_rpc.accounting.group_commit import GroupCommit
 from placement_rpc.candidates.search import get_search
 from placement_rpc.context import RequestContext
@@ -21,6 +21,7 @@ from placement_rpc.objects.claim import (
     ClaimResult,
     ClaimResultList,
 )
+from placement_rpc.objects.reshape import ReshapeResult
 from placement_rpc.rpc.endpoint import (
     Endpoint,
     as_uuid,
@@ -105,11 +106,11 @@ class ManagerBase(Endpoint):
     @staticmethod
     def answer(outcome: Any) -> Any:
         result = Endpoint.answer(outcome)
-        if isinstance(result, ClaimResultList):
+        if isinstance(result, (ClaimResultList, ReshapeResult)):
             return result.of_settled(outcome)
         return ClaimResult.of_settled(outcome) if isinstance(result, ClaimResult) else result
 
-    def settle_claim(self, change: AllocationChange) -> Any:
+    def settle_claim(self, change: PendingRequest) -> Any:
         """Settle one change of allocations together with those of other calls."""
         outcome, = self.group_commit.settle([change])
         return self.answer(outcome)

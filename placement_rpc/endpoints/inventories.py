@@ -29,6 +29,8 @@ from placement_rpc.versions import releases
 
 # The contract whose callers may set a capacity below what is used.
 _BELOW_USE_SINCE = "1.3"
+# The largest ratio before contract 1.3; the smallest was above 0.
+_OLD_RATIO = 1e9
 
 
 class InventoryEndpoint(ManagerBase):
@@ -39,16 +41,26 @@ class InventoryEndpoint(ManagerBase):
                       generation: int | None = None,
                       allow_below_use: bool | None = None) -> InventoryReplacement:
         uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
-        given = require_fields(
-            instance_of(InventoryList, "inventories", inventories), "objects").objects
-        limit = self.conf.claims.max_resources
-        if len(given) > limit:
-            raise exception.BatchTooLarge(
-                what="set of inventories", limit=limit, size=len(given))
+        given = self.check_inventories(instance_of(InventoryList, "inventories", inventories))
         asked = Request.of(request_id, "set_inventory", {
             "uuid": uuid, "inventories": given, "at": None}, {"at": generation})
         return InventoryReplacement(asked, uuid, given, generation, context.deadline,
                                     self._below_use(context, allow_below_use))
+
+    def check_inventories(self, inventories: InventoryList) -> list[Inventory]:
+        """Return the inventories of a list.
+
+        :raises InvalidInput: if there is no list
+        :raises BatchTooLarge: if there are more than are taken in one call
+        :raises UpgradeInProgress: if a live service cannot read one of them
+        """
+        found = require_fields(inventories, "objects").objects
+        limit = self.conf.claims.max_resources
+        if len(found) > limit:
+            raise exception.BatchTooLarge(
+                what="set of inventories", limit=limit, size=len(found))
+        self._check_ratios(found)
+        return found
 
     @exposed
     def add_inventory(self, context: RequestContext, provider_uuid: str, given: Inventory,
@@ -68,11 +80,19 @@ class InventoryEndpoint(ManagerBase):
     def _change_inventory(self, context, method, change, provider_uuid, given, request_id,
                           generation):
         uuid, generation = as_uuid("provider_uuid", provider_uuid), as_generation(generation)
-        instance_of(Inventory, "given", given)
+        self._check_ratios([instance_of(Inventory, "given", given)])
         asked = Request.of(request_id, method, {
             "uuid": uuid, "inventory": given, "at": None}, {"at": generation})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: change(tx, outbox, uuid, given, generation))
+
+    def _check_ratios(self, inventories):
+        """Check that every live service can read the ratios of inventories.
+
+        :raises UpgradeInProgress: if one is too old for one of them
+        """
+        if not all(0 < each.value("allocation_ratio", 1) <= _OLD_RATIO for each in inventories):
+            self.check_everywhere("an allocation_ratio of 0 or less, or above 1e9", "1.3")
 
     def _below_use(self, context, allow) -> inventory_rules.BelowUse:
         """Return whether a change may set a capacity below what is used (DESIGN rule 12).

@@ -5,7 +5,8 @@ import importlib
 
 _MODULES = ("aggregate", "allocation", "claim", "consumer", "event_page", "explanation",
             "inventory", "nova.compute_node", "payloads", "request", "request_result",
-            "resource_class", "resource_provider", "service", "sync_result", "trait", "usage")
+            "reshape", "resource_class", "resource_provider", "service", "sync_result", "trait",
+            "usage")
 
 
 def register_all() -> None:

@@ -62,20 +62,20 @@ class WholeNumber(fields.FieldType):
 
 
 class Ratio(fields.FieldType):
-    """A number above 0 and at most 1e9."""
+    """A number of at most :attr:`maximum`; which ones are allowed depends on the other values."""
 
-    maximum = 1e9
+    #: The largest number of a column with single precision, as other accounting services have it.
+    maximum = 3.40282e+38
 
     def coerce(self, obj, attr, value):
         if type(value) not in (int, float) or value != value:
             raise _error(attr, value, "a number")
-        if not 0 < value <= self.maximum:
-            raise _error(attr, value, f"above 0 and at most {self.maximum:g}")
+        if not -self.maximum <= value <= self.maximum:
+            raise _error(attr, value, f"at most {self.maximum:g}")
         return float(value)
 
     def get_schema(self):
-        return {"type": ["number"], "minimum": 0, "exclusiveMinimum": True,
-                "maximum": self.maximum}
+        return {"type": ["number"], "minimum": -self.maximum, "maximum": self.maximum}
 
 
 class Text(fields.FieldType):

@@ -9,7 +9,7 @@ _VALUES = {
     "min_unit": common.AMOUNT,
     "max_unit": common.AMOUNT,
     "step_size": common.AMOUNT,
-    "allocation_ratio": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9},
+    "allocation_ratio": {"type": "number", "maximum": 3.40282e+38},
 }
 _GENERATION = {"resource_provider_generation": common.GENERATION}
 

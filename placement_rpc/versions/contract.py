@@ -13,7 +13,7 @@ Contract versions:
 * 1.1: ocata: custom resource classes, generations of consumers, limits
 * 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node, events, explain
 * 1.3: 2027.1: traits, trees, entity tags and types of consumers, claims that keep the owner,
-  sets of claims (not complete)
+  sets of claims, reshapes (not complete)
 """
 
 import dataclasses
@@ -126,6 +126,8 @@ CALLS = {
     "set_allocations": Call(
         since="1.3", queue=CLAIMS, batched=True, rules=_rules("allocations", "manage", "update"),
         consumer="claims"),
+    "reshape": Call(
+        since="1.3", slow=True, everywhere=True, rules=("placement:reshaper:reshape",)),
     "release_allocations": Call(
         queue=CLAIMS, batched=True, castable=True, rules=_rules("allocations", "delete"),
         arguments={"consumer_generation": "1.1", "consumer_tags": "1.3"},

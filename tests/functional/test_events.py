@@ -1,39 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events in the outbox: one in the transaction of each change, and none without a change."""
 
-import json
-
-import sqlalchemy as sa
-
 from placement_rpc import exception
-from placement_rpc.db import models
-from placement_rpc.objects import catalog
 from placement_rpc.objects.request import ResourceRequest
-from tests import base
+from tests import base, stored_events
 
 
-class EventTest(base.ContractTest):
-
-    def events(self):
-        """Return the events written since the last call, as (type, payload data)."""
-        with self.service.database.reader() as tx:
-            rows = tx.execute(sa.select(models.events).where(
-                models.events.c.id > getattr(self, "seen", 0)).order_by(
-                    models.events.c.id)).all()
-        if rows:
-            self.seen = rows[-1].id
-        found = []
-        for row in rows:
-            payload = json.loads(row.payload)
-            self.assertEqual(catalog.EVENTS[row.event_type].payload.__name__,
-                             payload["placement_object.name"])
-            data = payload["placement_object.data"]
-            self.assertEqual(row.event_id, data["event_id"])
-            found.append((row.event_type, data))
-        return found
-
-    def types(self):
-        return [event_type for event_type, _ in self.events()]
+class EventTest(stored_events.StoredEvents, base.ContractTest):
 
     def only(self, event_type):
         (found, data), = self.events()

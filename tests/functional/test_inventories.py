@@ -128,7 +128,7 @@ class InventoryTest(base.ContractTest):
         uuid = self.provider()
         for values, word in (
                 ({"total": 8, "reserved": 9}, "reserved"),
-                ({"total": 8, "min_unit": 5, "max_unit": 4}, "min_unit")):
+                ({"total": 8, "allocation_ratio": -1.0}, "-8")):
             error = self.assertRaises(
                 exception.InvalidInventory, self.api.set_inventory, None, uuid,
                 [base.inventory("VCPU", values)])
@@ -136,6 +136,45 @@ class InventoryTest(base.ContractTest):
         self.assertRaises(exception.InvalidInventory, self.api.set_inventory, None, uuid,
                           [base.inventory("VCPU", 1), base.inventory("VCPU", 2)])
         self.assertEqual(0, self.generation(uuid))
+
+    def test_what_can_be_said_but_gives_nothing(self):
+        """Nothing can be claimed of some of them, which is no contradiction."""
+        uuid = self.provider()
+        for values, capacity in (
+                ({"total": 8, "reserved": 8}, 0), ({"total": 8, "allocation_ratio": 0.1}, 0),
+                ({"total": 8, "allocation_ratio": 0.0}, 0),
+                ({"total": 8, "min_unit": 5, "max_unit": 4}, 8),
+                ({"total": 8, "min_unit": 9}, 8)):
+            self.api.set_inventory(None, uuid, [base.inventory("VCPU", values)])
+            usage, = self.api.get_usages(None, uuid).objects
+            self.assertEqual(capacity, usage.capacity)
+            self.assertRaises(exception.ClaimRefused, self.claim, {uuid: {"VCPU": 4}})
+
+    def test_the_largest_ratio(self):
+        uuid = self.provider(VCPU={"total": 2 ** 31 - 1, "allocation_ratio": 3.40282e38})
+        usage, = self.api.get_usages(None, uuid).objects
+        self.assertEqual(2 ** 63 - 1, usage.capacity)
+        self.assertEqual(3.40282e38, self.inventories(uuid)["VCPU"].allocation_ratio)
+        self.claim({uuid: {"VCPU": 2 ** 31 - 1}})
+        self.assertEqual([uuid], self.candidates())
+        self.assertRaises(exception.InvalidInput, base.inventory, "VCPU", {
+            "total": 1, "allocation_ratio": 3.5e38})
+
+    def test_a_class_that_exists_or_not(self):
+        uuid = self.provider(VCPU=8)
+        for name, error in (("MEMORY_MB", exception.InventoryNotFound),
+                            ("CUSTOM_NOT_THERE", exception.ResourceClassNotFound)):
+            self.assertRaises(error, self.api.update_inventory, None, uuid,
+                              base.inventory(name, 5))
+
+    def test_the_time_of_the_last_change(self):
+        uuid = self.provider(VCPU=8, DISK_GB=10)
+        first = self.api.get_inventory(None, uuid).updated_at
+        done = self.api.update_inventory(None, uuid, base.inventory("VCPU", 9))
+        self.assertLess(first, done.updated_at)
+        self.assertLess(first, self.api.get_inventory(None, uuid).updated_at)
+        self.assertIsNone(self.api.set_inventory(None, uuid, []).updated_at)
+        self.assertIsNone(self.api.get_inventory(None, uuid).updated_at)
 
     def test_the_error_names_a_class_that_does_not_exist(self):
         uuid = self.provider()

@@ -4,6 +4,7 @@
 import json
 
 from placement_rpc import exception, manager
+from placement_rpc.api import InventoryList
 from placement_rpc.db import models
 from placement_rpc.db.queries import requests, services
 from placement_rpc.versions import releases
@@ -55,6 +56,7 @@ class CallsTest(_OldService, base.ContractTest):
         for call, arguments, values in (
                 (self.api.create_trait, ("CUSTOM_B",), {}),
                 (self.api.delete_trait, ("CUSTOM_A",), {}),
+                (self.api.reshape, ([InventoryList(provider_uuid=self.root, objects=[])],), {}),
                 (self.api.set_provider_traits, (self.root, []), {}),
                 (self.api.create_provider, ("new",), {"parent_provider_uuid": self.root}),
                 (self.api.update_provider, (self.other, "other"),
@@ -100,6 +102,19 @@ class CallsTest(_OldService, base.ContractTest):
                 return None
 
         self.assertEqual(4, base.wait_until(changed).objects[0].total)
+
+    def test_a_ratio_that_an_older_service_cannot_read(self):
+        uuid = self.provider(VCPU=8)
+        self.add_old(self.database)
+        self.wait_refused()
+        for ratio in (1e10, 0.0):
+            wanted = base.inventory("VCPU", {"total": 8, "allocation_ratio": ratio})
+            for call, *values in ((self.api.set_inventory, [wanted]),
+                                  (self.api.update_inventory, wanted),
+                                  (self.api.add_inventory, wanted)):
+                self.assertRaises(exception.UpgradeInProgress, call, None, uuid, *values)
+        self.api.update_inventory(None, uuid, base.inventory(
+            "VCPU", {"total": 8, "allocation_ratio": 1e9}))
 
     def test_they_are_accepted_again_without_it(self):
         self.add_old(self.database)

@@ -18,9 +18,8 @@ from placement_rpc.accounting.locked_state import (
     LockedState,
     ProviderEntry,
 )
-from placement_rpc.candidates.capacity import capacity_of
 from placement_rpc.db.queries import inventories
-from placement_rpc.objects.inventory import Inventory
+from placement_rpc.objects.inventory import Inventory, capacity_of
 from tests import base
 
 PROVIDERS = ("provider a", "provider b")
@@ -131,7 +130,7 @@ class CapacityTest(base.TestCase):
         self.assertEqual(11, capacity_of(10, 0, 1.1))
 
     def test_a_capacity_that_no_column_would_hold_is_limited(self):
-        self.assertEqual(2 ** 62, capacity_of(2 ** 31 - 1, 0, 1e18))
+        self.assertEqual(2 ** 63 - 1, capacity_of(2 ** 31 - 1, 0, 3.40282e38))
 
     def test_the_example_of_the_specification(self):
         nfs = Inventory(resource_class="DISK_GB", total=100000, reserved=1000)

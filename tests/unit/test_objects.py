@@ -41,7 +41,7 @@ FINGERPRINTS = {
     "HVSpec": "1.2-de4b9ae8ca33938d865df4aeaa3cc39e",
     "Inventory": "1.0-c42637ff0dd9abdfc36f0c14d4c093b2",
     "InventoryChange": "1.0-9aeb6af0f5e28eaed8f5b442fdc19a96",
-    "InventoryList": "1.0-0fa3485f83b067afcac438457aafb902",
+    "InventoryList": "1.1-bbfe5f8ddc2c4dc34c2f0e539dc49b15",
     "InventoryPayload": "1.0-625e3b8112868454b0bc348c909d253a",
     "NUMACell": "1.5-2592de3c926a7840d763bcc85f81afa7",
     "NUMAPagesTopology": "1.1-edab9fa2dc43c117a38d600be54b4542",
@@ -56,6 +56,8 @@ FINGERPRINTS = {
     "ProviderTraits": "1.0-22c38c37cf0a5e6e3fc1c63bc9ff1c17",
     "ProviderTraitsPayload": "1.0-a85bc68f7ab2a727a8706291fed70af7",
     "RequestResult": "1.0-ff1303240a51ff47b39e93cd619405e8",
+    "Reshape": "1.0-1688cdc0d1235a7b0318e4f5fcb768a3",
+    "ReshapeResult": "1.0-02352e17aef34f90c71dfe3773d856cf",
     "ResourceClass": "1.1-b763762b1534ff6b59ce74e38a268e60",
     "ResourceClassList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
     "ResourceClassPayload": "1.0-187ced42f4443bd7fd2169366fcbb408",
@@ -122,7 +124,7 @@ class FieldTest(base.TestCase):
 
     def test_ratios(self):
         self.assertEqual(16.0, fields.Ratio().coerce(None, "r", 16))
-        self.refused(fields.Ratio(), 0, -1, "1", float("nan"), float("inf"), True, 1e10)
+        self.refused(fields.Ratio(), "1", float("nan"), float("inf"), -float("inf"), True, 3.5e38)
 
     def test_uuids_are_kept_in_one_spelling(self):
         canonical = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"

@@ -13,7 +13,7 @@ _OF_PROVIDER = sa.select(
     _classes.c.name.label("resource_class"),
     _inventories.c.total, _inventories.c.reserved, _inventories.c.min_unit,
     _inventories.c.max_unit, _inventories.c.step_size, _inventories.c.allocation_ratio,
-    _inventories.c.capacity, _inventories.c.used,
+    _inventories.c.capacity, _inventories.c.used, _inventories.c.updated_at,
 ).join_from(_inventories, _classes).where(
     _inventories.c.resource_provider_id == sa.bindparam("provider_id"),
 ).order_by(_inventories.c.resource_class_id)
@@ -33,7 +33,7 @@ def of_provider(tx, provider_id):
     """Return the inventories of a provider in the order of their class ids.
 
     :returns: list of rows of id, resource_class_id, resource_class (its name), total, reserved,
-        min_unit, max_unit, step_size, allocation_ratio, capacity, used
+        min_unit, max_unit, step_size, allocation_ratio, capacity, used, updated_at
     """
     return tx.execute(_OF_PROVIDER, {"provider_id": provider_id}).all()
 

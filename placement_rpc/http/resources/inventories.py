@@ -4,7 +4,7 @@
 import contextlib
 
 from placement_rpc import exception
-from placement_rpc.api import Inventory, canonical
+from placement_rpc.api import Inventory, canonical, capacity_of
 from placement_rpc.http import errors, preconditions
 from placement_rpc.http.call import NO_CONTENT, Answer
 
@@ -30,11 +30,11 @@ def replaced(call):
     """Replace all inventories of a provider."""
     uuid = call.uuid()
     generation = call.generation(uuid, call.body["resource_provider_generation"])
-    wanted = [_given(call, name, values) for name, values in call.body["inventories"].items()]
-    with _known_classes():
+    with _changing(uuid, "update"):
         found = call.api.set_inventory(
-            call.context, uuid, wanted, generation, request_id=call.request_id,
-            allow_below_use=_allow_below_use(call))
+            call.context, uuid, [
+                _given(call, name, values) for name, values in call.body["inventories"].items()],
+            generation, request_id=call.request_id, allow_below_use=_allow_below_use(call))
     return _all(call, found)
 
 
@@ -43,11 +43,13 @@ def added(call):
     uuid = call.uuid()
     values = dict(call.body)
     name = values.pop("resource_class")
-    generation = call.generation(uuid, values.pop("resource_provider_generation", None))
-    wanted = _given(call, name, values)
-    with _known_classes():
+    # An inventory that does not exist yet is not based on anything that was read.
+    values.pop("resource_provider_generation", None)
+    generation = call.generation(uuid)
+    with _changing(uuid, "create"):
         found = call.api.add_inventory(
-            call.context, uuid, wanted, generation, request_id=call.request_id)
+            call.context, uuid, _given(call, name, values), generation,
+            request_id=call.request_id)
     made = _one(call, found, canonical(name))
     return Answer(
         201, body=made.body if call.spelling.answers_changes else None, etag=made.etag,
@@ -61,9 +63,17 @@ def updated(call):
     # The class in the address counts.
     values.pop("resource_class", None)
     generation = call.generation(uuid, values.pop("resource_provider_generation", None))
-    found = call.api.update_inventory(
-        call.context, uuid, _given(call, name, values), generation, request_id=call.request_id,
-        allow_below_use=_allow_below_use(call))
+    try:
+        with _changing(uuid, "update", body_names_class=False):
+            found = call.api.update_inventory(
+                call.context, uuid, _given(call, name, values), generation,
+                request_id=call.request_id, allow_below_use=_allow_below_use(call))
+    except exception.InventoryNotFound as error:
+        if not call.spelling.has_generations:
+            raise
+        raise errors.BadRequest(
+            reason=f"No inventory record with resource class for resource provider {uuid}: "
+                   f"{error}") from None
     answer = _one(call, found, name)
     return answer if call.spelling.answers_changes else Answer(204, etag=answer.etag)
 
@@ -71,8 +81,16 @@ def updated(call):
 def deleted(call):
     """Delete the inventory of a class."""
     uuid, name = call.uuid(), call.class_name()
-    call.api.delete_inventory(
-        call.context, uuid, name, call.generation(uuid), request_id=call.request_id)
+    generation = call.generation(uuid)
+    try:
+        call.api.delete_inventory(
+            call.context, uuid, name, generation, request_id=call.request_id)
+    except exception.InventoryInUse as error:
+        # The code that clients know from the removal of one inventory.
+        raise errors.UpdateConflict(
+            reason=f"Unable to delete inventory of class {name}: {error}") from None
+    except exception.InventoryNotFound as error:
+        raise errors.InventoryNotFoundForDelete(**error.kwargs) from None
     return NO_CONTENT
 
 
@@ -90,21 +108,39 @@ def _allow_below_use(call):
 
 
 @contextlib.contextmanager
-def _known_classes():
-    """Answer 400 instead of 404 for an unknown class, since the body names it."""
+def _changing(uuid, verb, body_names_class=True):
+    """Answer 400 for what is wrong with an inventory, in words that clients know.
+
+    :param uuid: of the provider
+    :param verb: str, what happens to the inventory
+    :param body_names_class: bool; a class that does not exist is 404 if the address names it
+    """
+    begin = f"Unable to {verb} inventory for resource provider {uuid}:"
     try:
         yield
     except exception.ResourceClassNotFound as error:
+        if not body_names_class:
+            raise
         raise errors.BadRequest(
-            reason=f"Unknown resource class in inventory: {error}") from None
+            reason=f"{begin} Unknown resource class in inventory: {error}") from None
+    except exception.InvalidInventory as error:
+        raise errors.BadRequest(reason=f"{begin} {error}") from None
+    except exception.InventoryExists as error:
+        raise errors.UpdateConflict(reason=f"Update conflict: {error}") from None
 
 
 def _given(call, name, values):
-    if call.version < _ALL_RESERVED and values.get("reserved", 0) >= values["total"]:
-        raise exception.InvalidInventory(
-            resource_class=name, reason=f"{values['reserved']} reserved of a total of "
-                                        f"{values['total']}")
-    return Inventory(resource_class=name, **values)
+    """Return the inventory in a body.
+
+    :raises InvalidInventory: if nothing could be allocated of it, before 1.26
+    """
+    found = Inventory(resource_class=name, **values)
+    if call.version < _ALL_RESERVED and capacity_of(
+            found.total, found.value("reserved", 0), found.value("allocation_ratio", 1.0)) <= 0:
+        raise exception.InvalidInventory(resource_class=name, reason=(
+            f"{found.value('reserved', 0)} reserved of a total of {found.total} leave no "
+            "capacity. The reserved value is greater than or equal to total."))
+    return found
 
 
 def _values(inventory):
