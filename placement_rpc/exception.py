@@ -86,7 +86,7 @@ class InvalidInventory(InvalidInput):
 class ResourceClassNotFound(InvalidInput):
     code = "placement.resource_class.not_found"
     http_status = 404
-    message = "No such resource class: {resource_class}"
+    message = "No such resource class {resource_class}."
 
 
 class BatchTooLarge(InvalidInput):
@@ -115,17 +115,17 @@ class AnswerTooLarge(PlacementException):
 class TraitNotFound(InvalidInput):
     code = "placement.trait.not_found"
     http_status = 404
-    message = "No such trait(s): {traits}"
+    message = "No such trait(s): {traits}."
 
 
 class TraitStandard(InvalidInput):
     code = "placement.trait.standard"
-    message = "Trait {trait} is a standard trait and cannot be changed"
+    message = "Cannot delete standard trait {trait}, nor create another of the name"
 
 
 class ParentNotFound(InvalidInput):
     code = "placement.resource_provider.parent_not_found"
-    message = "The parent provider does not exist: {parent}"
+    message = "parent provider UUID does not exist: {parent}"
 
 
 class TreeLoop(InvalidInput):
@@ -133,8 +133,8 @@ class TreeLoop(InvalidInput):
 
     code = "placement.resource_provider.loop"
     message = (
-        "Resource provider {provider} cannot be moved below {parent}: it would be its own "
-        "ancestor"
+        "creating loop in the provider tree is not allowed. Resource provider {provider} cannot "
+        "be moved below {parent}: it would be its own ancestor"
     )
 
 
@@ -195,7 +195,7 @@ class NotFound(PlacementException):
 
 class ProviderNotFound(NotFound):
     code = "placement.resource_provider.not_found"
-    message = "No such resource provider: {provider}"
+    message = "No resource provider with uuid {provider} found"
 
 
 class InventoryNotFound(NotFound):
@@ -247,29 +247,34 @@ class ConcurrentUpdate(Conflict):
 
     code = "placement.concurrent_update"
     message = (
-        "Resource provider {provider} is at generation {current}, not at {given}; read it again "
-        "before changing it"
+        "Resource provider's generation already changed. Please update the generation and try "
+        "again. (resource provider generation conflict: {provider} is at generation {current}, "
+        "not at {given})"
     )
 
 
 class ProviderExists(Conflict):
     code = "placement.resource_provider.exists"
-    message = "Resource provider {provider} already exists"
+    message = "Conflicting resource provider uuid: {provider} already exists"
 
 
 class NameInUse(Conflict):
     code = "placement.duplicate_name"
-    message = "Another resource provider has the name {name}"
+    message = "Conflicting resource provider name: {name} already exists"
 
 
 class ProviderInUse(Conflict):
     code = "placement.resource_provider.inuse"
-    message = "Resource provider {provider} cannot be deleted: it has allocations"
+    message = (
+        "Unable to delete resource provider {provider}: Resource provider has allocations."
+    )
 
 
 class ProviderIsParent(Conflict):
     code = "placement.resource_provider.cannot_delete_parent"
-    message = "Resource provider {provider} cannot be deleted: it has children"
+    message = (
+        "Unable to delete parent resource provider {provider}: It has child resource providers."
+    )
 
 
 class TraitExists(Conflict):
@@ -279,7 +284,7 @@ class TraitExists(Conflict):
 
 class TraitInUse(Conflict):
     code = "placement.trait.inuse"
-    message = "Trait {trait} cannot be deleted: resource providers have it"
+    message = "The trait {trait} is in use by a resource provider."
 
 
 class InventoryExists(Conflict):
@@ -324,20 +329,21 @@ class ComputeNodeConflict(Conflict):
 
 class ResourceClassExists(Conflict):
     code = "placement.resource_class.exists"
-    message = "Resource class {resource_class} already exists"
+    message = "Conflicting resource class already exists: {resource_class}"
 
 
 class ResourceClassInUse(Conflict):
     code = "placement.resource_class.inuse"
     message = (
-        "Resource class {resource_class} cannot be deleted: inventories or allocations use it"
+        "Error in delete resource class: Cannot delete resource class {resource_class}. Class is "
+        "in use in inventory."
     )
 
 
 class ResourceClassStandard(InvalidInput):
     code = "placement.resource_class.standard"
     http_status = 400
-    message = "Resource class {resource_class} is a standard class and cannot be changed"
+    message = "Cannot delete standard resource class {resource_class}, nor rename or create it"
 
 
 # -- claims -----------------------------------------------------------------------------

@@ -34,11 +34,12 @@ def create(tx: db.Connection, outbox: Outbox, name: str) -> Trait:
     if _CUSTOM.fullmatch(name) is None:
         raise exception.InvalidInput(
             what="name", reason=f"{name} does not match CUSTOM_[A-Z0-9_]+")
-    if queries.ids(tx, [name]):
-        raise exception.TraitExists(trait=name)
+    found = queries.page(tx, names=[name])
+    if found:
+        raise exception.TraitExists(trait=name, updated_at=found[0].updated_at.isoformat())
     queries.insert(tx, [name])
     outbox.add("trait.create", TraitPayload(name=name))
-    return Trait(name=name)
+    return Trait(name=name, updated_at=bulk.now().isoformat())
 
 
 def delete(tx: db.Connection, outbox: Outbox, name: str) -> None:

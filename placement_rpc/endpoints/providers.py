@@ -13,7 +13,7 @@ from placement_rpc.accounting.fingerprint import CanonicalForm
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.context import RequestContext
 from placement_rpc.endpoints.base import ManagerBase
-from placement_rpc.objects import request
+from placement_rpc.objects import fields, request
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 from placement_rpc.rpc.endpoint import (
@@ -26,6 +26,10 @@ from placement_rpc.rpc.endpoint import (
     instance_of,
     require_fields,
 )
+
+
+# A list may ask for any amount.
+_AMOUNTS = fields.Amounts(maximum=2 ** 63 - 1)
 
 
 class ProviderEndpoint(ManagerBase):
@@ -76,10 +80,9 @@ class ProviderEndpoint(ManagerBase):
                        resources: dict[str, int] | None = None) -> ResourceProviderList:
         among = position = None
         if resources is not None:
-            wanted = request.ResourceRequest(resources=resources)
             # Read before the index, which may not have what happens between the two.
             position = reads.last_position(self.database)
-            among = {each.uuid for each in self.candidates.find(wanted, context.deadline)}
+            among = self._with_room(context, resources)
         return reads.providers(
             self.database,
             name=as_name(name) if name is not None else None,
@@ -92,6 +95,18 @@ class ProviderEndpoint(ManagerBase):
             among=among, position=position,
             marker=as_uuid("marker", marker) if marker is not None else None,
             limit=as_limit(limit))
+
+    def _with_room(self, context: RequestContext, resources: dict[str, int]) -> set[str]:
+        """Return the uuids of the providers that have room.
+
+        :raises ResourceClassNotFound: if there is no class of a name
+        """
+        amounts = _AMOUNTS.coerce(None, "resources", resources)
+        # The classes are checked for an amount that no provider gives, too.
+        wanted = request.ResourceRequest(resources={
+            name: min(amount, fields.MAX_INT) for name, amount in amounts.items()})
+        found = self.candidates.find(wanted, context.deadline)
+        return {each.uuid for each in found} if wanted.resources == amounts else set()
 
     @exposed
     def get_aggregates(self, context: RequestContext, provider_uuid: str) -> ProviderAggregates:

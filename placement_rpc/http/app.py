@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The WSGI application: the steps that every request passes before its resource handles it.
 
-In this order: request id, authentication (401), microversion (400, 406), address (404), method
-(405), policy (403), media type of the answer (406), body and query (400, 413, 415), handler.
+In this order: request id, authentication (401), microversion (400, 406), method (405), address
+(404), policy (403), media type of the answer (406), body and query (400, 413, 415), handler.
 """
 
+import datetime
 import functools
 import itertools
 import json
@@ -15,14 +16,16 @@ import uuid
 import falcon
 
 from placement_rpc import exception
-from placement_rpc.http import bodies, errors, microversion, preconditions, routes
-from placement_rpc.http.call import Call
+from placement_rpc.http import bodies, errors, microversion, preconditions, queries, routes
+from placement_rpc.http.call import NOW, Call, provider_uuid
 from placement_rpc.http.resources.events import LINES, STREAM
 
 _PUBLIC = frozenset(route.path for route in routes.ROUTES if route.rule is None)
 _REQUEST_ID = re.compile(
     r"req-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
 _ANY_JSON = frozenset((None, "*/*", "application/json"))
+# The first microversion with last-modified and cache-control.
+_TIMES = (1, 15)
 
 
 class _RequestMiddleware:
@@ -104,10 +107,8 @@ class _Address:
             self._facade.authorize(req.context.caller, route.rule, route.owner and (
                 functools.partial(route.owner, self._facade, path, req.params)))
         self._check_accept(req)
-        query = bodies.query(req)
-        if route.variant is not None:
-            query.pop(route.variant)
-        body = self._body(req, compiled)
+        query = queries.read(req)
+        body = self._body(req, compiled, path)
         self._check_query(compiled, query, req.context.version)
         call = Call(req, self._facade, route, path, query, body)
         try:
@@ -124,23 +125,23 @@ class _Address:
     def find(self, req, path):
         """Return the compiled route of a request.
 
-        :raises AddressNotFound: if the address does not exist at the microversion
         :raises MethodNotAllowed: if the address lacks the method
+        :raises AddressNotFound: if the address does not exist at the microversion
         """
         version = req.context.version
         there = [each for each in self._routes if each.route.since <= version
                  and not (each.route.before and each.route.before <= version)]
-        if not there or not all(path.values()):
+        if not all(path.values()):
+            raise errors.AddressNotFound()
+        # Of an address that a later microversion has, its methods are known.
+        known = {each.route.method for each in there or self._routes}
+        if req.method not in known:
+            raise errors.MethodNotAllowed(method=req.method, allowed=sorted(known))
+        if not there:
             raise errors.AddressNotFound()
         named = [each for each in there if each.route.method == req.method]
-        if not named:
-            raise errors.MethodNotAllowed(
-                method=req.method, allowed=sorted({each.route.method for each in there}))
         if len(named) > 1:
-            given = bodies.query(req)
-            for each in named:
-                if given.get(each.route.variant) == "":
-                    return each
+            return _variant(named, queries.read(req))
         return named[0]
 
     def _check_accept(self, req):
@@ -153,36 +154,58 @@ class _Address:
             return
         raise errors.NotAcceptable(offered="application/json")
 
-    def _body(self, req, compiled):
+    def _body(self, req, compiled, path):
         validator = microversion.schema_at(compiled.body, req.context.version)
         if validator is None:
             if req.content_length and not req.content_type:
                 bodies.check_content_type(req)
             return None
         bodies.check_content_type(req)
-        body = bodies.read(req, self._limits)
-        bodies.check(validator, body, "JSON does not validate")
+        try:
+            body = bodies.read(req, self._limits)
+            bodies.check(validator, body, "JSON does not validate")
+        except errors.BadRequest:
+            if compiled.route.provider_first:
+                # Nothing else is asked of the service then.
+                self._facade.api.get_provider(req.context.caller, provider_uuid(path))
+            raise
         return body
 
     @staticmethod
     def _check_query(compiled, query, version):
-        if not query and not compiled.query:
-            return
+        # A route without parameters ignores those that are given.
         validator = microversion.schema_at(compiled.query, version)
         if validator is not None:
             bodies.check(validator, query, "Invalid query string parameters")
-        elif query:
-            raise errors.BadRequest(
-                reason="Invalid query string parameters: "
-                       f"{', '.join(sorted(map(repr, query)))[:200]} unexpected")
 
 
 for _method in falcon.COMBINED_METHODS:
     setattr(_Address, f"on_{_method.lower()}", _Address.answer)
 
 
+def _variant(named, query):
+    """Return the route that a query selects among those with the same method and path.
+
+    :raises BadRequest: if the parameter that selects one has a value
+    """
+    for each in named:
+        name = each.route.variant
+        if name in query:
+            if query[name]:
+                raise errors.BadRequest(
+                    reason=f"Invalid query string parameters: {name} has no value, "
+                           f"and {query[name][:80]!r} was unexpected")
+            return each
+    return named[0]
+
+
 def _write(req, resp, answer, call):
     resp.status = answer.status
+    if req.context.version >= _TIMES and (
+            answer.body is not None or isinstance(answer.updated_at, str)):
+        resp.set_header("cache-control", "no-cache")
+        if answer.updated_at is not None:
+            resp.last_modified = _time(answer.updated_at)
     if answer.position is not None:
         resp.set_header("placement-position", str(answer.position))
     if answer.etag is not None:
@@ -201,6 +224,12 @@ def _write(req, resp, answer, call):
     elif answer.body is not None:
         resp.content_type = "application/json"
         resp.data = json.dumps(answer.body).encode()
+
+
+def _time(updated_at):
+    if updated_at is NOW:
+        return datetime.datetime.now(datetime.UTC)
+    return datetime.datetime.fromisoformat(updated_at)
 
 
 def build(facade, identity):

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies and query strings of requests: read and validated before anything is changed."""
+"""Bodies of requests: read and validated before anything is changed."""
 
 import dataclasses
 import math
 import reprlib
-from urllib import parse
 
 import jsonschema
 
@@ -14,7 +13,6 @@ from placement_rpc.bodies import Limits, parsed
 from placement_rpc.http import errors
 
 _FORMATS = jsonschema.FormatChecker(formats=())
-_MAX_PARAMETERS = 100
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 _MAX_MESSAGE = 1000
@@ -155,23 +153,3 @@ def _number(text):
         raise ValueError(f"the number {text[:40]} is too large")
     # JSON schema counts 2.0 as an integer.
     return int(value) if value.is_integer() and abs(value) < 2 ** 53 else value
-
-
-def query(req):
-    """Return the parameters of the query string, a dict of name to value.
-
-    :raises BadRequest: if a parameter is repeated or is not UTF-8, or if there are more than 100
-    """
-    if not req.query_string:
-        return {}
-    try:
-        pairs = parse.parse_qsl(req.query_string, keep_blank_values=True, errors="strict",
-                                max_num_fields=_MAX_PARAMETERS)
-    except ValueError as error:
-        raise errors.BadRequest(
-            reason=f"Invalid query string parameters: {str(error)[:80]}") from None
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise errors.BadRequest(
-            reason="Invalid query string parameters: a parameter is given twice")
-    return found

@@ -2,12 +2,43 @@
 """A request as the resources see it, and the answer that they return."""
 
 import dataclasses
+import enum
 
 from placement_rpc import exception
 from placement_rpc.api import as_uuid, canonical
 from placement_rpc.http import preconditions
 from placement_rpc.http.errors import AddressNotFound
 from placement_rpc.http.streams import HAND_OVER
+
+
+class _Now(enum.Enum):
+    NOW = enum.auto()
+
+
+#: The time of an answer about what has no time of its own: that of the answer.
+NOW = _Now.NOW
+
+
+def newest(objects):
+    """Return the time of the last change of several objects.
+
+    :param objects: iterable of versioned objects with ``updated_at``
+    :returns: str, UTC in ISO 8601; :data:`NOW` if there are none, or an older service does not
+        tell it
+    """
+    return max((each.value("updated_at") or "" for each in objects), default="") or NOW
+
+
+def provider_uuid(path):
+    """Return the uuid of the provider in an address, in canonical spelling.
+
+    :param path: dict of the variable parts of the address
+    :raises ProviderNotFound: if it is not a uuid, so that nothing can exist there
+    """
+    try:
+        return as_uuid("uuid", path["uuid"])
+    except exception.InvalidInput:
+        raise exception.ProviderNotFound(provider=path["uuid"][:80]) from None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -21,6 +52,9 @@ class Answer:
     :param is_fixed: bool, whether an equal ``etag`` guarantees an equal body, so that
         If-None-Match can be answered with 304
     :param position: int, the position of the last event that the body is sure to include
+    :param updated_at: str, UTC in ISO 8601, when the newest of what the body shows was changed;
+        :data:`NOW` for what has no time; None for no ``last-modified``. An answer without a body
+        has ``last-modified`` only if it has a time.
     :param stream: iterable of bytes, instead of a body
     :param content_type: str, media type of the stream
     """
@@ -31,6 +65,7 @@ class Answer:
     etag: str | None = None
     is_fixed: bool = False
     position: int | None = None
+    updated_at: str | _Now | None = NOW
     stream: object = None
     content_type: str = "application/json"
 
@@ -45,7 +80,7 @@ class Call:
     :ivar version: tuple of int, the microversion
     :ivar spelling: :class:`placement_rpc.http.spelling.Spelling` of its address
     :ivar path: dict of the variable parts of the address
-    :ivar query: dict of the query parameters
+    :ivar query: :class:`placement_rpc.http.queries.Query`
     :ivar body: JSON value; None for no body
     :ivar conf: the option group ``api``
     :ivar defaults: the option group ``placement``
@@ -106,12 +141,9 @@ class Call:
     def uuid(self):
         """Return the uuid in the address, in canonical spelling.
 
-        :raises AddressNotFound: if it is not a uuid, so that nothing can exist there
+        :raises ProviderNotFound: if it is not a uuid, so that nothing can exist there
         """
-        try:
-            return as_uuid("uuid", self.path["uuid"])
-        except exception.InvalidInput:
-            raise AddressNotFound() from None
+        return provider_uuid(self.path)
 
     def class_name(self, name="resource_class"):
         """Return the class name in the address, in its current spelling.
@@ -130,7 +162,8 @@ class Call:
         of a repeated request.
 
         :param uuid: str, uuid of the provider
-        :param given: int, the generation in the body; None for none
+        :param given: int, the generation in the body; None for none. One that no provider can
+            have is answered like any other that is not the current one.
         :returns: int; None if any generation will do
         :raises PreconditionRequired: if the address requires If-Match and there is none
         :raises PreconditionFailed: if no tag of If-Match is that of the provider, or the body has
@@ -138,6 +171,8 @@ class Call:
         :raises ConcurrentUpdate: if the body has another generation than all tags, and one of
             them is current
         """
+        if given is not None and not 0 <= given <= preconditions.NEWEST:
+            given = preconditions.NEWEST
         wanted = self._if_match
         if wanted is None:
             if self.spelling.needs_etag and self._req.method == "PUT":

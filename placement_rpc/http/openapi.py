@@ -126,7 +126,7 @@ def _responses(route, answer):
 
 def _headers(route):
     """Yield the headers that only the answers of some routes have."""
-    if route.status == 201:
+    if route.status == 201 or route.locates:
         yield "location"
     if "{uuid}" in route.path and route.method != "DELETE":
         yield "etag"

@@ -14,7 +14,8 @@ _TAG = re.compile(r'\s*((?:W/)?"[\x21\x23-\x7e\x80-\xff]*")\s*(?:,|$)')
 _OURS = re.compile(r'"([0-9a-f-]{36})-([0-9]{1,19})"')
 
 ANY = "*"
-_NEWEST = 2 ** 63 - 1
+#: A generation that no provider reaches
+NEWEST = 2 ** 63 - 1
 # No consumer has a longer tag, and none needs to be compared with more.
 _LONGEST_TAG, _MOST_TAGS = 64, 100
 
@@ -68,7 +69,7 @@ def generations(wanted, uuid):
         return None
     matches = (_OURS.fullmatch(each) for each in wanted)
     found = [int(match[2]) for match in matches
-             if match and match[1] == uuid and int(match[2]) <= _NEWEST]
+             if match and match[1] == uuid and int(match[2]) <= NEWEST]
     if not found:
         raise failed()
     return found

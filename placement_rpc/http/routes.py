@@ -51,6 +51,9 @@ class Route:
     :param query: the same for the query parameters, whose values are all text
     :param status: int, of a successful answer
     :param confirms: bool, whether 204 answers a request for what is there already
+    :param locates: bool, whether the answer has a location; one of status 201 always has
+    :param provider_first: bool, whether the provider in the address is looked for, and 404
+        answered, before a body that is not valid is refused
     :param answer: the same for the answer; None for an answer without a body
     :param variant: str, the query parameter without a value that selects this route among those
         with the same method and path
@@ -70,6 +73,8 @@ class Route:
     query: dict | None = None
     status: int = 200
     confirms: bool = False
+    locates: bool = False
+    provider_first: bool = False
     answer: dict | None = None
     variant: str | None = None
     spelling: Spelling = PROVIDERS
@@ -82,39 +87,49 @@ _CONSUMER = "/allocations/{consumer_uuid}"
 _CLASS = "/resource_classes/{name}"
 
 _PROVIDERS = (
-    Route("GET", _ALL, providers.listed, provider_rules.LIST, answer={V[0]: provider.PROVIDERS},
-          query={V[0]: provider.LIST_1_0, V[3]: provider.LIST_1_3, V[4]: provider.LIST_1_4}),
-    Route("POST", _ALL, providers.created, provider_rules.CREATE, status=201,
-          body={V[0]: provider.CREATE}),
+    Route("GET", _ALL, providers.listed, provider_rules.LIST,
+          answer={V[0]: provider.PROVIDERS, V[14]: provider.PROVIDERS_1_14},
+          query={V[0]: provider.LIST_1_0, V[3]: provider.LIST_1_3, V[4]: provider.LIST_1_4,
+                 V[14]: provider.LIST_1_14, V[18]: provider.LIST_1_18}),
+    Route("POST", _ALL, providers.created, provider_rules.CREATE, status=201, before=V[20],
+          body={V[0]: provider.CREATE, V[14]: provider.CREATE_1_14}),
+    Route("POST", _ALL, providers.created_and_shown, provider_rules.CREATE, since=V[20],
+          body={V[20]: provider.CREATE_1_14}, answer={V[20]: provider.PROVIDER_1_14},
+          locates=True),
     Route("POST", _ALL, providers.requested, provider_rules.LIST, variant="request",
           body={V[0]: provider.REQUEST}, answer={V[0]: provider.PROVIDERS}),
     Route("POST", _ALL, providers.explained, provider_rules.EXPLAIN, variant="explain",
           body={V[0]: provider.EXPLAIN}, answer={V[0]: provider.EXPLAINED}),
-    Route("GET", _ONE, providers.shown, provider_rules.SHOW, answer={V[0]: provider.PROVIDER}),
-    Route("PUT", _ONE, providers.renamed, provider_rules.UPDATE, body={V[0]: provider.RENAME},
-          answer={V[0]: provider.PROVIDER}),
+    Route("GET", _ONE, providers.shown, provider_rules.SHOW,
+          answer={V[0]: provider.PROVIDER, V[14]: provider.PROVIDER_1_14}),
+    Route("PUT", _ONE, providers.updated, provider_rules.UPDATE, provider_first=True,
+          body={V[0]: provider.UPDATE, V[14]: provider.UPDATE_1_14},
+          answer={V[0]: provider.PROVIDER, V[14]: provider.PROVIDER_1_14}),
     Route("DELETE", _ONE, providers.deleted, provider_rules.DELETE, status=204),
     Route("GET", f"{_ONE}/inventories", inventories.listed, inventory_rules.LIST,
           answer={V[0]: inventory.INVENTORIES}),
     Route("POST", f"{_ONE}/inventories", inventories.added, inventory_rules.CREATE, status=201,
+          provider_first=True,
           body={V[0]: inventory.ADD}, answer={V[0]: inventory.INVENTORY}),
     Route("PUT", f"{_ONE}/inventories", inventories.replaced, inventory_rules.UPDATE,
+          provider_first=True,
           body={V[0]: inventory.REPLACE}, answer={V[0]: inventory.INVENTORIES}),
     Route("DELETE", f"{_ONE}/inventories", inventories.cleared, inventory_rules.DELETE,
           since=V[5], status=204),
     Route("GET", f"{_ONE}/inventories/{{resource_class}}", inventories.shown,
           inventory_rules.SHOW, answer={V[0]: inventory.INVENTORY}),
     Route("PUT", f"{_ONE}/inventories/{{resource_class}}", inventories.updated,
-          inventory_rules.UPDATE, body={V[0]: inventory.UPDATE},
+          inventory_rules.UPDATE, body={V[0]: inventory.UPDATE}, provider_first=True,
           answer={V[0]: inventory.INVENTORY}),
     Route("DELETE", f"{_ONE}/inventories/{{resource_class}}", inventories.deleted,
           inventory_rules.DELETE, status=204),
     Route("GET", f"{_ONE}/usages", usages.shown, usage_rules.SHOW,
           answer={V[0]: inventory.USAGES}),
     Route("GET", f"{_ONE}/aggregates", aggregates.shown, aggregate_rules.LIST, since=V[1],
-          answer={V[1]: aggregate.AGGREGATES}),
+          answer={V[1]: aggregate.AGGREGATES, V[19]: aggregate.AGGREGATES_1_19}),
     Route("PUT", f"{_ONE}/aggregates", aggregates.replaced, aggregate_rules.UPDATE, since=V[1],
-          body={V[1]: aggregate.REPLACE}, answer={V[1]: aggregate.AGGREGATES}),
+          body={V[1]: aggregate.REPLACE, V[19]: aggregate.REPLACE_1_19}, provider_first=True,
+          answer={V[1]: aggregate.AGGREGATES, V[19]: aggregate.AGGREGATES_1_19}),
     Route("GET", f"{_ONE}/traits", traits.of_provider, trait_rules.OF_PROVIDER, since=V[6],
           answer={V[6]: trait.OF_PROVIDER}),
     Route("PUT", f"{_ONE}/traits", traits.replaced, trait_rules.SET, since=V[6],
@@ -142,7 +157,7 @@ _CLASSES = (
     Route("GET", _CLASS, resource_classes.shown, class_rules.SHOW, since=V[2],
           answer={V[2]: classes.RESOURCE_CLASS}),
     Route("PUT", _CLASS, resource_classes.renamed, class_rules.UPDATE, since=V[2], before=V[7],
-          status=204, body={V[2]: classes.NAMED}),
+          body={V[2]: classes.NAMED}, answer={V[2]: classes.RESOURCE_CLASS}),
     Route("PUT", _CLASS, resource_classes.confirmed, class_rules.UPDATE, since=V[7],
           status=201, confirms=True),
     Route("DELETE", _CLASS, resource_classes.deleted, class_rules.DELETE, since=V[2],
@@ -170,9 +185,9 @@ def _pool(route, **changes):
 def _pools():
     own = {
         ("GET", _ALL): {"answer": {V[0]: provider.POOLS}, "query": {V[0]: provider.LIST_1_4}},
-        ("POST", _ALL): {},
+        ("POST", _ALL): {"body": {V[0]: provider.CREATE}, "before": None},
         ("GET", _ONE): {"answer": {V[0]: provider.POOL}},
-        ("PUT", _ONE): {"status": 204, "answer": None},
+        ("PUT", _ONE): {"body": {V[0]: provider.UPDATE}, "status": 204, "answer": None},
         ("DELETE", _ONE): {},
         ("GET", f"{_ONE}/inventories"): {"answer": {V[0]: inventory.INVENTORIES_OF_POOL}},
         ("POST", f"{_ONE}/inventories"): {
@@ -188,7 +203,8 @@ def _pools():
         ("GET", f"{_ONE}/usages"): {"answer": {V[0]: inventory.USAGES_OF_POOL}},
     }
     return tuple(_pool(route, **own[route.method, route.path]) for route in _PROVIDERS
-                 if (route.method, route.path) in own and route.variant is None)
+                 if (route.method, route.path) in own and route.variant is None
+                 and route.handler is not providers.created_and_shown)
 
 
 _USAGES = (

@@ -6,10 +6,12 @@ import dataclasses
 _ALWAYS = (1, 0)
 # Pools have the links of this microversion at every one.
 _OF_POOLS = (1, 1)
+# The first microversion with parents and roots.
+_TREES = (1, 14)
 # Relation, path below the provider, and first microversion of each link.
 _LINKS = (("self", "", _ALWAYS), ("inventories", "/inventories", _ALWAYS),
           ("usages", "/usages", _ALWAYS), ("aggregates", "/aggregates", (1, 1)),
-          ("traits", "/traits", (1, 6)))
+          ("traits", "/traits", (1, 6)), ("allocations", "/allocations", (1, 11)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,6 +43,10 @@ class Spelling:
         found = {"uuid": provider.uuid, "name": provider.name}
         if self.has_generations:
             found["generation"] = provider.generation
+        if self.has_generations and version >= _TREES:
+            # A service of release 2026.2 knows no trees: each provider is a root.
+            found["parent_provider_uuid"] = provider.value("parent_provider_uuid")
+            found["root_provider_uuid"] = provider.value("root_provider_uuid", provider.uuid)
         found["links"] = [{"rel": name, "href": address + path} for name, path, since in _LINKS
                           if (version if self.has_generations else _OF_POOLS) >= since]
         return found

@@ -161,11 +161,16 @@ class ClassName(fields.FieldType):
         return {"type": ["string"], "pattern": class_names.PATTERN.pattern}
 
 
+def is_trait_name(text: str) -> bool:
+    """Return whether a trait can have a text as its name."""
+    return _TRAIT.fullmatch(text) is not None
+
+
 class TraitName(fields.FieldType):
     """The name of a trait."""
 
     def coerce(self, obj, attr, value):
-        if not isinstance(value, str) or not _TRAIT.fullmatch(value):
+        if not isinstance(value, str) or not is_trait_name(value):
             raise _error(attr, value, "the name of a trait (A-Z, 0-9 and _, at most 255)")
         return value
 

@@ -4,5 +4,10 @@
 from placement_rpc.schemas import common
 
 REPLACE = {"type": "array", "items": common.UUID, "maxItems": 500, "uniqueItems": True}
+REPLACE_1_19 = common.exactly(
+    aggregates=REPLACE, resource_provider_generation=common.ANY_GENERATION)
 
-AGGREGATES = common.exactly(aggregates={"type": "array", "items": common.UUID})
+_AGGREGATES = {"type": "array", "items": common.UUID}
+AGGREGATES = common.exactly(aggregates=_AGGREGATES)
+AGGREGATES_1_19 = common.exactly(
+    aggregates=_AGGREGATES, resource_provider_generation=common.GENERATION)

@@ -7,6 +7,8 @@ MAX_GENERATION = 2 ** 63 - 1
 
 UUID = {"type": "string", "format": "uuid"}
 GENERATION = {"type": "integer", "minimum": 0, "maximum": MAX_GENERATION}
+#: The generation that a request names: one that no provider can have is not the current one.
+ANY_GENERATION = {"type": "integer"}
 AMOUNT = {"type": "integer", "minimum": 1, "maximum": MAX_INT}
 CLASS_NAME = {"type": "string", "pattern": r"^[A-Z0-9_]+$", "maxLength": 255}
 CUSTOM_CLASS_NAME = {"type": "string", "pattern": r"^CUSTOM_[A-Z0-9_]+$", "maxLength": 255}

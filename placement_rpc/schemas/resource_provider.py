@@ -14,12 +14,23 @@ CREATE = {
     "additionalProperties": False,
 }
 
-RENAME = {
+UPDATE = {
     "type": "object",
     "properties": {"name": _NAME},
     "required": ["name"],
     "additionalProperties": False,
 }
+
+_PARENT = {"anyOf": [common.UUID, {"type": "null"}]}
+
+
+def _and(schema, **properties):
+    """Return a schema with more optional properties."""
+    return {**schema, "properties": {**schema["properties"], **properties}}
+
+
+CREATE_1_14 = _and(CREATE, parent_provider_uuid=_PARENT)
+UPDATE_1_14 = _and(UPDATE, parent_provider_uuid=_PARENT)
 
 REQUEST = {
     "type": "object",
@@ -36,24 +47,26 @@ EXPLAIN = {
     "additionalProperties": False,
 }
 
-_MEMBER_OF_TEXT = {
-    "type": "string", "maxLength": 20000,
-    "pattern": r"^(in:)?[0-9a-fA-F-]{32,36}(,[0-9a-fA-F-]{32,36})*$"}
-
 LIST_1_0 = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "uuid": common.UUID},
     "additionalProperties": False,
 }
-LIST_1_3 = {**LIST_1_0, "properties": {**LIST_1_0["properties"], "member_of": _MEMBER_OF_TEXT}}
-LIST_1_4 = {**LIST_1_3, "properties": {
-    **LIST_1_3["properties"], "resources": {"type": "string"}}}
+# The values are parsed by placement_rpc.http.request_groups.
+_TEXT = {"type": "string"}
+LIST_1_3 = _and(LIST_1_0, member_of=_TEXT)
+LIST_1_4 = _and(LIST_1_3, resources=_TEXT)
+LIST_1_14 = _and(LIST_1_4, in_tree=common.UUID)
+LIST_1_18 = _and(LIST_1_14, required=_TEXT)
 
-PROVIDER = common.exactly(
-    uuid=common.UUID, name={"type": "string"}, generation=common.GENERATION,
-    links=common.LINKS)
+_FIELDS = {"uuid": common.UUID, "name": {"type": "string"}, "generation": common.GENERATION,
+           "links": common.LINKS}
+PROVIDER = common.exactly(**_FIELDS)
+PROVIDER_1_14 = common.exactly(
+    **_FIELDS, parent_provider_uuid=_PARENT, root_provider_uuid=common.UUID)
 POOL = common.exactly(uuid=common.UUID, name={"type": "string"}, links=common.LINKS)
 PROVIDERS = common.exactly(resource_providers={"type": "array", "items": PROVIDER})
+PROVIDERS_1_14 = common.exactly(resource_providers={"type": "array", "items": PROVIDER_1_14})
 POOLS = common.exactly(resource_pools={"type": "array", "items": POOL})
 
 _REASON = common.exactly(

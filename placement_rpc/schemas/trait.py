@@ -14,7 +14,7 @@ LIST = {
 }
 TRAITS = common.exactly(traits=_NAMES)
 
-SET = common.exactly(resource_provider_generation=common.GENERATION, traits={
+SET = common.exactly(resource_provider_generation=common.ANY_GENERATION, traits={
     "type": "array", "maxItems": 2000, "items": {
-        "type": "string", "pattern": r"^[A-Z0-9_]+$", "maxLength": 255}})
+        "type": "string", "minLength": 1, "maxLength": 255}})
 OF_PROVIDER = common.exactly(resource_provider_generation=common.GENERATION, traits=_NAMES)

@@ -333,7 +333,7 @@ class ClassesTest(SpecificationTest):
         silver = "/resource_classes/CUSTOM_BAREMETAL_SILVER"
         answer = self.send("PUT", f"/resource_classes/{self.GOLD}",
                            {"name": "CUSTOM_BAREMETAL_SILVER"})
-        self.assertEqual((204, ""), (answer.status_code, answer.text))
+        self.assertEqual((200, self.get(silver)), (answer.status_code, answer.json))
         self.refused(404, self.send("DELETE", f"/resource_classes/{self.GOLD}"))
         answer = self.send("DELETE", silver)
         self.assertEqual((204, ""), (answer.status_code, answer.text))

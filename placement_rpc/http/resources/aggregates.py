@@ -4,20 +4,28 @@
 from placement_rpc.http import preconditions
 from placement_rpc.http.call import Answer
 
+# The first microversion whose bodies have the generation of the provider.
+_GENERATIONS = (1, 19)
+
 
 def shown(call):
     """List the aggregates of a provider."""
-    return _answered(call.api.get_aggregates(call.context, call.uuid()))
+    return _answered(call, call.api.get_aggregates(call.context, call.uuid()))
 
 
 def replaced(call):
     """Replace the aggregates of a provider."""
-    uuid = call.uuid()
-    answer = _answered(call.api.set_aggregates(
-        call.context, uuid, call.body, call.generation(uuid), request_id=call.request_id))
+    uuid, wanted, given = call.uuid(), call.body, None
+    if isinstance(wanted, dict):
+        given, wanted = wanted["resource_provider_generation"], wanted["aggregates"]
+    answer = _answered(call, call.api.set_aggregates(
+        call.context, uuid, wanted, call.generation(uuid, given), request_id=call.request_id))
     return answer if call.spelling.answers_changes else Answer(204, etag=answer.etag)
 
 
-def _answered(found):
-    return Answer(body={"aggregates": found.aggregates},
-                  etag=preconditions.tag(found.provider_uuid, found.generation), is_fixed=True)
+def _answered(call, found):
+    body = {"aggregates": found.aggregates}
+    if call.version >= _GENERATIONS:
+        body |= call.spelling.generation(found.generation)
+    return Answer(body=body, etag=preconditions.tag(found.provider_uuid, found.generation),
+                  is_fixed=True)

@@ -3,34 +3,36 @@
 
 from placement_rpc import exception
 from placement_rpc.api import Claim, as_uuid
-from placement_rpc.http import errors, older_services, preconditions
-from placement_rpc.http.call import NO_CONTENT, Answer
+from placement_rpc.http import errors, older_lists, older_services, preconditions
+from placement_rpc.http.call import NO_CONTENT, Answer, newest
 
 
 def of_consumer(call):
     """Show the allocations of a consumer; an unknown consumer has none."""
     uuid = _consumer(call)
-    position = call.position()
-    held = call.api.get_allocations(call.context, uuid)
+    held = older_lists.with_position(
+        call, lambda: call.api.get_allocations(call.context, uuid))
     generations = {each.provider_uuid: each.provider_generation for each in held.objects}
     etag = preconditions.tag_of_consumer(held.value("consumer"))
     call.check_current(etag)
-    return Answer(position=position, etag=etag, body={"allocations": {
-        provider: {"generation": generations[provider], "resources": resources}
-        for provider, resources in held.by_provider().items()}})
+    return Answer(position=held.position, etag=etag, updated_at=newest([held]), body={
+        "allocations": {
+            provider: {"generation": generations[provider], "resources": resources}
+            for provider, resources in held.by_provider().items()}})
 
 
 def of_provider(call):
     """List the allocations from a provider, by consumer."""
     uuid = call.uuid()
-    position = call.position()
-    found = call.api.get_provider_allocations(call.context, uuid)
+    found = older_lists.with_position(
+        call, lambda: call.api.get_provider_allocations(call.context, uuid))
     consumers = {}
     for each in found.objects:
         consumers.setdefault(each.consumer_uuid, {"resources": {}})["resources"][
             each.resource_class] = each.used
     return Answer(
-        position=position, etag=preconditions.tag(uuid, found.generation),
+        position=found.position, etag=preconditions.tag(uuid, found.generation),
+        updated_at=newest([found]),
         body={**call.spelling.generation(found.generation), "allocations": consumers})
 
 

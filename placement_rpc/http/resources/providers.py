@@ -1,55 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource providers (generic-resource-pools; resource-providers-get-by-request)."""
 
+import dataclasses
+
 from placement_rpc import exception
 from placement_rpc.api import ResourceRequest, as_name, as_uuid
-from placement_rpc.http import errors, preconditions
-from placement_rpc.http.call import NO_CONTENT, Answer
+from placement_rpc.http import errors, older_lists, preconditions, request_groups
+from placement_rpc.http.call import NO_CONTENT, Answer, newest
+from placement_rpc.objects import class_names
+from placement_rpc.objects.fields import is_trait_name
+
+# The last microversion without parents and roots.
+_WITHOUT_TREES = (1, 13)
+# The first microversion at which a provider that has a parent may get another, or none.
+_MAY_MOVE = (1, 37)
 
 
 def listed(call):
     """List all providers, or those that match the query."""
     call.refuse_condition()
-    position = call.position()
-    return _list(call, _chosen(call), position)
-
-
-def requested(call):
-    """List the providers that have room for a request (POST ?request)."""
-    call.refuse_condition()
-    position = call.position()
-    return _list(call, _with_room(call, **call.body), position)
-
-
-def _list(call, providers, position):
-    return Answer(body={call.spelling.collection: [
-        call.spelling.of_provider(each, call.version, call.prefix) for each in providers]},
-        position=position)
-
-
-def _with_room(call, resources, **values):
     try:
-        return call.api.get_by_request(
-            call.context, ResourceRequest(resources=resources, **values)).objects
+        filters = _filters(call)
+        if filters is None:
+            return _list(call, [], call.position())
+        try:
+            found = call.api.list_providers(call.context, **filters)
+        except exception.ServiceTooOld:
+            if not older_lists.can_filter(filters):
+                raise
+            found = older_lists.list_providers(call, **filters)
     except exception.ResourceClassNotFound as error:
-        raise errors.BadRequest(reason=f"Invalid resource class in resources: {error}") from None
+        raise errors.BadRequest(
+            reason=f"Invalid resource class in resources parameter: {error}") from None
+    except exception.TraitNotFound as error:
+        raise errors.BadRequest(
+            reason=f'Invalid trait(s) in "required" parameter: {error}') from None
+    return _list(call, found.objects, found.value("position"))
 
 
-def _chosen(call):
-    query = call.query
-    member_of = [_aggregates(query["member_of"])] if "member_of" in query else []
-    name = query.get("name")
+def _filters(call):
+    """Return the arguments of list_providers; None if no provider can have the name.
+
+    :raises ResourceClassNotFound: if no class can have one of the names
+    :raises TraitNotFound: if no trait can
+    """
+    query, group = call.query, request_groups.group(call.query, call.version)
+    # An empty name filters nothing.
+    name = query.get("name") or None
+    traits = {name for names in (*group.required, group.forbidden) for name in names}
+    missing = sorted(trait for trait in traits if not is_trait_name(trait))
+    if missing:
+        raise exception.TraitNotFound(traits=", ".join(missing)[:1000])
+    for each in group.resources:
+        if not class_names.is_name(class_names.canonical(each)):
+            raise exception.ResourceClassNotFound(resource_class=each[:255])
     if name is not None and not _may_be_a_name(name):
-        return []
-    if "resources" in query:
-        found = _with_room(call, amounts(query["resources"]), member_of=member_of)
-    elif "uuid" in query:
-        found = _one(call, query["uuid"], member_of)
-    else:
-        return call.api.list_providers(
-            call.context, name=name, member_of=member_of or None).objects
-    return [each for each in found if name in (None, each.name)
-            and ("uuid" not in query or each.uuid == as_uuid("uuid", query["uuid"]))]
+        return None
+    found = {"name": name, "uuid": query.get("uuid"), **dataclasses.asdict(group)}
+    return {key: value for key, value in found.items() if value}
 
 
 def _may_be_a_name(text):
@@ -59,67 +67,71 @@ def _may_be_a_name(text):
         return False
 
 
-def _one(call, uuid, member_of):
+def _list(call, providers, position):
+    return Answer(body={call.spelling.collection: [
+        call.spelling.of_provider(each, call.version, call.prefix) for each in providers]},
+        position=position, updated_at=newest(providers))
+
+
+def requested(call):
+    """List the providers that have room for a request (POST ?request)."""
+    call.refuse_condition()
     try:
-        found = call.api.get_provider(call.context, uuid)
-        if member_of and not set(member_of[0]) & set(
-                call.api.get_aggregates(call.context, uuid).aggregates):
-            return []
-    except exception.ProviderNotFound:
-        return []
-    return [found]
-
-
-def _aggregates(text):
-    """Parse a uuid, or ``in:`` and several, into a list of uuids."""
-    return text.removeprefix("in:").split(",") if text.startswith("in:") else [text]
-
-
-def amounts(text):
-    """Parse the amounts of a query parameter.
-
-    :param text: str, like ``VCPU:2,MEMORY_MB:1024``
-    :returns: dict of class name to int
-    :raises BadRequest: if the text has another form or names a class twice
-    """
-    found = {}
-    for part in text.split(","):
-        name, _, amount = part.partition(":")
-        if not (name and amount.isascii() and amount.isdigit() and len(amount) < 20):
-            raise errors.BadRequest(
-                reason="Badly formed resources parameter. Expected resources query string "
-                       "parameter in form: ?resources=VCPU:2,MEMORY_MB:1024. "
-                       f"Got: {text[:200]}")
-        if name in found:
-            raise errors.BadRequest(
-                reason=f"Badly formed resources parameter: {name[:80]} is named twice")
-        found[name] = int(amount)
-    return found
-
+        found = older_lists.with_position(call, lambda: call.api.get_by_request(
+            call.context, ResourceRequest(**call.body)))
+    except exception.ResourceClassNotFound as error:
+        raise errors.BadRequest(reason=f"Invalid resource class in resources: {error}") from None
+    version = min(call.version, _WITHOUT_TREES)
+    return Answer(
+        body={call.spelling.collection: [
+            call.spelling.of_provider(each, version, call.prefix) for each in found.objects]},
+        position=found.position)
 
 def explained(call):
     """Show for each provider whether a request fits and, if not, why (POST ?explain)."""
     call.refuse_condition()
-    position = call.position()
     body = dict(call.body)
     limit, marker = body.pop("limit", None), body.pop("marker", None)
     try:
-        found = call.api.explain(
-            call.context, ResourceRequest(**body), marker=marker, limit=limit).objects
+        found = older_lists.with_position(call, lambda: call.api.explain(
+            call.context, ResourceRequest(**body), marker=marker, limit=limit))
     except (exception.ResourceClassNotFound, exception.ProviderNotFound) as error:
         raise errors.BadRequest(reason=str(error)) from None
-    return Answer(position=position, body={call.spelling.collection: [
+    return Answer(position=found.position, body={call.spelling.collection: [
         {"uuid": each.provider_uuid, "name": each.name, "generation": each.generation,
-         "fits": each.fits, "reasons": each.reasons} for each in found]})
+         "fits": each.fits, "reasons": each.reasons} for each in found.objects]})
 
 
 def created(call):
     """Create a provider."""
+    return Answer(201, **_created(call, _make(call)))
+
+
+def created_and_shown(call):
+    """Create a provider, and show it (microversion 1.20)."""
+    made = _make(call)
+    return Answer(
+        200, body=call.spelling.of_provider(made, call.version, call.prefix),
+        updated_at=newest([made]), **_created(call, made))
+
+
+def _created(call, made):
+    return {"location": call.spelling.address(call.prefix, made.uuid),
+            "etag": preconditions.tag(made.uuid, made.generation)}
+
+
+def _make(call):
     call.refuse_condition()
-    made = call.api.create_provider(
-        call.context, call.body["name"], call.body.get("uuid"), request_id=call.request_id)
-    return Answer(201, location=call.spelling.address(call.prefix, made.uuid),
-                  etag=preconditions.tag(made.uuid, made.generation))
+    name, uuid, parent = (
+        call.body.get(key) for key in ("name", "uuid", "parent_provider_uuid"))
+    try:
+        return call.api.create_provider(call.context, name, uuid, request_id=call.request_id,
+                                        parent_provider_uuid=parent)
+    except exception.ParentNotFound as error:
+        is_own = uuid and as_uuid("uuid", uuid) == error.kwargs["parent"]
+        reason = "parent provider UUID cannot be same as UUID" if is_own else error.text
+        raise errors.BadRequest(
+            reason=f'Unable to create resource provider "{name}", {uuid}: {reason}') from None
 
 
 def shown(call):
@@ -128,12 +140,23 @@ def shown(call):
     return _answered(call, found)
 
 
-def renamed(call):
-    """Rename a provider."""
-    uuid = call.uuid()
-    found = call.api.update_provider(
-        call.context, uuid, call.body["name"], call.generation(uuid),
-        request_id=call.request_id)
+def updated(call):
+    """Rename a provider, or move it to another parent."""
+    uuid, more = call.uuid(), {}
+    if "parent_provider_uuid" in call.body:
+        more = {"parent_provider_uuid": call.body["parent_provider_uuid"],
+                "may_move": None if call.version >= _MAY_MOVE else False}
+    try:
+        found = call.api.update_provider(
+            call.context, uuid, call.body["name"], call.generation(uuid),
+            request_id=call.request_id, **more)
+    except (exception.ParentFixed, exception.ParentNotFound, exception.TreeLoop) as error:
+        reason = error.text
+        if isinstance(error, exception.ParentFixed):
+            verb = "re-parenting" if more["parent_provider_uuid"] else "un-parenting"
+            reason = f"{verb} a provider is not currently allowed."
+        raise errors.BadRequest(
+            reason=f"Unable to save resource provider {uuid}: {reason}") from None
     if call.spelling.answers_changes:
         return _answered(call, found)
     return Answer(204, etag=preconditions.tag(found.uuid, found.generation))
@@ -141,7 +164,8 @@ def renamed(call):
 
 def _answered(call, provider):
     return Answer(body=call.spelling.of_provider(provider, call.version, call.prefix),
-                  etag=preconditions.tag(provider.uuid, provider.generation), is_fixed=True)
+                  etag=preconditions.tag(provider.uuid, provider.generation), is_fixed=True,
+                  updated_at=newest([provider]))
 
 
 def deleted(call):

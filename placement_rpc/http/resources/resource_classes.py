@@ -3,7 +3,7 @@
 
 from placement_rpc import exception
 from placement_rpc.http import errors
-from placement_rpc.http.call import NO_CONTENT, Answer
+from placement_rpc.http.call import NO_CONTENT, Answer, newest
 from placement_rpc.objects import class_names
 
 _PAGE = 1000
@@ -19,14 +19,15 @@ def listed(call):
         if len(page) < _PAGE:
             break
         marker = page[-1].name
-    return Answer(body={"resource_classes": [_written(call, each.name) for each in found]})
+    return Answer(body={"resource_classes": [_written(call, each.name) for each in found]},
+                  updated_at=newest(found))
 
 
 def shown(call):
     """Show a resource class."""
     call.refuse_condition()
     found = call.api.resource_class_get(call.context, call.class_name("name"))
-    return Answer(body=_written(call, found.name))
+    return Answer(body=_written(call, found.name), updated_at=newest([found]))
 
 
 def created(call):
@@ -38,11 +39,11 @@ def created(call):
 
 
 def renamed(call):
-    """Rename a custom resource class; the specification says 204, so there is no body."""
+    """Rename a custom resource class (before microversion 1.7)."""
     call.refuse_condition()
-    call.api.resource_class_rename(
+    found = call.api.resource_class_rename(
         call.context, call.class_name("name"), call.body["name"], request_id=call.request_id)
-    return NO_CONTENT
+    return Answer(body=_written(call, found.name))
 
 
 def confirmed(call):

@@ -3,7 +3,8 @@
 
 from placement_rpc import exception
 from placement_rpc.http import errors, preconditions
-from placement_rpc.http.call import NO_CONTENT, Answer
+from placement_rpc.http.call import NO_CONTENT, NOW, Answer, newest
+from placement_rpc.objects.fields import is_trait_name
 
 _PAGE = 1000
 
@@ -17,7 +18,8 @@ def listed(call):
         page = call.api.list_traits(call.context, marker=marker, limit=_PAGE, **wanted).objects
         found += page
         if len(page) < _PAGE:
-            return Answer(body={"traits": [each.name for each in found]})
+            return Answer(body={"traits": [each.name for each in found]},
+                          updated_at=newest(found))
         marker = page[-1].name
 
 
@@ -33,7 +35,7 @@ def _wanted(query):
                        f"Got: \"{query['name'][:200]}\"")
         if operator == "in":
             # No trait has another name.
-            wanted["names"] = [name for name in value.split(",") if _is_name(name)]
+            wanted["names"] = [name for name in value.split(",") if is_trait_name(name)]
         elif operator == "startswith":
             wanted["prefix"] = value
     if "associated" in query:
@@ -45,18 +47,15 @@ def _wanted(query):
     return wanted
 
 
-def _is_name(text):
-    return text.isascii() and text.replace("_", "A").isalnum() and text.isupper() and (
-        len(text) <= 255)
-
-
 def shown(call):
     """Say whether a trait exists."""
     call.refuse_condition()
     name = call.path["name"]
-    if not _is_name(name) or not call.api.list_traits(call.context, names=[name]).objects:
+    found = call.api.list_traits(call.context, names=[name]).objects if is_trait_name(
+        name) else []
+    if not found:
         raise exception.TraitNotFound(traits=name[:255])
-    return NO_CONTENT
+    return Answer(204, updated_at=newest(found))
 
 
 def created(call):
@@ -65,10 +64,10 @@ def created(call):
     name = call.path["name"]
     location = f"{call.prefix}/traits/{name}"
     try:
-        call.api.create_trait(call.context, _custom(name), request_id=call.request_id)
-    except exception.TraitExists:
-        return Answer(204, location=location)
-    return Answer(201, location=location)
+        made = call.api.create_trait(call.context, _custom(name), request_id=call.request_id)
+    except exception.TraitExists as error:
+        return Answer(204, location=location, updated_at=error.kwargs["updated_at"])
+    return Answer(201, location=location, updated_at=made.updated_at)
 
 
 def _custom(name):
@@ -76,7 +75,7 @@ def _custom(name):
 
     :raises BadRequest: if a custom trait cannot have it
     """
-    if not (_is_name(name) and name.startswith("CUSTOM_") and len(name) > len("CUSTOM_")):
+    if not (is_trait_name(name) and name.startswith("CUSTOM_") and len(name) > len("CUSTOM_")):
         raise errors.BadRequest(
             reason="The trait is invalid. A valid trait must be no longer than 255 characters, "
                    "start with the prefix \"CUSTOM_\" and use following characters: "
@@ -88,7 +87,7 @@ def deleted(call):
     """Delete a trait."""
     call.refuse_condition()
     name = call.path["name"]
-    if not _is_name(name):
+    if not is_trait_name(name):
         raise exception.TraitNotFound(traits=name[:255])
     call.api.delete_trait(call.context, name, request_id=call.request_id)
     return NO_CONTENT
@@ -103,6 +102,10 @@ def replaced(call):
     """Replace the traits of a provider."""
     uuid = call.uuid()
     generation = call.generation(uuid, call.body["resource_provider_generation"])
+    unknown = [name for name in call.body["traits"] if not is_trait_name(name)]
+    if unknown:
+        raise errors.BadRequest(reason=exception.TraitNotFound(
+            traits=", ".join(unknown)[:1000]).text)
     try:
         found = call.api.set_provider_traits(
             call.context, uuid, call.body["traits"], generation, request_id=call.request_id)
@@ -122,4 +125,5 @@ def cleared(call):
 def _answered(found):
     return Answer(
         body={"traits": found.traits, "resource_provider_generation": found.generation},
-        etag=preconditions.tag(found.provider_uuid, found.generation), is_fixed=True)
+        etag=preconditions.tag(found.provider_uuid, found.generation), is_fixed=True,
+        updated_at=found.updated_at if found.traits else NOW)
