@@ -167,14 +167,16 @@ class AllocationCalls(Client):
         return self._call(context, "get_usages", timeout, provider_uuid=provider_uuid)
 
     def get_project_usages(self, context: RequestContext | None, project_id: str,
-                           user_id: str | None = None,
-                           timeout: float | None = None) -> ProjectUsages:
+                           user_id: str | None = None, timeout: float | None = None,
+                           consumer_type: str | None = None) -> ProjectUsages:
         """Return how much of each class a project uses; an unknown project uses nothing.
 
         :param user_id: only what this user uses; None for all users
+        :param consumer_type: only what consumers of this type use, or for ``unknown`` those
+            without one; None for all types
         """
         return self._call(context, "get_project_usages", timeout, project_id=project_id,
-                          user_id=user_id)
+                          user_id=user_id, consumer_type=consumer_type)
 
     def get_by_request(self, context: RequestContext | None, wanted: ResourceRequest,
                        timeout: float | None = None) -> ResourceProviderList:

@@ -215,7 +215,10 @@ def _pools():
 
 
 _USAGES = (
-    Route("GET", "/usages", usages.of_project, usage_rules.OF_PROJECT, since=V[9],
+    Route("GET", "/usages", usages.of_types, usage_rules.OF_PROJECT, since=V[38],
+          query={V[38]: inventory.USAGES_QUERY_1_38}, answer={V[38]: inventory.USAGES_OF_TYPES},
+          owner=usages.project),
+    Route("GET", "/usages", usages.of_project, usage_rules.OF_PROJECT, since=V[9], before=V[38],
           query={V[9]: inventory.USAGES_QUERY}, answer={V[9]: inventory.USAGES_OF_PROJECT},
           owner=usages.project),
 )

@@ -57,3 +57,8 @@ USAGES_QUERY = {
     "required": ["project_id"],
     "additionalProperties": False,
 }
+# As OpenStack Placement's: what only begins with "all" is a type that nothing has.
+USAGES_QUERY_1_38 = {**USAGES_QUERY, "properties": {
+    **USAGES_QUERY["properties"],
+    "consumer_type": {**_OWNER, "pattern": r"^[A-Z0-9_]+$|^all|^unknown$"}}}
+USAGES_OF_TYPES = common.exactly(usages={"type": "object", "additionalProperties": _USED})

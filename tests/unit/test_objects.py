@@ -49,7 +49,7 @@ FINGERPRINTS = {
     "NetworkMetadata": "1.0-2cb8d21b34f87b0261d3e1d1ae5cf218",
     "PciDevicePool": "1.1-3f5ddc3ff7bfa14da7f6c7e9904cc000",
     "PciDevicePoolList": "1.1-15ecf022a68ddbb8c2a6739cfc9f8f5e",
-    "ProjectUsages": "1.0-474521f8ef1c85ed7eda1ed2b593f97c",
+    "ProjectUsages": "1.0-c03f7d90e0272ab3fc72e526f98d1b8f",
     "ProviderAggregates": "1.0-af72e512b537a198afdd3b6950d60311",
     "ProviderAggregatesPayload": "1.0-cbbb141ec70287127e84470563d24156",
     "ProviderAllocation": "1.0-ce2f6961642a990f8c457fd452d1db82",
