@@ -81,6 +81,18 @@ class InventoriesTest(http.HTTPTest):
         self.assertIn("No inventory of class DISK_GB found for delete", self.refused(
             404, self.send("DELETE", f"{self.path}/DISK_GB"))["detail"])
 
+    def test_the_time_of_the_last_change_from_1_15_on(self):
+        for answer in (self.put(1, VCPU={"total": 9}), self.put_one("VCPU", generation=2),
+                       self.send("GET", self.path), self.send("GET", f"{self.path}/VCPU"),
+                       self.add(resource_class="DISK_GB")):
+            self.assertEqual("no-cache", answer.headers["cache-control"])
+            self.assertIn("last-modified", answer.headers)
+        # Nothing in it has a time.
+        for answer in (self.put(4), self.send("GET", self.path)):
+            self.assertEqual("no-cache", answer.headers["cache-control"])
+            self.assertNotIn("last-modified", answer.headers)
+        self.assertNotIn("cache-control", self.send("GET", self.path, version="1.14").headers)
+
     def test_a_used_inventory_is_removed(self):
         self.api.claim_allocations(None, base.claim({self.uuid: {"VCPU": 1}}))
         self.check_refused(409, "placement.concurrent_update", "in use",

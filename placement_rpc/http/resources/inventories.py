@@ -5,8 +5,8 @@ import contextlib
 
 from placement_rpc import exception
 from placement_rpc.api import Inventory, canonical, capacity_of
-from placement_rpc.http import errors, preconditions
-from placement_rpc.http.call import NO_CONTENT, Answer
+from placement_rpc.http import preconditions
+from placement_rpc.http.call import NO_CONTENT, NOW, Answer
 
 _FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 # The first microversions at which a capacity may be set below what is used, and at which the whole
@@ -30,7 +30,7 @@ def replaced(call):
     """Replace all inventories of a provider."""
     uuid = call.uuid()
     generation = call.generation(uuid, call.body["resource_provider_generation"])
-    with _changing(uuid, "update"):
+    with _bad_request(exception.ResourceClassNotFound):
         found = call.api.set_inventory(
             call.context, uuid, [
                 _given(call, name, values) for name, values in call.body["inventories"].items()],
@@ -46,13 +46,14 @@ def added(call):
     # An inventory that does not exist yet is not based on anything that was read.
     values.pop("resource_provider_generation", None)
     generation = call.generation(uuid)
-    with _changing(uuid, "create"):
+    with _bad_request(exception.ResourceClassNotFound):
         found = call.api.add_inventory(
             call.context, uuid, _given(call, name, values), generation,
             request_id=call.request_id)
     made = _one(call, found, canonical(name))
     return Answer(
         201, body=made.body if call.spelling.answers_changes else None, etag=made.etag,
+        updated_at=made.updated_at,
         location=f"{call.spelling.address(call.prefix, uuid)}/inventories/{name}")
 
 
@@ -63,17 +64,11 @@ def updated(call):
     # The class in the address counts.
     values.pop("resource_class", None)
     generation = call.generation(uuid, values.pop("resource_provider_generation", None))
-    try:
-        with _changing(uuid, "update", body_names_class=False):
-            found = call.api.update_inventory(
-                call.context, uuid, _given(call, name, values), generation,
-                request_id=call.request_id, allow_below_use=_allow_below_use(call))
-    except exception.InventoryNotFound as error:
-        if not call.spelling.has_generations:
-            raise
-        raise errors.BadRequest(
-            reason=f"No inventory record with resource class for resource provider {uuid}: "
-                   f"{error}") from None
+    # The address of a pool's inventory is that of a resource, as the draft says.
+    with _bad_request(*(exception.InventoryNotFound,) if call.spelling.has_generations else ()):
+        found = call.api.update_inventory(
+            call.context, uuid, _given(call, name, values), generation,
+            request_id=call.request_id, allow_below_use=_allow_below_use(call))
     answer = _one(call, found, name)
     return answer if call.spelling.answers_changes else Answer(204, etag=answer.etag)
 
@@ -81,16 +76,8 @@ def updated(call):
 def deleted(call):
     """Delete the inventory of a class."""
     uuid, name = call.uuid(), call.class_name()
-    generation = call.generation(uuid)
-    try:
-        call.api.delete_inventory(
-            call.context, uuid, name, generation, request_id=call.request_id)
-    except exception.InventoryInUse as error:
-        # The code that clients know from the removal of one inventory.
-        raise errors.UpdateConflict(
-            reason=f"Unable to delete inventory of class {name}: {error}") from None
-    except exception.InventoryNotFound as error:
-        raise errors.InventoryNotFoundForDelete(**error.kwargs) from None
+    call.api.delete_inventory(
+        call.context, uuid, name, call.generation(uuid), request_id=call.request_id)
     return NO_CONTENT
 
 
@@ -108,25 +95,16 @@ def _allow_below_use(call):
 
 
 @contextlib.contextmanager
-def _changing(uuid, verb, body_names_class=True):
-    """Answer 400 for what is wrong with an inventory, in words that clients know.
+def _bad_request(*classes):
+    """Answer 400 for what is not found, since not the address names it.
 
-    :param uuid: of the provider
-    :param verb: str, what happens to the inventory
-    :param body_names_class: bool; a class that does not exist is 404 if the address names it
+    :param classes: classes of errors
     """
-    begin = f"Unable to {verb} inventory for resource provider {uuid}:"
     try:
         yield
-    except exception.ResourceClassNotFound as error:
-        if not body_names_class:
-            raise
-        raise errors.BadRequest(
-            reason=f"{begin} Unknown resource class in inventory: {error}") from None
-    except exception.InvalidInventory as error:
-        raise errors.BadRequest(reason=f"{begin} {error}") from None
-    except exception.InventoryExists as error:
-        raise errors.UpdateConflict(reason=f"Update conflict: {error}") from None
+    except classes as error:
+        error.http_status = 400
+        raise
 
 
 def _given(call, name, values):
@@ -147,10 +125,17 @@ def _values(inventory):
     return {name: getattr(inventory, name) for name in _FIELDS}
 
 
+def _updated_at(found):
+    """Return the time of an answer: of the newest inventory, and none of an empty list."""
+    # An older service does not tell it.
+    return found.value("updated_at", NOW) if found.objects else None
+
+
 def _all(call, found):
     return Answer(
         body={**call.spelling.generation(found.generation), "inventories": {
             each.resource_class: _values(each) for each in found.objects}},
+        updated_at=_updated_at(found),
         etag=preconditions.tag(found.provider_uuid, found.generation))
 
 
@@ -160,6 +145,6 @@ def _one(call, found, name):
             body = {**call.spelling.generation(found.generation), **_values(each)}
             if not call.spelling.has_generations:
                 body["resource_class"] = each.resource_class
-            return Answer(body=body, etag=preconditions.tag(
+            return Answer(body=body, updated_at=_updated_at(found), etag=preconditions.tag(
                 found.provider_uuid, found.generation))
     raise exception.InventoryNotFound(provider=found.provider_uuid, resource_class=name)
