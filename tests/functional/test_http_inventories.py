@@ -68,6 +68,14 @@ class InventoriesTest(http.HTTPTest):
         for answer in (self.put_one("VCPU"), self.put(1)):
             self.check_refused(409, "placement.concurrent_update", "at generation 2", answer)
 
+    def test_a_generation_that_no_provider_can_have(self):
+        for generation in (-1, 2 ** 63, 10 ** 40):
+            for answer in (self.put(generation), self.put_one("VCPU", generation=generation)):
+                self.check_refused(409, "placement.concurrent_update", "conflict", answer)
+        # One inside a record is ignored.
+        self.assertEqual(200, self.put(1, VCPU={
+            "total": 9, "resource_provider_generation": 77}).status_code)
+
     def test_classes_that_do_not_exist(self):
         self.refused(404, self.put_one("CUSTOM_NOT_THERE"))
         self.refused(404, self.put_one("vcpu"))

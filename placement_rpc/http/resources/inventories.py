@@ -7,6 +7,7 @@ from placement_rpc import exception
 from placement_rpc.api import Inventory, canonical, capacity_of
 from placement_rpc.http import preconditions
 from placement_rpc.http.call import NO_CONTENT, NOW, Answer
+from placement_rpc.schemas.common import MAX_GENERATION
 
 _FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 # The first microversions at which a capacity may be set below what is used, and at which the whole
@@ -29,26 +30,23 @@ def shown(call):
 def replaced(call):
     """Replace all inventories of a provider."""
     uuid = call.uuid()
-    generation = call.generation(uuid, call.body["resource_provider_generation"])
+    expected = call.generation(uuid, generation(call.body))
     with _bad_request(exception.ResourceClassNotFound):
         found = call.api.set_inventory(
             call.context, uuid, [
                 _given(call, name, values) for name, values in call.body["inventories"].items()],
-            generation, request_id=call.request_id, allow_below_use=_allow_below_use(call))
+            expected, request_id=call.request_id, allow_below_use=_allow_below_use(call))
     return _all(call, found)
 
 
 def added(call):
     """Add the inventory of a class."""
-    uuid = call.uuid()
-    values = dict(call.body)
-    name = values.pop("resource_class")
-    # An inventory that does not exist yet is not based on anything that was read.
-    values.pop("resource_provider_generation", None)
-    generation = call.generation(uuid)
+    uuid, name = call.uuid(), call.body["resource_class"]
+    # An inventory that does not exist yet is not based on anything that was read: the generation
+    # in the body is ignored.
     with _bad_request(exception.ResourceClassNotFound):
         found = call.api.add_inventory(
-            call.context, uuid, _given(call, name, values), generation,
+            call.context, uuid, _given(call, name, call.body), call.generation(uuid),
             request_id=call.request_id)
     made = _one(call, found, canonical(name))
     return Answer(
@@ -58,16 +56,13 @@ def added(call):
 
 
 def updated(call):
-    """Change the inventory of a class."""
+    """Change the inventory of a class; the one in the address counts, not one in the body."""
     uuid, name = call.uuid(), call.class_name()
-    values = dict(call.body)
-    # The class in the address counts.
-    values.pop("resource_class", None)
-    generation = call.generation(uuid, values.pop("resource_provider_generation", None))
+    expected = call.generation(uuid, generation(call.body))
     # The address of a pool's inventory is that of a resource, as the draft says.
     with _bad_request(*(exception.InventoryNotFound,) if call.spelling.has_generations else ()):
         found = call.api.update_inventory(
-            call.context, uuid, _given(call, name, values), generation,
+            call.context, uuid, _given(call, name, call.body), expected,
             request_id=call.request_id, allow_below_use=_allow_below_use(call))
     answer = _one(call, found, name)
     return answer if call.spelling.answers_changes else Answer(204, etag=answer.etag)
@@ -107,12 +102,30 @@ def _bad_request(*classes):
         raise
 
 
+def generation(body):
+    """Return the generation of a provider in a body; None if there is none.
+
+    One that no provider can have is an integer too, and conflicts with all.
+    """
+    given = body.get("resource_provider_generation")
+    return given if given is None or 0 <= given < MAX_GENERATION else MAX_GENERATION
+
+
+def record(name, values):
+    """Return the inventory of a class.
+
+    :param values: dict of the other fields; a generation among them is ignored
+    """
+    return Inventory(resource_class=name, **{
+        field: values[field] for field in _FIELDS if field in values})
+
+
 def _given(call, name, values):
     """Return the inventory in a body.
 
     :raises InvalidInventory: if nothing could be allocated of it, before 1.26
     """
-    found = Inventory(resource_class=name, **values)
+    found = record(name, values)
     if call.version < _ALL_RESERVED and capacity_of(
             found.total, found.value("reserved", 0), found.value("allocation_ratio", 1.0)) <= 0:
         raise exception.InvalidInventory(resource_class=name, reason=(
