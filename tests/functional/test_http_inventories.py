@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories at microversions 1.5 to 1.39 (the facts of the wire are in API.md, section 4)."""
+"""Inventories at microversions 1.5 to 1.39."""
 
 from tests import base, http
 
