@@ -27,7 +27,6 @@ from placement_rpc.rpc.endpoint import (
     require_fields,
 )
 
-
 # A list may ask for any amount.
 _AMOUNTS = fields.Amounts(maximum=2 ** 63 - 1)
 

@@ -6,7 +6,7 @@ import contextlib
 from placement_rpc import exception
 from placement_rpc.api import Inventory, canonical, capacity_of
 from placement_rpc.http import errors, preconditions
-from placement_rpc.http.call import NO_CONTENT, Answer
+from placement_rpc.http.call import NO_CONTENT, Answer, newest
 
 _FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 # The first microversions at which a capacity may be set below what is used, and at which the whole
@@ -151,7 +151,9 @@ def _all(call, found):
     return Answer(
         body={**call.spelling.generation(found.generation), "inventories": {
             each.resource_class: _values(each) for each in found.objects}},
-        etag=preconditions.tag(found.provider_uuid, found.generation))
+        etag=preconditions.tag(found.provider_uuid, found.generation),
+        # As in OpenStack Placement, no inventories have no time.
+        updated_at=newest([found]) if found.objects else None)
 
 
 def _one(call, found, name):
@@ -160,6 +162,6 @@ def _one(call, found, name):
             body = {**call.spelling.generation(found.generation), **_values(each)}
             if not call.spelling.has_generations:
                 body["resource_class"] = each.resource_class
-            return Answer(body=body, etag=preconditions.tag(
+            return Answer(body=body, updated_at=newest([found]), etag=preconditions.tag(
                 found.provider_uuid, found.generation))
     raise exception.InventoryNotFound(provider=found.provider_uuid, resource_class=name)
