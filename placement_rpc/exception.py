@@ -37,10 +37,19 @@ class PlacementException(Exception):
     @property
     def text(self):
         """The message, without the traceback that oslo.messaging appends to the text of errors"""
-        return _Template(self.message).format(**self.kwargs)
+        return fill(self.message, self.kwargs)
 
     def __reduce__(self):
         return from_code, (self.code, self.kwargs)
+
+
+def fill(message, values):
+    """Fill a message.
+
+    :param message: str, with names in braces
+    :param values: dict of name to value
+    """
+    return _Template(message).format(**values)
 
 
 class _Template(string.Formatter):

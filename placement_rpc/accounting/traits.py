@@ -18,7 +18,8 @@ from placement_rpc.objects.trait import ProviderTraits, Trait
 
 #: The names of the traits of os-traits, which nobody changes.
 STANDARD = frozenset(os_traits.get_traits())
-_CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
+_PREFIX = "CUSTOM_"
+_CUSTOM = re.compile(rf"{_PREFIX}[A-Z0-9_]{{1,248}}")
 
 
 def create(tx: db.Connection, outbox: Outbox, name: str) -> Trait:
@@ -53,6 +54,9 @@ def delete(tx: db.Connection, outbox: Outbox, name: str) -> None:
     row = queries.lock(tx, name)
     if row is None:
         raise exception.TraitNotFound(traits=name)
+    if not name.startswith(_PREFIX):
+        # A standard one of a newer library, with which another conductor runs.
+        raise exception.TraitStandard(trait=name)
     if queries.in_use(tx, row.id):
         raise exception.TraitInUse(trait=name)
     try:

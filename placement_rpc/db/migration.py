@@ -71,9 +71,21 @@ def sync(database, standard_classes, standard_traits):
     :returns: str, the database's revision after that
     """
     _upgrade(database, EXPAND)
+    sync_standards(database, standard_classes, standard_traits)
+    return current(database)
+
+
+def sync_standards(database, standard_classes, standard_traits):
+    """Insert the standard resource classes and traits that the database lacks.
+
+    Each conductor does it when it starts, since their libraries can be newer than at the last
+    upgrade of the schema. Of several that do it at once, each finds or inserts all of them.
+
+    :param standard_classes: dict of class name to id
+    :param standard_traits: collection of names
+    """
     database.write(lambda tx: resource_classes.insert_missing(tx, standard_classes))
     database.write(lambda tx: traits.insert_missing(tx, standard_traits))
-    return current(database)
 
 
 def contract(database):

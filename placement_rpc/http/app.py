@@ -136,7 +136,7 @@ class _Address:
         # Of an address that a later microversion has, its methods are known.
         known = {each.route.method for each in there or self._routes}
         if req.method not in known:
-            raise errors.MethodNotAllowed(allowed=sorted(known))
+            raise errors.MethodNotAllowed(method=req.method, allowed=sorted(known))
         if not there:
             raise errors.AddressNotFound()
         named = [each for each in there if each.route.method == req.method]

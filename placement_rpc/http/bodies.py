@@ -73,12 +73,13 @@ def _place(path):
 def check_content_type(req):
     """Check that a body is declared to be JSON.
 
-    :raises BadRequest: if the request has no content type
-    :raises UnsupportedMediaType: if the content type is another
+    :raises BadRequest: if the request has a body and no content type
+    :raises UnsupportedMediaType: if the content type is another, or there is neither
     """
     given = req.content_type
-    if not given:
+    if not given and req.content_length:
         raise errors.BadRequest(reason="content-type header required")
+    given = given or "None"
     if given.partition(";")[0].strip().lower() != "application/json":
         raise errors.UnsupportedMediaType(given=given[:80])
 

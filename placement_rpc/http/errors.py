@@ -10,7 +10,7 @@ import uuid
 import falcon
 
 from placement_rpc import exception
-from placement_rpc.http import microversion
+from placement_rpc.http import microversion, peer_errors
 
 LOG = logging.getLogger(__name__)
 
@@ -68,27 +68,31 @@ class AddressNotFound(exception.NotFound):
 class MethodNotAllowed(exception.PlacementException):
     code = "placement.undefined_code"
     http_status = 405
-    message = "The method specified is not allowed for this resource."
+    message = "The method {method} is not allowed for this resource."
 
 
-def document(status, detail, request_id, code, **more):
+def document(status, detail, request_id, code, exact_code=None, **more):
     """Return the JSON document of one error.
 
     It has ``code`` at every microversion: the guideline asks for it, and programs read it.
 
     :param status: int
+    :param code: str, that of OpenStack Placement where it has one
+    :param exact_code: str, that of :mod:`placement_rpc.exception`; None if ``code`` is it
     :param more: further members of the error
     :returns: dict
     """
     return {"errors": [{
         "status": status, "title": http.HTTPStatus(status).phrase,
-        "detail": detail[:_MAX_DETAIL], "code": code, "request_id": request_id, **more}]}
+        "detail": detail[:_MAX_DETAIL], "code": code, "exact_code": exact_code or code,
+        "request_id": request_id, **more}]}
 
 
-def answer(req, resp, error):
+def answer(req, resp, error, path=None):
     """Write an error into an answer.
 
     :param error: :class:`placement_rpc.exception.PlacementException`
+    :param path: dict of the variable parts of the address
     """
     status = error.http_status
     more = {}
@@ -102,7 +106,10 @@ def answer(req, resp, error):
     if status in (503, 504):
         resp.set_header("Retry-After", str(error.kwargs.get("retry_after", _RETRY_AFTER)))
     resp.status = status
-    found = document(status, error.text, req.context.request_id, error.code, **more)
+    found = document(
+        status, peer_errors.detail(req.method, req.uri_template, path or {}, error),
+        req.context.request_id, peer_errors.code(
+            req.method, req.uri_template, req.context.version, error), error.code, **more)
     if req.client_prefers(("application/json", "text/html")) == "text/html":
         resp.content_type = "text/html; charset=UTF-8"
         resp.data = _page(found["errors"][0]).encode()
@@ -133,9 +140,9 @@ def _page(error):
             f"<p>{html.escape(error['detail'])}</p></body></html>")
 
 
-def on_expected(req, resp, error, _params):
+def on_expected(req, resp, error, path):
     """Handle an error of :mod:`placement_rpc.exception`."""
-    answer(req, resp, error)
+    answer(req, resp, error, path)
 
 
 def on_library(req, resp, error, _params):

@@ -38,6 +38,7 @@ ERRORS = exactly(errors={"type": "array", "minItems": 1, "items": {
     "properties": {
         "status": {"type": "integer"}, "title": {"type": "string"},
         "detail": {"type": "string"}, "code": {"type": "string"},
+        "exact_code": {"type": "string"},
         "request_id": {"type": "string"}, "min_version": {"type": "string"},
         "max_version": {"type": "string"}, "oldest_position": {"type": "integer"}},
     "required": ["status", "title", "detail", "code", "request_id"],

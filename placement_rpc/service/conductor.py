@@ -64,6 +64,7 @@ class Conductor:
         self.database = db.Database(self.conf)
         migration.check(self.database)
         startup_check.check(self.conf, self.database)
+        migration.sync_standards(self.database, class_names.STANDARD_IDS, traits.STANDARD)
         self.manager = manager.Manager(self.conf, self.database)
         self.manager.candidates.index.prepare()
         self.servers = self._request_servers() if self._broker else {}

@@ -4,6 +4,15 @@
 A test that is listed and passes fails the run: the list can only shrink.
 """
 
+#: dict of reason to dict of gabbi file to the names of tests
+FAILURES = {
+    "httpx, which sends the requests, refuses to send a wrong content-length": {
+        "basic-http": ("bad content length not int",)},
+}
+
+# Candidates are not built yet, so nothing of them is asked.
+_SKIPPED = "/allocation_candidates"
+
 
 def mark(file, tests):
     """Mark the tests of a file that fail on purpose.
@@ -11,3 +20,10 @@ def mark(file, tests):
     :param file: str, the name of a gabbi file without its suffix
     :param tests: list of dict, the file's tests
     """
+    failures = {name for files in FAILURES.values() for name in files.get(file, ())}
+    for test in tests:
+        if test["name"] in failures:
+            test["xfail"] = True
+        if any(_SKIPPED in str(value) for key, value in test.items()
+               if key.isupper() or key == "url"):
+            test["skip"] = "there are no candidates yet"

@@ -20,7 +20,7 @@ import fixtures
 from gabbi import fixture as gabbi_fixture
 from placement import policies
 
-from tests.conformance import peer_loader, peer_process
+from tests.conformance import peer_loader
 
 _MODULE = "placement.tests.functional.fixtures.gabbits"
 # Environment variables of the requests, each with a new uuid.
@@ -143,7 +143,7 @@ class Fixtures:
     :param make: of :class:`_Fixture`
     """
 
-    def __init__(self, make=peer_process.Standalone):
+    def __init__(self, make):
         self._make = make
 
     def __getattr__(self, name):

@@ -38,7 +38,7 @@ class ClassesTest(http.HTTPTest):
             self.assertTrue(answer.headers["location"].endswith(path))
         self.get(path)
         # Without a body, and so without a content type before 1.7.
-        self.refused(400, self.send("PUT", path, version="1.6"))
+        self.refused(415, self.send("PUT", path, version="1.6"))
 
     def test_names_that_no_custom_class_can_have(self):
         for name in ("VCPU", "gpu", "CUSTOM_", "CUSTOM_a", "CUSTOM_A%0A"):

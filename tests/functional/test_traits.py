@@ -2,8 +2,13 @@
 """Traits, and the traits of providers."""
 
 import os_traits
+import sqlalchemy as sa
 
 from placement_rpc import exception
+from placement_rpc.db import models
+from placement_rpc.db.queries import traits
+from placement_rpc.service import conductor
+from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 
 _GPU, _SSD = "CUSTOM_GPU", "CUSTOM_SSD"
@@ -19,6 +24,11 @@ class TraitTest(base.ContractTest):
         self.assertEqual(standard, sorted(self.names()))
         self.assertRaises(exception.TraitStandard, self.api.create_trait, None, standard[0])
         self.assertRaises(exception.TraitStandard, self.api.delete_trait, None, standard[0])
+
+    def test_a_standard_trait_of_a_newer_library_cannot_be_deleted(self):
+        self.service.database.write(lambda tx: traits.insert(tx, ["HW_OF_TOMORROW"]))
+        self.assertRaises(
+            exception.TraitStandard, self.api.delete_trait, None, "HW_OF_TOMORROW")
 
     def test_a_custom_trait_is_created_once_and_deleted_once(self):
         self.assertEqual(_GPU, self.api.create_trait(None, _GPU).name)
@@ -129,3 +139,19 @@ class ProviderTraitsTest(base.ContractTest):
 
 def _told(found):
     return found.traits, found.generation
+
+
+class StartTest(base.TestCase):
+
+    def test_a_conductor_inserts_the_standard_traits_that_are_missing(self):
+        """Its library can be newer than at the last upgrade of the schema."""
+        running = self.useFixture(placement_fixtures.RunningService(transport="local"))
+        lost = sorted(os_traits.get_traits())[:3]
+        running.database.write(lambda tx: tx.execute(
+            sa.delete(models.traits).where(models.traits.c.name.in_(lost))))
+        self.assertEqual([], running.api.list_traits(None, names=lost).objects)
+        started = conductor.Conductor(running.conf, worker=1)
+        self.addCleanup(started.stop)
+        started.start()
+        self.assertEqual(
+            lost, [each.name for each in running.api.list_traits(None, names=lost).objects])

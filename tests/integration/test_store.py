@@ -5,6 +5,8 @@ import itertools
 import re
 import subprocess
 import sys
+import threading
+from concurrent import futures
 
 import sqlalchemy as sa
 import testscenarios
@@ -58,6 +60,37 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
             names = dict(tuple(row) for row in tx.execute(sa.select(
                 models.resource_classes.c.name, models.resource_classes.c.id)))
         self.assertEqual(class_names.STANDARD_IDS, names)
+
+    def test_standard_names_are_inserted_by_several_conductors_at_once(self):
+        """Each finds what another has inserted meanwhile; what is there stays as it is."""
+        names = ["HW_CPU_X86_AVX2", "COMPUTE_NODE"]
+        with self.database.writer() as tx:
+            tx.execute(sa.insert(models.traits), {
+                "name": "CUSTOM_A", "created_at": bulk.now(), "updated_at": bulk.now()})
+            tx.execute(sa.delete(models.traits).where(models.traits.c.name.in_(names)))
+            tx.execute(sa.delete(models.resource_classes).where(
+                models.resource_classes.c.name == "PCPU"))
+        before = self.standards()
+        barrier = threading.Barrier(6)
+
+        def begin():
+            barrier.wait()
+            migration.sync_standards(self.database, class_names.STANDARD_IDS, traits.STANDARD)
+
+        with futures.ThreadPoolExecutor(6) as pool:
+            for done in [pool.submit(begin) for _ in range(6)]:
+                done.result()
+        classes, found = self.standards()
+        self.assertEqual(class_names.STANDARD_IDS, classes)
+        self.assertEqual({*traits.STANDARD, "CUSTOM_A"}, set(found))
+        self.assertEqual(set(names), {name for name, row in found.items()
+                                      if row not in before[1].values()})
+
+    def standards(self):
+        """Return a dict of name to id of all classes, and of all traits."""
+        with self.database.reader() as tx:
+            return [dict(tuple(row) for row in tx.execute(sa.select(
+                table.c.name, table.c.id))) for table in (models.resource_classes, models.traits)]
 
     def test_an_empty_database_is_refused(self):
         directory = self.useFixture(placement_fixtures.fixtures.TempDir())
