@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource providers over HTTP from microversion 1.5 on: trees, filters of lists, aggregates."""
+"""Resource providers over HTTP from 1.5 on: trees, filters of the list, aggregates."""
 
 from placement_rpc.http.preconditions import tag
 from placement_rpc.notifications import publishers, relay
