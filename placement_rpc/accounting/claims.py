@@ -91,7 +91,8 @@ def desired_by(claim: Claim, state: LockedState | Ledger,
     return DesiredAllocations(
         claim.consumer_uuid, allocations, owner.project_id, owner.user_id,
         claim.value("consumer_generation"), claim.value("consumer_tags"),
-        claim.value("consumer_type"), claim.value("mappings"))
+        claim.value("consumer_type"), claim.value("mappings"),
+        raise_generation=bool(claim.value("raise_generation")))
 
 
 def forms_of_claim(claim: Claim) -> tuple[CanonicalForm, CanonicalForm]:
@@ -101,7 +102,7 @@ def forms_of_claim(claim: Claim) -> tuple[CanonicalForm, CanonicalForm]:
         with ``keep_owner`` names for a new consumer. The second is the form of release 2026.2,
         which has ``consumer_generation`` and always an owner.
     """
-    whole = CanonicalForm(claim).without("consumer_tags", "keep_owner")
+    whole = CanonicalForm(claim).without("consumer_tags", "keep_owner", "raise_generation")
     asked = whole.without("consumer_generation")
     if claim.value("keep_owner"):
         asked = asked.without("project_id", "user_id")

@@ -37,6 +37,7 @@ class DesiredAllocations:
         since another consumer holds them and they were checked when it claimed them
     :param as_new: whether min_unit, max_unit and step_size hold for the amounts that the consumer
         has already, too, since the same request changes the inventories
+    :param raise_generation: whether the generation of a consumer rises even if nothing changes
     """
 
     consumer: str
@@ -49,6 +50,7 @@ class DesiredAllocations:
     mappings: Mapping[str, Sequence[str]] | None = None
     skip_unit_checks: bool = False
     as_new: bool = False
+    raise_generation: bool = False
 
 
 class Owner(NamedTuple):
@@ -235,9 +237,10 @@ class Ledger:
                 for each, amounts in zip(desired, wanted, strict=True)]
 
     def _replace(self, desired, amounts, raised):
-        """Set the allocations of a consumer; the same allocations change nothing.
+        """Set the allocations of a consumer.
 
-        The generation of each provider of which it now holds something else is raised.
+        The generation of each provider of which it now holds something else is raised, and the
+        consumer's if anything changes, or if that is desired.
         """
         entry = self.consumers[desired.consumer]
         before, previous_generation = entry.held, entry.generation
@@ -245,7 +248,8 @@ class Ledger:
         owner = Owner(desired.project_id, desired.user_id,
                       desired.consumer_type or entry.consumer_type) if amounts else previous_owner
         generations = self._raised(amounts, before, raised)
-        if amounts != before or owner != previous_owner:
+        is_raised = desired.raise_generation and amounts
+        if amounts != before or owner != previous_owner or is_raised:
             entry.held, entry.changed = amounts, True
             entry.project_id, entry.user_id, entry.consumer_type = owner
             entry.generation = entry.generation + 1 if amounts else 0

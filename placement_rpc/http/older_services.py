@@ -15,15 +15,22 @@ from placement_rpc.http import preconditions
 
 
 def claim(call, wanted):
-    """Make a claim that keeps the owner.
+    """Make a claim that keeps the owner, or that has entity tags.
+
+    The mappings of the claim are lost, and a claim that changes nothing does not raise the
+    generation of its consumer.
 
     :param call: :class:`placement_rpc.http.call.Call`
     :param wanted: :class:`placement_rpc.objects.claim.Claim` of contract 1.3
     :raises PreconditionFailed: if the consumer has none of the claim's tags
+    :raises ServiceTooOld: if the claim names the type of the consumer
     """
+    if wanted.value("consumer_type"):
+        raise exception.ServiceTooOld(
+            what="consumer_type", needed="1.3", found="1.2", who="a service")
     consumer = call.api.get_allocations(call.context, wanted.consumer_uuid).value("consumer")
     tags = wanted.value("consumer_tags")
-    owner = wanted if consumer is None else consumer
+    owner = consumer if consumer is not None and wanted.value("keep_owner") else wanted
     older = Claim(
         consumer_uuid=wanted.consumer_uuid, allocations=wanted.allocations,
         project_id=owner.project_id, user_id=owner.user_id,

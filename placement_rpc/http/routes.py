@@ -136,15 +136,22 @@ _PROVIDERS = (
           body={V[6]: trait.SET}, answer={V[6]: trait.OF_PROVIDER}),
     Route("DELETE", f"{_ONE}/traits", traits.cleared, trait_rules.CLEAR, since=V[6], status=204),
     Route("GET", f"{_ONE}/allocations", allocations.of_provider, allocation_rules.OF_PROVIDER,
-          answer={V[0]: allocation.OF_PROVIDER}),
+          answer={V[0]: allocation.OF_PROVIDER, V[28]: allocation.OF_PROVIDER_1_28}),
 )
 
 _ALLOCATIONS = (
     Route("GET", _CONSUMER, allocations.of_consumer, allocation_rules.LIST,
-          answer={V[0]: allocation.OF_CONSUMER}, owner=allocations.owner),
+          answer={V[0]: allocation.OF_CONSUMER, V[12]: allocation.OF_CONSUMER_1_12,
+                  V[28]: allocation.OF_CONSUMER_1_28, V[38]: allocation.OF_CONSUMER_1_38},
+          owner=allocations.owner),
     Route("PUT", _CONSUMER, allocations.claimed, allocation_rules.UPDATE, status=204,
-          body={V[0]: allocation.CLAIM_1_0, V[8]: allocation.CLAIM_1_8},
+          body={V[0]: allocation.CLAIM_1_0, V[8]: allocation.CLAIM_1_8,
+                V[12]: allocation.CLAIM_1_12, V[28]: allocation.CLAIM_1_28,
+                V[34]: allocation.CLAIM_1_34, V[38]: allocation.CLAIM_1_38},
           owner=allocations.future_owner),
+    Route("POST", "/allocations", allocations.all_claimed, allocation_rules.MANAGE, since=V[13],
+          status=204, body={V[13]: allocation.CLAIMS_1_13, V[28]: allocation.CLAIMS_1_28,
+                            V[34]: allocation.CLAIMS_1_34, V[38]: allocation.CLAIMS_1_38}),
     Route("DELETE", _CONSUMER, allocations.released, allocation_rules.DELETE, status=204,
           owner=allocations.owner),
 )

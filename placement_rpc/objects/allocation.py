@@ -9,7 +9,8 @@ class Allocation(base.PlacementObject):
     """The amount of one class that one consumer has from one provider."""
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added consumer_generation
+    VERSION = "1.1"
 
     fields = {
         "consumer_uuid": fields.field(fields.Uuid()),
@@ -17,7 +18,11 @@ class Allocation(base.PlacementObject):
         "provider_generation": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1)),
         "resource_class": fields.field(fields.ClassName()),
         "used": fields.field(fields.WholeNumber(minimum=1)),
+        "consumer_generation": fields.field(
+            fields.WholeNumber(maximum=2 ** 63 - 1), nullable=True),
     }
+
+    added = {"consumer_generation": "1.1"}
 
 
 @base.PlacementObjectRegistry.register

@@ -29,12 +29,13 @@ class Claim(base.PlacementObject):
     ``project_id`` and ``user_id`` are those of a new one. A consumer keeps its type if
     ``consumer_type`` is None (or unset), and a new one then has none. ``mappings`` are the groups
     of the request for which the providers were chosen, each with the uuids of its providers; they
-    are kept with the event.
+    are kept with the event. A claim that changes nothing leaves the generation of the consumer as
+    it is, unless ``raise_generation`` is true.
     """
 
     # Version 1.0: Initial version
     # Version 1.1: Added consumer_generation
-    # Version 1.2: Added consumer_tags, keep_owner, consumer_type, mappings
+    # Version 1.2: Added consumer_tags, keep_owner, consumer_type, mappings, raise_generation
     VERSION = "1.2"
 
     fields = {
@@ -48,10 +49,11 @@ class Claim(base.PlacementObject):
         "keep_owner": fields.BooleanField(nullable=True),
         "consumer_type": fields.field(fields.ConsumerType(), nullable=True),
         "mappings": fields.field(fields.Mappings(), nullable=True),
+        "raise_generation": fields.BooleanField(nullable=True),
     }
 
     added = {"consumer_generation": "1.1"} | dict.fromkeys(
-        ("consumer_tags", "keep_owner", "consumer_type", "mappings"), "1.2")
+        ("consumer_tags", "keep_owner", "consumer_type", "mappings", "raise_generation"), "1.2")
 
     def check(self, max_resources: float, may_be_empty: bool = False) -> None:
         """Check that the claim is complete.

@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations (generic-resource-pools)."""
+"""Allocations (generic-resource-pools), and their shapes at later microversions."""
 
 from placement_rpc.schemas import common
 
+_RESOURCES = {
+    "type": "object",
+    "minProperties": 1,
+    # An amount above all that an inventory can give is refused as any other that it cannot give.
+    "patternProperties": {r"^[A-Z0-9_]+$": {"type": "integer", "minimum": 1}},
+    "additionalProperties": False,
+}
 CLAIM_1_0 = {
     "type": "object",
     "properties": {
@@ -17,23 +24,73 @@ CLAIM_1_0 = {
                         "properties": {"uuid": common.UUID},
                         "required": ["uuid"],
                         "additionalProperties": False},
-                    "resources": common.RESOURCES},
+                    "resources": _RESOURCES},
                 "required": ["resource_provider", "resources"],
                 "additionalProperties": False}}},
     "required": ["allocations"],
     "additionalProperties": False,
 }
 _OWNER = {"type": "string", "minLength": 1, "maxLength": 255}
-CLAIM_1_8 = {
-    **CLAIM_1_0,
-    "properties": {**CLAIM_1_0["properties"], "project_id": _OWNER, "user_id": _OWNER},
-    "required": ["allocations", "project_id", "user_id"],
+
+
+def _with(schema, required=True, **properties):
+    """Return the schema of an object that has more properties."""
+    return {**schema, "properties": {**schema["properties"], **properties},
+            "required": [*schema["required"], *(properties if required else ())]}
+
+
+CLAIM_1_8 = _with(CLAIM_1_0, project_id=_OWNER, user_id=_OWNER)
+
+# The key of a uuid: it is read as one, in any spelling of this length.
+_UUID_KEY = r"^[0-9a-fA-F-]{36}$"
+_BY_PROVIDER = {
+    "type": "object",
+    "patternProperties": {_UUID_KEY: {
+        "type": "object",
+        "properties": {"generation": {"type": "integer"}, "resources": _RESOURCES},
+        "required": ["resources"],
+        "additionalProperties": False}},
+    "additionalProperties": False,
 }
+_CLAIM_1_13 = _with(CLAIM_1_8, required=False, allocations=_BY_PROVIDER)
+CLAIM_1_12 = _with(CLAIM_1_8, required=False, allocations={**_BY_PROVIDER, "minProperties": 1})
+CLAIM_1_28 = _with(_CLAIM_1_13, consumer_generation={"type": ["integer", "null"]})
+CLAIM_1_34 = _with(CLAIM_1_28, required=False, mappings={
+    "type": "object",
+    "minProperties": 1,
+    # A key that is no suffix may have any value, and is ignored.
+    "patternProperties": {common.SUFFIX: {
+        "type": "array", "minItems": 1, "items": common.UUID}}})
+CLAIM_1_38 = _with(CLAIM_1_34, consumer_type={
+    "type": "string", "pattern": r"^[A-Z0-9_]+$", "minLength": 1, "maxLength": 255})
+
+
+def _of_consumers(claim, minimum=1):
+    """Return the schema of an object with claims by the uuids of their consumers."""
+    return {"type": "object", "minProperties": minimum, "patternProperties": {_UUID_KEY: claim},
+            "additionalProperties": False}
+
+
+CLAIMS_1_13, CLAIMS_1_28, CLAIMS_1_34, CLAIMS_1_38 = map(
+    _of_consumers, (_CLAIM_1_13, CLAIM_1_28, CLAIM_1_34, CLAIM_1_38))
 
 _HELD = {"type": "object", "additionalProperties": common.AMOUNT}
 OF_CONSUMER = common.exactly(allocations={
     "type": "object", "additionalProperties": common.exactly(
         generation=common.GENERATION, resources=_HELD)})
-OF_PROVIDER = common.exactly(
-    resource_provider_generation=common.GENERATION,
-    allocations={"type": "object", "additionalProperties": common.exactly(resources=_HELD)})
+# A consumer without allocations has no owner.
+OF_CONSUMER_1_12 = _with(
+    OF_CONSUMER, required=False, project_id={"type": "string"}, user_id={"type": "string"})
+OF_CONSUMER_1_28 = _with(OF_CONSUMER_1_12, required=False, consumer_generation=common.GENERATION)
+OF_CONSUMER_1_38 = _with(OF_CONSUMER_1_28, required=False, consumer_type={"type": "string"})
+
+
+def _of_provider(**properties):
+    return common.exactly(
+        resource_provider_generation=common.GENERATION,
+        allocations={"type": "object", "additionalProperties": common.exactly(
+            resources=_HELD, **properties)})
+
+
+OF_PROVIDER = _of_provider()
+OF_PROVIDER_1_28 = _of_provider(consumer_generation=common.GENERATION)

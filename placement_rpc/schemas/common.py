@@ -12,6 +12,8 @@ ANY_GENERATION = {"type": "integer"}
 AMOUNT = {"type": "integer", "minimum": 1, "maximum": MAX_INT}
 CLASS_NAME = {"type": "string", "pattern": r"^[A-Z0-9_]+$", "maxLength": 255}
 CUSTOM_CLASS_NAME = {"type": "string", "pattern": r"^CUSTOM_[A-Z0-9_]+$", "maxLength": 255}
+#: The suffix of a group of a request; that of the group without one is empty.
+SUFFIX = r"^([a-zA-Z0-9_-]{1,64})?$"
 LIMIT = {"type": "integer", "minimum": 1, "maximum": MAX_INT}
 
 RESOURCES = {

@@ -284,7 +284,7 @@ class OwnerRuleTest(http.HTTPTest):
         self.assertEqual(204, self.send(
             "PUT", other, self.body,
             token=f"ada:{self.running.conf.placement.incomplete_consumer_project_id}").status_code)
-        self.refused(400, self.send("GET", "/allocations/pony", token="ada:blue"))
+        self.refused(403, self.send("GET", "/allocations/pony", token="ada:blue"))
 
     def test_what_is_of_all_projects_is_of_none(self):
         for path in ("/events", f"/resource_providers/{self.node}/allocations",

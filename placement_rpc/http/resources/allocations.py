@@ -3,22 +3,42 @@
 
 from placement_rpc import exception
 from placement_rpc.api import Claim, as_uuid
-from placement_rpc.http import errors, older_lists, older_services, preconditions
+from placement_rpc.http import claims, errors, older_lists, older_services, preconditions
 from placement_rpc.http.call import NO_CONTENT, Answer, newest
+
+#: The type of a consumer that has none.
+NO_TYPE = "unknown"
 
 
 def of_consumer(call):
     """Show the allocations of a consumer; an unknown consumer has none."""
-    uuid = _consumer(call)
+    uuid = _named(call.path)
+    if uuid is None:
+        return Answer(body={"allocations": {}})
     held = older_lists.with_position(
         call, lambda: call.api.get_allocations(call.context, uuid))
-    generations = {each.provider_uuid: each.provider_generation for each in held.objects}
     etag = preconditions.tag_of_consumer(held.value("consumer"))
     call.check_current(etag)
-    return Answer(position=held.position, etag=etag, updated_at=newest([held]), body={
-        "allocations": {
-            provider: {"generation": generations[provider], "resources": resources}
-            for provider, resources in held.by_provider().items()}})
+    return Answer(position=held.position, etag=etag, updated_at=newest([held]),
+                  body=_body_of(held, call.version))
+
+
+def _body_of(held, version):
+    """Return the allocations of a consumer, and from 1.12 on whose they are."""
+    generations = {each.provider_uuid: each.provider_generation for each in held.objects}
+    body = {"allocations": {
+        provider: {"generation": generations[provider], "resources": resources}
+        for provider, resources in held.by_provider().items()}}
+    consumer = held.value("consumer")
+    if consumer is None:
+        return body
+    if version >= (1, 12):
+        body |= {"project_id": consumer.project_id, "user_id": consumer.user_id}
+    if version >= (1, 28):
+        body["consumer_generation"] = consumer.generation
+    if version >= (1, 38):
+        body["consumer_type"] = consumer.value("consumer_type") or NO_TYPE
+    return body
 
 
 def of_provider(call):
@@ -28,8 +48,10 @@ def of_provider(call):
         call, lambda: call.api.get_provider_allocations(call.context, uuid))
     consumers = {}
     for each in found.objects:
-        consumers.setdefault(each.consumer_uuid, {"resources": {}})["resources"][
-            each.resource_class] = each.used
+        consumer = consumers.setdefault(each.consumer_uuid, {"resources": {}})
+        consumer["resources"][each.resource_class] = each.used
+        if call.version >= (1, 28):
+            consumer["consumer_generation"] = each.value("consumer_generation")
     return Answer(
         position=found.position, etag=preconditions.tag(uuid, found.generation),
         updated_at=newest([found]),
@@ -38,31 +60,39 @@ def of_provider(call):
 
 def claimed(call):
     """Replace the allocations of a consumer."""
-    uuid = _consumer(call)
-    wanted = _wanted(call.body["allocations"])
-    # Requests before 1.8 do not name the owner, so a consumer that has allocations keeps its own.
-    is_named = "project_id" in call.body
-    claim = Claim(
-        consumer_uuid=uuid, allocations=wanted, keep_owner=not is_named,
-        project_id=call.body.get("project_id", call.defaults.incomplete_consumer_project_id),
-        user_id=call.body.get("user_id", call.defaults.incomplete_consumer_user_id))
-    if call.must_be_new:
+    uuid = _uuid(call.path)
+    claim = claims.of_body(call, uuid, call.body)
+    if call.must_be_new and not call.body.get("consumer_generation"):
         claim.consumer_generation = call.expect_generation(0)
     else:
         claim.consumer_tags = call.consumer_tags(uuid)
-    try:
+    with claims.refusals(call, {uuid: call.body}):
+        if not claim.allocations:
+            call.api.set_allocations(call.context, [claim], request_id=call.request_id)
+            return NO_CONTENT
         try:
             call.api.claim_allocations(call.context, claim, request_id=call.request_id)
         except exception.ServiceTooOld:
             older_services.claim(call, claim)
-    except (exception.ProviderNotFound, exception.ResourceClassNotFound) as error:
-        raise errors.BadRequest(reason=f"Unable to allocate: {error}") from None
+    return NO_CONTENT
+
+
+def all_claimed(call):
+    """Replace the allocations of several consumers, of all or of none."""
+    call.refuse_condition()
+    wanted = claims.of_bodies(call, call.body)
+    with claims.refusals(call, {
+            claim.consumer_uuid: body
+            for claim, body in zip(wanted, call.body.values(), strict=True)}):
+        call.api.set_allocations(call.context, wanted, request_id=call.request_id)
     return NO_CONTENT
 
 
 def released(call):
     """Delete the allocations of a consumer."""
-    uuid = _consumer(call)
+    uuid = _named(call.path)
+    if uuid is None:
+        raise exception.ConsumerNotFound(consumer=call.path["consumer_uuid"][:80])
     tags = call.consumer_tags(uuid)
     try:
         call.api.release_allocations(
@@ -74,8 +104,9 @@ def released(call):
 
 def owner(facade, path, _query):
     """Return the consumer of an address; None if it has no allocations."""
+    uuid = _named(path)
     # The facade reads it for itself: no rule of the caller admits this call.
-    return facade.api.get_allocations(None, _uuid(path)).value("consumer")
+    return uuid and facade.api.get_allocations(None, uuid).value("consumer")
 
 
 def future_owner(facade, path, query):
@@ -85,29 +116,21 @@ def future_owner(facade, path, query):
         user_id=facade.conf.placement.incomplete_consumer_user_id)
 
 
-def _consumer(call):
-    return _uuid(call.path)
-
-
-def _uuid(path):
+def _named(path):
+    """Return the uuid of the consumer in an address; None if it is not a uuid."""
     try:
         return as_uuid("consumer_uuid", path["consumer_uuid"])
     except exception.InvalidInput:
-        raise errors.BadRequest(reason="Malformed consumer_uuid: "
-                                       f"{path['consumer_uuid'][:80]}") from None
+        return None
 
 
-def _wanted(entries):
-    """Return the requested amounts, a dict of provider uuid to dict of class name to int.
+def _uuid(path):
+    """As :func:`_named`.
 
-    :param entries: list of dicts of resource_provider and resources
-    :raises BadRequest: if a class of a provider is given twice
+    :raises BadRequest: if it is not a uuid
     """
-    found = {}
-    for entry in entries:
-        resources = found.setdefault(entry["resource_provider"]["uuid"], {})
-        twice = resources.keys() & entry["resources"].keys()
-        if twice:
-            raise errors.BadRequest(reason=f"{min(twice)} of one resource provider is given twice")
-        resources.update(entry["resources"])
-    return found
+    uuid = _named(path)
+    if uuid is None:
+        raise errors.BadRequest(
+            reason=f"Malformed consumer_uuid: {path['consumer_uuid'][:80]}")
+    return uuid
