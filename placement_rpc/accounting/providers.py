@@ -106,7 +106,8 @@ def update(tx: db.Connection, outbox: Outbox, provider: ResourceProvider,
         # All that is locked, is locked at once and in order.
         trees.lock_move(tx, provider.uuid, provider.parent_provider_uuid)
     row = lock(tx, provider.uuid, provider.value("generation"))
-    if row.name != provider.name and providers.named(tx, provider.name):
+    # MariaDB finds the provider itself if only blanks at the end differ.
+    if row.name != provider.name and providers.named(tx, provider.name) not in (None, row.id):
         raise exception.NameInUse(name=provider.name)
     wanted = provider.parent_provider_uuid if moves else row.parent_uuid
     if wanted != row.parent_uuid and row.parent_uuid is not None and not may_move:

@@ -76,8 +76,12 @@ def providers(database: Database, limit: int, marker: str | None = None,
         filters |= {"required": [[ids[name] for name in names] for names in required],
                     "forbidden": [ids[name] for name in forbidden]}
         found: list = []
-        # Of many providers few may be among them: no small pages then.
-        size = limit + 1 if among is None else max(limit + 1, _PAGE)
+        size = limit + 1
+        if among is not None and len(among) <= _PAGE:
+            filters["among"] = sorted(among)
+        elif among is not None:
+            # The database would not use an index for so many, and not all are in each page.
+            size = max(size, _PAGE)
         while len(found) <= limit:
             rows = provider_queries.page(tx, marker=marker, limit=size, **filters)
             found += [row for row in rows if among is None or row.uuid in among]

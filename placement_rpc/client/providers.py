@@ -26,13 +26,14 @@ class ProviderCalls(Client):
                         parent_provider_uuid: str | None = None) -> ResourceProvider:
         """Create a resource provider, at generation 0.
 
-        :param name: 1 to 200 characters, without blanks at either end
+        :param name: 1 to 200 printable characters
         :param provider_uuid: None for a new one
         :param parent_provider_uuid: None for the root of a new tree
         :raises NameInUse: if another provider has the name
         :raises ProviderExists: if another provider has the uuid
         :raises ParentNotFound: if there is no such parent
-        :raises UpgradeInProgress: if it has a parent, and a live service knows no trees
+        :raises UpgradeInProgress: if it has a parent, and a live service knows no trees, or if
+            its name begins or ends with a blank, which an older service does not accept
         """
         request_id = RequestId().coerce(None, "request_id", request_id or new_request_id())
         if provider_uuid is None:

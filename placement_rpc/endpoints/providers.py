@@ -39,6 +39,7 @@ class ProviderEndpoint(ManagerBase):
         require_fields(instance_of(ResourceProvider, "provider", provider), "uuid", "name")
         if provider.value("parent_provider_uuid"):
             self.check_everywhere("the parent of a resource provider", "1.3")
+        self._check_name(provider.name)
         asked = Request.of(request_id, "create_provider", {"provider": provider})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: providers.create(tx, outbox, provider))
@@ -49,12 +50,21 @@ class ProviderEndpoint(ManagerBase):
         require_fields(instance_of(ResourceProvider, "provider", provider), "uuid", "name")
         if provider.obj_attr_is_set("parent_provider_uuid"):
             self.check_everywhere("the parent of a resource provider", "1.3")
+        self._check_name(provider.name)
         may_move = as_bool("may_move", may_move) is not False
         form = CanonicalForm(provider)
         asked = Request.of(request_id, "update_provider", {"provider": form.without("generation")},
                             {"provider": form})
         return idempotency.run_once(
             context, asked, lambda tx, outbox: providers.update(tx, outbox, provider, may_move))
+
+    def _check_name(self, name: str) -> None:
+        """Check that every live service can read a name.
+
+        :raises UpgradeInProgress: if an older one would not accept it
+        """
+        if name != name.strip():
+            self.check_everywhere("a name with blanks at its ends", "1.3")
 
     @exposed
     def delete_provider(self, context: RequestContext, provider_uuid: str, request_id: str,

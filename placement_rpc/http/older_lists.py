@@ -14,7 +14,7 @@ _FILTERS = frozenset(("name", "uuid", "member_of", "resources"))
 
 
 def with_position(call, read):
-    """Return a list with the position that it includes.
+    """Return a list with the position that it includes, None if no service knows positions.
 
     :param call: :class:`placement_rpc.http.call.Call`
     :param read: callable that returns a versioned object with ``position``
@@ -23,7 +23,8 @@ def with_position(call, read):
     if found.value("position") is None:
         # The position is read before the list, or the list could lack a change.
         position = call.position()
-        found = read()
+        if position is not None:
+            found = read()
         found.position = position
     return found
 

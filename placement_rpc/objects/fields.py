@@ -100,16 +100,10 @@ class Text(fields.FieldType):
 
 
 class Name(Text):
-    """The name of a provider, without blanks at its ends, which MariaDB ignores in comparisons."""
+    """The name of a provider. MariaDB ignores blanks at its end when it compares names."""
 
     def __init__(self, maximum=200):
         super().__init__(maximum)
-
-    def coerce(self, obj, attr, value):
-        value = super().coerce(obj, attr, value)
-        if value != value.strip():
-            raise _error(attr, value, "without blanks at its ends")
-        return value
 
 
 class Uuid(fields.FieldType):

@@ -3,6 +3,7 @@
 
 from placement_rpc.http.preconditions import tag
 from placement_rpc.notifications import publishers, relay
+from placement_rpc.versions import releases
 from tests import base, http
 
 PATH = "/resource_providers"
@@ -334,3 +335,61 @@ class AggregatesTest(_ProvidersTest):
         self.assertIn("has non-unique elements", self.refused(
             400, self.put(0, self.aggregates[:1] * 2))["detail"])
         self.assertEqual(0, self.get(self.path)["resource_provider_generation"])
+
+
+class OlderServiceTest(_ProvidersTest):
+    """The facade in front of a service of release 2026.2, which knows no trees."""
+
+    options = {"upgrade_levels__placement": "2026.2"}
+
+    def setUp(self):
+        super().setUp()
+        self.assertIs(releases.named("2026.2"), self.running.manager.release)
+        self.one, self.two = self.make("one", VCPU={"total": 8}), self.make("two")
+        self.aggregate = base.new_uuid()
+        self.api.set_aggregates(None, self.one, [self.aggregate])
+
+    def test_the_filters_that_it_knows(self):
+        for expected, query in (
+                (["one", "two"], ""), (["one"], "name=one"), (["two"], f"uuid={self.two}"),
+                ([], f"uuid={self.two}&name=one"), (["one"], f"member_of={self.aggregate}"),
+                ([], f"member_of={self.aggregate}&uuid={self.two}"),
+                (["one"], f"member_of={self.aggregate}&uuid={self.one}"),
+                (["one"], "resources=VCPU:8"), ([], "resources=VCPU:9"),
+                ([], f"resources=VCPU:1&uuid={self.two}"),
+                (["one"], f"resources=VCPU:1&member_of={self.aggregate}&name=one"),
+                ([], f"uuid={base.new_uuid()}")):
+            answer = self.send("GET", f"{PATH}?{query}")
+            self.assertEqual(expected, [
+                each["name"] for each in answer.json["resource_providers"]], query)
+            if "&" not in query and "name" not in query:
+                self.assertIn("cache-control", answer.headers)
+        self.refused(400, self.send("GET", f"{PATH}?resources=CUSTOM_NONE:1"))
+
+    def test_what_it_does_not_know(self):
+        for query in (f"in_tree={self.one}", "required=HW_CPU_X86_VMX",
+                      f"member_of=!{self.aggregate}"):
+            self.assertEqual("placement.service.too_old", self.refused(
+                503, self.send("GET", f"{PATH}?{query}"))["code"])
+
+    def test_each_provider_is_a_root(self):
+        self.assertEqual((None, self.one), self.place(self.one))
+        self.assertIn("last-modified", self.send("GET", f"{PATH}/{self.one}").headers)
+        answer = self.send("PUT", f"{PATH}/{self.one}", {"name": "renamed"})
+        self.assertEqual((200, self.one), (
+            answer.status_code, answer.json["root_provider_uuid"]))
+        answer = self.send("POST", PATH, {"name": "new"})
+        self.assertEqual(answer.json["uuid"], answer.json["root_provider_uuid"])
+
+    def test_lists_have_their_position(self):
+        consumer = base.new_uuid()
+        self.api.claim_allocations(None, base.claim({self.one: {"VCPU": 1}}, consumer))
+        for method, path, body in (
+                ("GET", PATH, None), ("GET", f"{PATH}?uuid={self.one}", None),
+                ("GET", f"/allocations/{consumer}", None),
+                ("GET", f"{PATH}/{self.one}/allocations", None),
+                ("POST", f"{PATH}?request", {"resources": {"VCPU": 1}}),
+                ("POST", f"{PATH}?explain", {"resources": {"VCPU": 1}})):
+            answer = self.send(method, path, body)
+            self.assertEqual(200, answer.status_code, answer.text)
+            self.assertIn("placement-position", answer.headers, path)

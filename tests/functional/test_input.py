@@ -416,7 +416,12 @@ class ClientTest(base.ContractTest):
         self.assertEqual(("blue", "ada"), (owner.project_id, owner.user_id))
 
     def test_names_with_blanks_at_their_ends(self):
-        for name in (" pool", "pool ", "pool\u00a0"):
+        uuid = self.api.create_provider(None, " pool").uuid
+        for name in ("pool", "pool ", " "):
+            self.assertEqual(name, self.api.update_provider(None, uuid, name).name)
+            found, = self.api.list_providers(None, name=name).objects
+            self.assertEqual((uuid, name), (found.uuid, found.name))
+        for name in ("pool\u00a0", "po\nol", "\x00", ""):
             self.assertRaises(exception.InvalidInput, self.api.create_provider, None, name)
 
     def test_arguments_of_another_kind(self):

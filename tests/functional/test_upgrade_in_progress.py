@@ -63,6 +63,8 @@ class CallsTest(_OldService, base.ContractTest):
                  {"parent_provider_uuid": self.root}),
                 (self.api.update_provider, (self.child, "child"),
                  {"parent_provider_uuid": None}),
+                (self.api.create_provider, (" blanks ",), {}),
+                (self.api.update_provider, (self.other, "blank "), {}),
                 (self.api.claim_allocations, (typed,), {}),
                 (self.api.set_allocations, ([typed],), {})):
             self.assertRaises(exception.UpgradeInProgress, call, None, *arguments, **values)

@@ -96,7 +96,7 @@ def delete(tx, provider_id):
 
 
 def page(tx, name=None, uuid=None, member_of=None, not_member_of=None, in_tree=None,
-         required=None, forbidden=None, marker=None, limit=None):
+         required=None, forbidden=None, among=None, marker=None, limit=None):
     """Return providers in the order of their ids; all conditions have to be met.
 
     :param name: str, only the provider of this name
@@ -108,6 +108,7 @@ def page(tx, name=None, uuid=None, member_of=None, not_member_of=None, in_tree=N
     :param required: list of lists of row ids of traits: only providers that have at least one of
         each list
     :param forbidden: list of row ids of traits: only providers that have none of them
+    :param among: list of uuids: only providers that are among these
     :param marker: str, uuid of the provider after which to begin
     :param limit: int, how many at most
     :returns: list of rows as of :func:`get`
@@ -117,6 +118,8 @@ def page(tx, name=None, uuid=None, member_of=None, not_member_of=None, in_tree=N
         query = query.where(_providers.c.name == name)
     if uuid is not None:
         query = query.where(_providers.c.uuid == uuid)
+    if among is not None:
+        query = query.where(_providers.c.uuid.in_(among))
     if in_tree is not None:
         query = query.where(_in_tree(tx, in_tree))
     if marker is not None:

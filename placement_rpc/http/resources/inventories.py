@@ -6,7 +6,7 @@ import contextlib
 from placement_rpc import exception
 from placement_rpc.api import Inventory, canonical, capacity_of
 from placement_rpc.http import preconditions
-from placement_rpc.http.call import NO_CONTENT, NOW, Answer
+from placement_rpc.http.call import NO_CONTENT, Answer, newest
 from placement_rpc.schemas.common import MAX_GENERATION
 
 _FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
@@ -138,18 +138,13 @@ def _values(inventory):
     return {name: getattr(inventory, name) for name in _FIELDS}
 
 
-def _updated_at(found):
-    """Return the time of an answer: of the newest inventory, and none of an empty list."""
-    # An older service does not tell it.
-    return found.value("updated_at", NOW) if found.objects else None
-
-
 def _all(call, found):
     return Answer(
         body={**call.spelling.generation(found.generation), "inventories": {
             each.resource_class: _values(each) for each in found.objects}},
-        updated_at=_updated_at(found),
-        etag=preconditions.tag(found.provider_uuid, found.generation))
+        etag=preconditions.tag(found.provider_uuid, found.generation),
+        # As in OpenStack Placement, no inventories have no time.
+        updated_at=newest([found]) if found.objects else None)
 
 
 def _one(call, found, name):
@@ -158,6 +153,6 @@ def _one(call, found, name):
             body = {**call.spelling.generation(found.generation), **_values(each)}
             if not call.spelling.has_generations:
                 body["resource_class"] = each.resource_class
-            return Answer(body=body, updated_at=_updated_at(found), etag=preconditions.tag(
+            return Answer(body=body, updated_at=newest([found]), etag=preconditions.tag(
                 found.provider_uuid, found.generation))
     raise exception.InventoryNotFound(provider=found.provider_uuid, resource_class=name)

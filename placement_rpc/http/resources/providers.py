@@ -24,7 +24,8 @@ def listed(call):
         if filters is None:
             return _list(call, [], call.position())
         try:
-            found = call.api.list_providers(call.context, **filters)
+            found = older_lists.with_position(
+                call, lambda: call.api.list_providers(call.context, **filters))
         except exception.ServiceTooOld:
             if not older_lists.can_filter(filters):
                 raise
@@ -35,7 +36,7 @@ def listed(call):
     except exception.TraitNotFound as error:
         raise errors.BadRequest(
             reason=f'Invalid trait(s) in "required" parameter: {error}') from None
-    return _list(call, found.objects, found.value("position"))
+    return _list(call, found.objects, found.position)
 
 
 def _filters(call):
