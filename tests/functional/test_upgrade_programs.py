@@ -448,7 +448,7 @@ class StatusTest(ProgramTest):
                          found["compute_nodes"])
         self.assertEqual(["2026.2", "2027.1"], list(found["bumps"]))
         self.assertEqual(["newton"], list(found["left_behind"]))
-        self.assertEqual({"ComputeNodePayload 1.0": 1, "InventoryPayload 1.0": 1,
+        self.assertEqual({"ComputeNodePayload 1.1": 1, "InventoryPayload 1.1": 1,
                           "ResourceProviderPayload 1.1": 1}, found["waiting_payloads"])
         code, out, _ = self.manage("upgrade", "status", "--format", "table")
         for words in ("1 of 2 migrated", "a pin of 2026.2 breaks", "clients of newton still call"):
