@@ -467,7 +467,8 @@ class StatusTest(ProgramTest):
         holder, = found["held_by"]
         self.assertIn(_OLD["host"], holder)
         out = self.manage("upgrade", "status", "--format", "table")[1]
-        for words in ("they are refused because of", "old.example.org", "going back is possible to", "2026.2"):
+        for words in ("they are refused because of", "old.example.org",
+                      "going back is possible to", "2026.2"):
             self.assertIn(words, " ".join(out.split()))
         self.assertIn(holder, self.check()[1]["Calls that every live service must know"][1])
 
