@@ -285,7 +285,8 @@ def events_after(database: Database, after: int | None, limit: int,
 def _event(row, payload):
     return {"position": row.position, "event_type": row.event_type,
             "event_id": payload["event_id"], "occurred_at": payload["occurred_at"],
-            "payload": {**payload, "position": row.position}}
+            "payload": {**payload, "position": row.position, **(
+                {"epoch": row.epoch} if "epoch" in payload else {})}}
 
 
 def provider_traits(database: Database, provider_uuid: str) -> ProviderTraits:
