@@ -31,9 +31,9 @@ class RepeatsTest(base.TestCase):
             self.repeats.answered("claim_allocations", 0.01)
         self.assertEqual(0.2, self.pauses()[0])
 
-    def test_the_calls_that_a_stopped_server_holds_change_nothing(self):
-        for number in range(40):
-            self.repeats.answered("claim_allocations", 0.01 if number % 4 else 5.0)
+    def test_calls_that_wait_for_a_stopped_server_or_its_locks_change_nothing(self):
+        for number in range(60):
+            self.repeats.answered("claim_allocations", 5.0 if number % 3 else 0.01)
         self.assertEqual(0.2, self.pauses()[0])
 
     def test_calls_with_long_answers_are_repeated_later(self):
