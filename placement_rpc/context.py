@@ -89,7 +89,7 @@ class RequestContext(oslo_context.RequestContext):
             self.manifest) >= releases.number(contract_version))
 
     def check_deadline(self):
-        """Refuse a call that comes too late (DESIGN rule 5).
+        """Refuse a call whose deadline has passed (DESIGN rule 5).
 
         :raises RequestExpired: if the deadline has passed
         """

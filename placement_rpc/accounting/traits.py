@@ -16,7 +16,7 @@ from placement_rpc.db.queries import traits as queries
 from placement_rpc.objects.payloads import ProviderTraitsPayload, TraitPayload
 from placement_rpc.objects.trait import ProviderTraits, Trait
 
-#: The names of the traits of os-traits, which nobody changes.
+#: The names of the traits of os-traits. They cannot be created or deleted.
 STANDARD = frozenset(os_traits.get_traits())
 _PREFIX = "CUSTOM_"
 _CUSTOM = re.compile(rf"{_PREFIX}[A-Z0-9_]{{1,248}}")

@@ -23,9 +23,9 @@ from tests.integration import ledger, processes
 from tests.integration.claimer import Claimer
 
 _PROVIDERS = 8
-# The goals are 1 second on other providers and 3 on the same, at the median of the stops. Within them
-# lie the time-outs, which do not depend on the machine. A busy machine may need more time for the
-# rest, at a single stop.
+# The goals are 1 second on other providers and 3 on the same, at the median of the stops. Within
+# them lie the time-outs, which do not depend on the machine. A busy machine may need more time for
+# the rest, at a single stop.
 _OTHERS, _SAME, _BUSY = 1.0, 3.0, 2.0
 _ROUNDS = 20 if base.FULL else 3
 
