@@ -22,11 +22,11 @@ OPTS = [
         help="Seconds without an answer after which the client sends a second copy of a call, "
              "while it still waits for the answer to the first: a worker that was stopped may "
              "hold the first copy. If the service is slow, the client waits for four times the "
-             "usual time of an answer. Calls that take long, such as explain, are repeated eight times "
-             "later. The first three pauses are equal, and each further one is 1.5 times as long, "
-             "until attempt_timeout. The change is made once, because all copies have the same "
-             "request id. A lower number recovers sooner, and sends more copies to a slow "
-             "service."),
+             "usual time of an answer. Calls that take long, such as explain, are repeated eight "
+             "times later. The first three pauses are equal, and each further one is 1.5 times "
+             "as long, until attempt_timeout. The change is made once, because all copies have "
+             "the same request id. A lower number recovers sooner, and sends more copies to a "
+             "slow service."),
     cfg.IntOpt(
         "max_concurrent_calls", default=64, min=1,
         help="Maximum number of calls that one PlacementAPI makes at a time; further calls "

@@ -107,6 +107,24 @@ class _Junk:
                 else good[name] for name in names}
 
 
+class MissingArgumentTest(base.TestCase):
+    """None where a call needs a value is an error of this project, with a code."""
+
+    def test_every_call_of_the_client(self):
+        service = self.useFixture(placement_fixtures.RunningService("local"))
+        tried = set()
+        for name in contract.CALLS:
+            call = getattr(service.api, name)
+            needed = [each for each in list(inspect.signature(call).parameters.values())[1:]
+                      if each.default is each.empty]
+            if needed:
+                error = self.assertRaises(
+                    exception.InvalidInput, call, None, *(None for _ in needed))
+                self.assertEqual("placement.input.invalid", error.code, name)
+                tried.add(name)
+        self.assertLess({"create_trait", "create_provider", "set_provider_traits"}, tried)
+
+
 class JunkTest(base.TestCase):
     """Whatever the arguments of a call are, it ends with an answer or with an error that says why.
 
