@@ -58,7 +58,8 @@ class _Given:
 def of_lines(lines):
     """Parse JSON lines.
 
-    :param lines: iterable of str, or of bytes in UTF-8, each an object as nova sends it or a mapping of columns
+    :param lines: iterable of str, or of bytes in UTF-8, each an object as nova sends it or a
+        mapping of columns
     :returns: iterator of tuples of a description, str, and the values, a dict, or the error
     """
     for number, line in enumerate(lines, 1):
