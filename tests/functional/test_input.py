@@ -365,7 +365,7 @@ class RawTest(base.ContractTest):
         for data, word in (
                 ({"total": 0}, "total"), ({"total": -1}, "total"), ({"total": 2 ** 31}, "total"),
                 ({}, "total"), ({"total": 8, "step_size": 0}, "step_size"),
-                ({"total": 8, "allocation_ratio": 0}, "allocation_ratio"),
+                ({"total": 8, "allocation_ratio": -1}, "ratio of -1"),
                 ({"total": 8, "allocation_ratio": "2"}, "allocation_ratio"),
                 ({"total": 8, "allocation_ratio": 1e300}, "allocation_ratio"),
                 ({"total": 8, "allocation_ratio": 10 ** 400}, "allocation_ratio"),
