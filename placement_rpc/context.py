@@ -103,7 +103,7 @@ class RequestContext(oslo_context.RequestContext):
                 "project_id": self.project_id and self.project_id[:_MAX_NAME]}
 
     def check_deadline(self):
-        """Refuse a call that comes too late (DESIGN rule 5).
+        """Refuse a call whose deadline has passed (DESIGN rule 5).
 
         :raises RequestExpired: if the deadline has passed
         """

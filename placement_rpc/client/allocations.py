@@ -182,9 +182,9 @@ class AllocationCalls(Client):
                        timeout: float | None = None) -> ResourceProviderList:
         """Return the providers that have room for a request.
 
-        A service returns ``[candidates] max_found`` providers at most, whatever the limit of the
-        request. ``more`` of the list is whether other providers fit, too; it is not set by a
-        service before contract 1.3, which returns all.
+        A service returns ``[candidates] max_found`` providers at most, even if the limit of the
+        request is higher. ``more`` of the list is whether other providers fit, too; it is not set
+        by a service before contract 1.3, which returns all.
 
         :raises ResourceClassNotFound: if there is no such class
         """

@@ -166,6 +166,17 @@ class ImportTest(ProgramTest):
             self.assertIn(words, err)
         self.assertEqual(1, self.count(models.compute_nodes))
 
+    def test_a_line_that_is_not_in_utf_8(self):
+        good = {"host": "a", "hypervisor_hostname": "a.example.org", "vcpus": 1, "memory_mb": 1,
+                "local_gb": 1}
+        path = self.directory / "nodes.jsonl"
+        path.write_bytes(json.dumps({**good, "host": "\u00e9"}, ensure_ascii=False).encode(
+            "latin-1") + b"\n" + json.dumps(good).encode())
+        code, out, err = self.manage("compute-nodes", "import", str(path))
+        self.assertEqual((1, [self.counts(imported=1, refused=1)]), (code, json.loads(out)), err)
+        self.assertIn(f"{path}, line 1", err)
+        self.assertIn("utf-8", err)
+
     def test_a_file_that_is_not_there(self):
         code, _, err = self.manage("compute-nodes", "import", "/no/such/file")
         self.assertEqual(1, code)
