@@ -70,6 +70,11 @@ class _RoutesTest(http.HTTPTest):
         yield "PUT", f"/allocations/{self.consumer}", {
             "allocations": [{"resource_provider": {"uuid": self.uuid}, "resources": {"VCPU": 2}}],
             "project_id": "p", "user_id": "u"}, NOTHING, "1.8"
+        claim = {"allocations": {self.uuid: {"resources": {"VCPU": 1}}}, "project_id": "p",
+                 "user_id": "u", "consumer_generation": 2, "consumer_type": "INSTANCE"}
+        yield "POST", "/allocations", {self.consumer: claim}, NOTHING
+        yield "POST", "/reshaper", {"allocations": {}, "inventories": {self.child: {
+            "resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1}}}}}, NOTHING
         for path in (f"{empty}/traits", f"{empty}/inventories/DISK_GB", f"{empty}/inventories",
                      f"/allocations/{self.consumer}", empty, "/resource_classes/CUSTOM_NEW",
                      "/traits/CUSTOM_NEW"):
@@ -107,6 +112,8 @@ class _RoutesTest(http.HTTPTest):
         """Send a request, and check that it succeeds."""
         # A PUT of a pool needs it, and everything else takes it.
         headers = {"If_Match": "*"} if path.startswith("/resource_pools/") else {}
+        # The reshaper is for services.
+        headers["X_Roles"] = "admin,service"
         answer = self.send(method, path, body, version=version, **headers)
         self.assertLess(answer.status_code, 300, f"{method} {path}: {answer.text}")
         return answer
