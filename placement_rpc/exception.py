@@ -293,6 +293,12 @@ class InventoryExists(Conflict):
 
 
 class InventoryInUse(Conflict):
+    """Something is allocated from an inventory that would be removed.
+
+    If there are several such inventories, ``resource_class`` lists their classes, and ``used`` the
+    amounts in the same order, as text.
+    """
+
     code = "placement.inventory.inuse"
     message = (
         "Inventory for '{resource_class}' on resource provider '{provider}' in use: "

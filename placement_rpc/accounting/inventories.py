@@ -92,11 +92,13 @@ class LockedInventories:
         :raises UpgradeInProgress: the same, if it may not yet
         :raises ResourceClassNotFound: if there is no class of a name
         """
-        for name in sorted(removed):
-            if self._entries[name].used:
-                raise exception.InventoryInUse(
-                    provider=self._provider.uuid, resource_class=name,
-                    used=self._entries[name].used)
+        in_use = sorted((name for name in removed if self._entries[name].used),
+                        key=lambda name: self._entries[name].resource_class_id)
+        if in_use:
+            used = [self._entries[name].used for name in in_use]
+            raise exception.InventoryInUse(
+                provider=self._provider.uuid, resource_class=", ".join(in_use),
+                used=used[0] if len(used) == 1 else ", ".join(map(str, used)))
         changed = [name for name, values in wanted.items()
                    if name in self._entries and differs(self._entries[name], values)]
         if not self._state.may_overfill:

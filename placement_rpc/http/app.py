@@ -106,7 +106,7 @@ class _Address:
         if route.rule is not None:
             self._facade.authorize(req.context.caller, route.rule, route.owner and (
                 functools.partial(route.owner, self._facade, path, req.params)))
-        self._check_accept(req)
+        self._check_accept(req, route)
         query = queries.read(req)
         body = self._body(req, compiled, path)
         self._check_query(compiled, query, req.context.version)
@@ -144,8 +144,11 @@ class _Address:
             return _variant(named, queries.read(req))
         return named[0]
 
-    def _check_accept(self, req):
+    def _check_accept(self, req, route):
         accept = req.get_header("Accept")
+        if req.method != "GET" and route.spelling.has_generations:
+            # OpenStack Placement asks it of reads only.
+            return
         if accept in _ANY_JSON or "/" not in accept or req.client_accepts("application/json"):
             return
         if self._takes_stream and req.client_prefers((STREAM, LINES)):

@@ -7,7 +7,6 @@ import enum
 from placement_rpc import exception
 from placement_rpc.api import as_uuid, canonical
 from placement_rpc.http import preconditions
-from placement_rpc.http.errors import AddressNotFound
 from placement_rpc.http.streams import HAND_OVER
 
 
@@ -148,12 +147,12 @@ class Call:
     def class_name(self, name="resource_class"):
         """Return the class name in the address, in its current spelling.
 
-        :raises AddressNotFound: if it is not a valid class name
+        :raises ResourceClassNotFound: if it is not a valid class name
         """
         try:
             return canonical(self.path[name])
         except exception.InvalidInput:
-            raise AddressNotFound() from None
+            raise exception.ResourceClassNotFound(resource_class=self.path[name][:255]) from None
 
     def generation(self, uuid, given=None):
         """Return the generation that a provider must have for the change.

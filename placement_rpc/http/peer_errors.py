@@ -82,14 +82,18 @@ TABLE = {
     **_at(_INVENTORY_CHANGES, ConcurrentUpdate=_CONFLICT, InventoryInUse=_UPDATE_CONFLICT,
           InvalidInventory=PeerError(f"Unable to update inventory {_IN_INVENTORY}"),
           InventoryNotFound=PeerError(
-              f"No inventory record with resource class {_IN_INVENTORY}"),
-          ResourceClassNotFound=PeerError(f"Unknown resource class in inventory {_IN_INVENTORY}")),
+              f"No inventory record with resource class {_IN_INVENTORY}")),
+    **_at([("PUT", _INVENTORIES)], ResourceClassNotFound=PeerError(
+        f"Unknown resource class in inventory {_IN_INVENTORY}")),
     **_at([("DELETE", _INVENTORIES)], InventoryInUse=PeerError(
         "Inventory for '{resource_class}' on resource provider '{provider}' in use. {text}")),
-    **_at([("GET", _INVENTORY)], InventoryNotFound=PeerError(
-        "No inventory of class {resource_class} for {provider}")),
+    **_at([("GET", _INVENTORY)],
+          InventoryNotFound=PeerError("No inventory of class {resource_class} for {provider}"),
+          ResourceClassNotFound=PeerError("No inventory of class {resource_class} for {uuid}")),
     **_at([("DELETE", _INVENTORY)],
           InventoryNotFound=PeerError(
+              "No inventory of class {resource_class} found for delete: {text}"),
+          ResourceClassNotFound=PeerError(
               "No inventory of class {resource_class} found for delete: {text}"),
           InventoryInUse=PeerError(
               "Unable to delete inventory of class {resource_class}: Inventory for "

@@ -33,11 +33,11 @@ FIRST_CUSTOM_ID = 10000
 
 # The only class of the specifications without a standard counterpart. It exists from the start and
 # cannot be changed, like a standard class.
-_PREDEFINED = {"CUSTOM_PCI_SRIOV_PF": FIRST_CUSTOM_ID}
+PREDEFINED = {"CUSTOM_PCI_SRIOV_PF": FIRST_CUSTOM_ID}
 
 STANDARD_IDS = {
     **{name: position for position, name in enumerate(os_resource_classes.STANDARDS)},
-    **_PREDEFINED,
+    **PREDEFINED,
 }
 
 

@@ -70,6 +70,12 @@ class _RoutesTest(http.HTTPTest):
         yield "PUT", f"/allocations/{self.consumer}", {
             "allocations": [{"resource_provider": {"uuid": self.uuid}, "resources": {"VCPU": 2}}],
             "project_id": "p", "user_id": "u"}, NOTHING, "1.8"
+        claim = {"allocations": {self.uuid: {"resources": {"VCPU": 1}}}, "project_id": "p",
+                 "user_id": "u", "consumer_type": "INSTANCE"}
+        yield "PUT", f"/allocations/{self.consumer}", {**claim, "consumer_generation": 2}, NOTHING
+        yield "POST", "/allocations", {
+            self.consumer: {**claim, "consumer_generation": 3},
+            base.new_uuid(): {**claim, "consumer_generation": None}}, NOTHING
         for path in (f"{empty}/traits", f"{empty}/inventories/DISK_GB", f"{empty}/inventories",
                      f"/allocations/{self.consumer}", empty, "/resource_classes/CUSTOM_NEW",
                      "/traits/CUSTOM_NEW"):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The aggregates of a provider (generic-resource-pools)."""
 
+from placement_rpc.api import as_uuid
 from placement_rpc.http import preconditions
 from placement_rpc.http.call import Answer
 
@@ -18,8 +19,11 @@ def replaced(call):
     uuid, wanted, given = call.uuid(), call.body, None
     if isinstance(wanted, dict):
         given, wanted = wanted["resource_provider_generation"], wanted["aggregates"]
-    answer = _answered(call, call.api.set_aggregates(
-        call.context, uuid, wanted, call.generation(uuid, given), request_id=call.request_id))
+    found = call.api.set_aggregates(
+        call.context, uuid, wanted, call.generation(uuid, given), request_id=call.request_id)
+    # In the order in which they were given, as OpenStack Placement answers.
+    found.aggregates = [as_uuid("aggregates", each) for each in wanted]
+    answer = _answered(call, found)
     return answer if call.spelling.answers_changes else Answer(204, etag=answer.etag)
 
 

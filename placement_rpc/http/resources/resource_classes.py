@@ -2,15 +2,17 @@
 """Resource classes (custom-resource-classes)."""
 
 from placement_rpc import exception
-from placement_rpc.http import errors
+from placement_rpc.http import bodies
 from placement_rpc.http.call import NO_CONTENT, Answer, newest
 from placement_rpc.objects import class_names
+from placement_rpc.schemas import common
 
 _PAGE = 1000
+_NAME = bodies.compiled(common.CUSTOM_CLASS_NAME)
 
 
 def listed(call):
-    """List all resource classes."""
+    """List all resource classes that OpenStack Placement has too, and the custom ones."""
     call.refuse_condition()
     found, marker = [], None
     while True:
@@ -19,7 +21,8 @@ def listed(call):
         if len(page) < _PAGE:
             break
         marker = page[-1].name
-    return Answer(body={"resource_classes": [_written(call, each.name) for each in found]},
+    return Answer(body={"resource_classes": [
+        _written(call, each.name) for each in found if each.name not in class_names.PREDEFINED]},
                   updated_at=newest(found))
 
 
@@ -51,9 +54,7 @@ def confirmed(call):
     call.refuse_condition()
     name = call.path["name"]
     location = _address(call, name)
-    if not class_names.is_custom(name):
-        raise errors.BadRequest(
-            reason=f"JSON does not validate: {name[:255]!r} does not match 'CUSTOM_[A-Z0-9_]+'")
+    bodies.check(_NAME, name, "JSON does not validate")
     try:
         call.api.resource_class_create(call.context, name, request_id=call.request_id)
     except exception.ResourceClassExists:
