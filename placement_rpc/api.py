@@ -26,12 +26,14 @@ from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory, InventoryList, capacity_of
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.objects.resource_class import canonical
+from placement_rpc.objects.usage import UNKNOWN_TYPE
 from placement_rpc.rpc.client import new_request_id
 from placement_rpc.rpc.endpoint import as_name, as_uuid
 from placement_rpc.versions.contract import RPC_VERSION
 
-__all__ = ["KEEP", "RPC_VERSION", "Claim", "Inventory", "InventoryList", "PlacementAPI",
-           "ResourceRequest", "as_name", "as_uuid", "canonical", "capacity_of", "new_request_id"]
+__all__ = ["KEEP", "RPC_VERSION", "UNKNOWN_TYPE", "Claim", "Inventory", "InventoryList",
+           "PlacementAPI", "ResourceRequest", "as_name", "as_uuid", "canonical", "capacity_of",
+           "new_request_id"]
 
 
 class PlacementAPI(ProviderCalls, InventoryCalls, AllocationCalls, ReshapeCalls, TraitCalls,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The context of a call: the caller, the end user, the deadline and the caller's release."""
 
+import contextlib
+import contextvars
 import time
 
 from oslo_context import context as oslo_context
@@ -17,6 +19,10 @@ _IDENTITY = (
 _TEXTS = (*_IDENTITY, "request_id", "global_request_id", "rule")
 _WIRE_FIELDS = (*_TEXTS, *_ROLES, "is_admin_project", "deadline", "manifest")
 _MAX_VERSIONS = 200
+# Of the call that this thread works on; see initiated_by().
+_initiator = contextvars.ContextVar("initiator", default=None)
+# Letters of a user or a project in an event.
+_MAX_NAME = 255
 # Seconds since the epoch. A larger number is not a deadline, but an error of the client.
 _MAX_DEADLINE = 1e12
 
@@ -88,13 +94,42 @@ class RequestContext(oslo_context.RequestContext):
         return self.manifest is None or (isinstance(self.manifest, str) and releases.number(
             self.manifest) >= releases.number(contract_version))
 
+    @property
+    def initiator(self):
+        """dict of user_id and project_id, as events name the caller; None if it has neither"""
+        if self.user_id is None and self.project_id is None:
+            return None
+        return {"user_id": self.user_id and self.user_id[:_MAX_NAME],
+                "project_id": self.project_id and self.project_id[:_MAX_NAME]}
+
     def check_deadline(self):
-        """Refuse a call that comes too late (DESIGN rule 5).
+        """Refuse a call whose deadline has passed (DESIGN rule 5).
 
         :raises RequestExpired: if the deadline has passed
         """
         if self.deadline is not None and time.time() > self.deadline:
             raise exception.RequestExpired(late=round(time.time() - self.deadline, 3))
+
+
+@contextlib.contextmanager
+def initiated_by(context):
+    """Name the caller of a context in the events of all changes that are made in this block.
+
+    A change may be settled by another thread, together with those of other callers: a request
+    keeps the initiator with which it was made.
+
+    :param context: :class:`RequestContext`
+    """
+    token = _initiator.set(context.initiator)
+    try:
+        yield
+    finally:
+        _initiator.reset(token)
+
+
+def initiator():
+    """Return the initiator of the call that this thread works on; None if it works on none."""
+    return _initiator.get()
 
 
 def _check(values):

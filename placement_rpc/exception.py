@@ -200,7 +200,7 @@ class ProviderNotFound(NotFound):
 
 class InventoryNotFound(NotFound):
     code = "placement.inventory.not_found"
-    message = "No inventory of class {resource_class} for {provider}"
+    message = "Resource provider {provider} has no inventory of {resource_class}"
 
 
 class ConsumerNotFound(NotFound):
@@ -301,7 +301,7 @@ class InventoryInUse(Conflict):
 
     code = "placement.inventory.inuse"
     message = (
-        "Inventory for '{resource_class}' on resource provider '{provider}' in use: "
+        "The inventory of {resource_class} on resource provider {provider} cannot be removed: "
         "{used} are allocated"
     )
 

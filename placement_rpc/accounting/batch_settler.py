@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settle batches beside transactions that do not end.
+"""Settle batches while other transactions keep rows locked.
 
 A process that is stopped in the middle of a transaction keeps its row locks until the database
 ends its session. The requests of a batch that need one of these rows must not hold up the others:

@@ -76,10 +76,10 @@ class ProviderEntry:
 class ConsumerEntry:
     """A consumer; its generation is 0 while it holds nothing.
 
-    ``id`` is the row's id, ``created_at`` the time at which the row was inserted and
-    ``changed_at`` the time of the last change that is in the database. ``id`` is None while there
-    is no row, and after the consumer has released everything, since its next allocations get a
-    new row; ``read_id`` is the id of the row in the database. ``held`` maps provider id and class
+    ``id`` is the id of the row. It is None while there is no row, and after the consumer has
+    released everything: its next allocations get a new row. ``read_id`` is the id of the row that
+    was read from the database, ``created_at`` the time at which that row was inserted, and
+    ``changed_at`` the time of its last committed change. ``held`` maps provider id and class
     id to an amount; ``read_held`` is the same as the database has it. ``consumer_type`` is the
     name of its type, None if that is not known.
     """

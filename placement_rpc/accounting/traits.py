@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Create and delete traits, and give them to resource providers."""
 
-import re
 from collections.abc import Collection
 
 import os_traits
@@ -14,12 +13,10 @@ from placement_rpc.db import api as db
 from placement_rpc.db.queries import bulk
 from placement_rpc.db.queries import traits as queries
 from placement_rpc.objects.payloads import ProviderTraitsPayload, TraitPayload
-from placement_rpc.objects.trait import ProviderTraits, Trait
+from placement_rpc.objects.trait import CUSTOM_PREFIX, ProviderTraits, Trait, is_custom
 
-#: The names of the traits of os-traits, which nobody changes.
+#: The names of the traits of os-traits. They cannot be created or deleted.
 STANDARD = frozenset(os_traits.get_traits())
-_PREFIX = "CUSTOM_"
-_CUSTOM = re.compile(rf"{_PREFIX}[A-Z0-9_]{{1,248}}")
 
 
 def create(tx: db.Connection, outbox: Outbox, name: str) -> Trait:
@@ -31,7 +28,7 @@ def create(tx: db.Connection, outbox: Outbox, name: str) -> Trait:
     """
     if name in STANDARD:
         raise exception.TraitStandard(trait=name)
-    if _CUSTOM.fullmatch(name) is None:
+    if not is_custom(name):
         raise exception.InvalidInput(
             what="name", reason=f"{name} does not match CUSTOM_[A-Z0-9_]+")
     found = queries.page(tx, names=[name])
@@ -54,7 +51,7 @@ def delete(tx: db.Connection, outbox: Outbox, name: str) -> None:
     row = queries.lock(tx, name)
     if row is None:
         raise exception.TraitNotFound(traits=name)
-    if not name.startswith(_PREFIX):
+    if not name.startswith(CUSTOM_PREFIX):
         # A standard one of a newer library, with which another conductor runs.
         raise exception.TraitStandard(trait=name)
     if queries.in_use(tx, row.id):

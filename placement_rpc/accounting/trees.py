@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees of resource providers: who is whose parent, and what a move changes.
+"""Trees of resource providers: create, move and detach a child.
 
-A tree is changed by whoever holds the locks of all of its providers that the change concerns:
-a new child holds its parent and the root above that, whose rows the foreign keys lock too, and a
-move holds the whole tree that it leaves, its new parent and the root above that. All are locked at
-once and by uuid, as everywhere. What was read before the
-locks were granted is read again, and the transaction repeated if it was another.
+A transaction locks all providers that its change of a tree concerns. For a new child these are
+the parent and the root, whose rows the foreign keys lock too. For a move they are all providers of
+the tree that the provider leaves, the new parent and its root. One statement locks the rows in the
+order of their uuids, as in all other changes. After that the transaction reads the tree again. If
+it has changed, the transaction is repeated.
 """
 
 import dataclasses

@@ -23,9 +23,9 @@ class Connection:
     """An open connection: the one place where AMQP is read.
 
     One thread reads; any thread may write, one at a time. On TLS, reading and writing exclude
-    each other too. A write that fails or is interrupted may leave half a frame, so whatever ends a
-    write early ends the connection: an error, KeyboardInterrupt, SystemExit, or the time-out of a
-    green thread.
+    each other too. A write that fails or is interrupted may leave half a frame, so anything that
+    ends a write early ends the connection: an error, KeyboardInterrupt, SystemExit, or the
+    time-out of a green thread.
 
     :param connection: an open :class:`kombu.Connection`
     :param tls: whether it is encrypted
@@ -114,7 +114,7 @@ class Connection:
             self._lock.release()
 
     def heartbeat(self) -> None:
-        """Send a heartbeat, from any thread, whatever the thread that reads is doing.
+        """Send a heartbeat, from any thread, even while the reading thread is busy.
 
         :raises FAILURES: if the connection is lost
         """

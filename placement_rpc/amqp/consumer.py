@@ -113,7 +113,7 @@ class Consumer:
         self._connection.read(seconds)
 
     def heartbeat(self) -> None:
-        """Send a heartbeat, from any thread, whatever the thread that receives is doing.
+        """Send a heartbeat, from any thread, even while the receiving thread is busy.
 
         :raises FAILURES: if the connection is lost
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assemble messages from frames, whatever is wrong with one of them.
+"""Assemble messages from frames; a defect of one message does not affect the others.
 
 A message comes in a frame of a method, one of a header with its properties, and any number of
 frames with parts of its body. The library raises an error in the middle of this sequence if it
@@ -98,7 +98,7 @@ class IncomingMessage(amqp.Message):
 
 
 def _brief(error):
-    """Return an error as a text that is not long, whatever is in it."""
+    """Return the text of an error, shortened."""
     try:
         return f"{type(error).__name__}: {error}"[:200]
     except Exception:

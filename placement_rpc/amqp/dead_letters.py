@@ -106,7 +106,7 @@ class DeadLetter:
 
     @classmethod
     def of_message(cls, message: Any) -> Self:
-        """Return the dead letter in a message as it was delivered, whatever is wrong with it."""
+        """Return the dead letter in a delivered message, which may be unreadable."""
         headers = message.headers or {}
         # The library returns a str for a body that is empty.
         body = message.body or b""

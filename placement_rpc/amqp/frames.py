@@ -32,7 +32,7 @@ FAILURES = (amqp_exceptions.AMQPError, kombu_exceptions.KombuError, OSError)
 #: The errors that end a channel and leave its connection open.
 CHANNEL_FAILURES = (amqp_exceptions.ChannelError,)
 _HEARTBEAT_FRAME, _FRAME_END = 8, b"\xce"
-# The most bytes in a frame, whatever the broker offers.
+# The most bytes in a frame; the broker may offer more.
 _LARGEST_FRAME = 2 ** 20
 
 
@@ -85,7 +85,7 @@ class KombuConnection(kombu.Connection):
         super().__init__(*arguments, **options)
 
     def get_transport_cls(self) -> type[pyamqp.Transport]:
-        """Return the transport, whatever is the scheme of the URL."""
+        """Return the transport; the scheme of the URL has no effect."""
         return _Transport
 
 

@@ -167,22 +167,24 @@ class AllocationCalls(Client):
         return self._call(context, "get_usages", timeout, provider_uuid=provider_uuid)
 
     def get_project_usages(self, context: RequestContext | None, project_id: str,
-                           user_id: str | None = None,
-                           timeout: float | None = None) -> ProjectUsages:
+                           user_id: str | None = None, timeout: float | None = None,
+                           consumer_type: str | None = None) -> ProjectUsages:
         """Return how much of each class a project uses; an unknown project uses nothing.
 
         :param user_id: only what this user uses; None for all users
+        :param consumer_type: only what consumers of this type use, or for ``unknown`` those
+            without one; None for all types
         """
         return self._call(context, "get_project_usages", timeout, project_id=project_id,
-                          user_id=user_id)
+                          user_id=user_id, consumer_type=consumer_type)
 
     def get_by_request(self, context: RequestContext | None, wanted: ResourceRequest,
                        timeout: float | None = None) -> ResourceProviderList:
         """Return the providers that have room for a request.
 
-        A service returns ``[candidates] max_found`` providers at most, whatever the limit of the
-        request. ``more`` of the list is whether other providers fit, too; it is not set by a
-        service before contract 1.3, which returns all.
+        A service returns ``[candidates] max_found`` providers at most, even if the limit of the
+        request is higher. ``more`` of the list is whether other providers fit, too; it is not set
+        by a service before contract 1.3, which returns all.
 
         :raises ResourceClassNotFound: if there is no such class
         """

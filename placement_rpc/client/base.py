@@ -24,11 +24,20 @@ def list_of(cls: type[_T], name: str, values: Any) -> list[_T]:
 
     :raises InvalidInput: for anything else
     """
-    if not isinstance(values, (list, tuple)):
-        raise exception.InvalidInput(what=name, reason="it is not a list")
+    values = any_list(name, values)
     for number, value in enumerate(values):
         if not isinstance(value, cls):
             raise exception.InvalidInput(
                 what=f"{name}[{number}]",
                 reason=f"a {cls.__name__} was expected, not a {type(value).__name__}")
+    return values
+
+
+def any_list(name: str, values: Any) -> list[Any]:
+    """Return the values of a list, a tuple or a set as a list.
+
+    :raises InvalidInput: for anything else
+    """
+    if not isinstance(values, (list, tuple, set, frozenset)):
+        raise exception.InvalidInput(what=name, reason="it is not a list")
     return list(values)

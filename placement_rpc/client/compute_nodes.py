@@ -6,6 +6,7 @@ from typing import Any
 
 from oslo_context.context import RequestContext
 
+from placement_rpc.client.base import any_list
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.sync_result import SyncResult
 from placement_rpc.rpc.client import Client
@@ -59,7 +60,7 @@ class ComputeNodeCalls(Client):
         """
         return self._call(
             context, "object_class_action_versions", timeout, objname=objname,
-            objmethod=objmethod, object_versions=object_versions, args=list(args),
+            objmethod=objmethod, object_versions=object_versions, args=any_list("args", args),
             kwargs=kwargs)
 
     def object_action(self, context: RequestContext | None, objinst: Any, objmethod: str,
@@ -71,7 +72,7 @@ class ComputeNodeCalls(Client):
         """
         updates, result = self._change(
             context, "object_action", request_id, timeout, objinst=objinst,
-            objmethod=objmethod, args=list(args), kwargs=kwargs)
+            objmethod=objmethod, args=any_list("args", args), kwargs=kwargs)
         return updates, result
 
     def object_backport_versions(self, context: RequestContext | None, objinst: Any,

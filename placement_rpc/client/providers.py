@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from oslo_context.context import RequestContext
 
-from placement_rpc import exception
-from placement_rpc.client.base import KEEP, Keep
+from placement_rpc.client.base import KEEP, Keep, any_list
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.fields import RequestId, WholeNumber
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
@@ -161,9 +160,8 @@ class ProviderCalls(Client):
         :raises ProviderNotFound: if there is no such provider
         :raises ConcurrentUpdate: if the provider is at another generation
         """
-        if not isinstance(aggregates, (list, tuple, set, frozenset)):
-            raise exception.InvalidInput(what="aggregates", reason="they are not a list")
-        wanted = ProviderAggregates(provider_uuid=provider_uuid, aggregates=list(aggregates))
+        wanted = ProviderAggregates(
+            provider_uuid=provider_uuid, aggregates=any_list("aggregates", aggregates))
         # Sorted, so that a repeated request has the same fingerprint.
         wanted.aggregates = sorted(wanted.aggregates)
         if generation is not None:

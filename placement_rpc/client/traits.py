@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from oslo_context.context import RequestContext
 
+from placement_rpc.client.base import any_list
 from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
 from placement_rpc.rpc.client import Client
 
@@ -68,7 +69,7 @@ class TraitCalls(Client):
         :raises TraitNotFound: if there is no such trait
         :raises UpgradeInProgress: if a live service knows no traits
         """
-        wanted = ProviderTraits(provider_uuid=provider_uuid, traits=list(traits))
+        wanted = ProviderTraits(provider_uuid=provider_uuid, traits=any_list("traits", traits))
         if generation is not None:
             wanted.generation = generation
         return self._change(context, "set_provider_traits", request_id, timeout, traits_of=wanted)

@@ -130,5 +130,7 @@ def _given(options):
     elif options.file in (None, "-"):
         yield importer.of_lines(sys.stdin)
     else:
-        with open(options.file, encoding="utf-8") as file:
-            yield importer.of_lines(file)
+        # Bytes, so that a line that is not UTF-8 is refused, and the others are not.
+        with open(options.file, "rb") as file:
+            yield ((f"{options.file}, {label}", values)
+                   for label, values in importer.of_lines(file))

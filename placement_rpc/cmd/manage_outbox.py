@@ -47,6 +47,11 @@ def add_commands(groups):
     command.add_argument("--provider", metavar="UUID",
                          help="only the events of this provider")
     command.set_defaults(run=_replay)
+    text = "begin a new epoch of positions, after the store was restored from a backup"
+    command = commands.add_parser("begin-epoch", help=text, description=(
+        text.capitalize() + ". Positions are then given a second time, and listeners see by the "
+        "epoch that they are others. Events that wait are published in the new epoch."))
+    command.set_defaults(run=_begin_epoch)
     text = "take a snapshot of all allocations now"
     command = commands.add_parser("snapshot", help=text, description=text.capitalize())
     command.set_defaults(run=_snapshot)
@@ -65,7 +70,7 @@ def _status(database, options, _conf):
         status.pop("unpositioned"))
     status["lag_seconds"] = round((bulk.now() - oldest).total_seconds(), 1) if oldest else 0.0
     output.show([status], ["events", "oldest_kept", "last_position", "published_position",
-                           "unsent", "lag_seconds"], options.format)
+                           "unsent", "lag_seconds", "epoch"], options.format)
     return 0
 
 
@@ -75,6 +80,11 @@ def _prune(database, options, _conf):
     while pruned := database.write(lambda tx: events.prune(tx, before), "prune"):
         total += pruned
     print(f"Pruned {total} published events")
+    return 0
+
+
+def _begin_epoch(database, _options, _conf):
+    print(f"The epoch is {database.write(events.begin_epoch, 'begin-epoch')} from now on")
     return 0
 
 

@@ -23,8 +23,9 @@ def add_commands(groups):
     command = commands.add_parser(
         "status", help="show the releases at work and the remaining steps",
         description="Show the release and the pin of each service, what a newer pin would break, "
-                    "how many compute nodes are migrated, and which unpublished events have an "
-                    "old version of their payload.")
+                    "how many compute nodes are migrated, which unpublished events have an old "
+                    "version of their payload, whether calls that older services do not know "
+                    "are open, and to which release going back is possible.")
     command.add_argument("--format", choices=("auto", "table", "json"), default="auto",
                          help="auto is tables on a terminal and JSON elsewhere")
     command.set_defaults(run=_status)
@@ -52,6 +53,11 @@ def _facts(found, conf):
                    f"{', contracted' if found.schema['contracted'] else ''}"),
         ("gate", f"{'open' if gate['open'] else 'closed'} ({gate['mode']})"),
         *(("the gate is held by", name) for name in gate["held_by"]),
+        (f"calls of contract {found.calls['contract']}",
+         "open" if found.calls["open"] else "refused"),
+        *(("they are refused because of", name) for name in found.calls["held_by"]),
+        ("going back is possible to", found.way_back["release"]),
+        *(("a release before it does not know", what) for what in found.way_back["stored"]),
         ("compute nodes", f"{nodes['migrated']} of {nodes['nodes']} migrated"),
         *((f"a pin of {name} breaks", service) for name, holders in found.bumps.items()
           for service in holders),

@@ -75,6 +75,14 @@ class Checks(upgradecheck.UpgradeCommands):
             "alive"
             for row in gate.InventoryGate(self._conf, self._database).holders()])
 
+    def _calls(self):
+        if not self._ready():
+            return _not_yet()
+        calls = status.status(self._database, self._conf).calls
+        return _result(upgradecheck.Code.WARNING, [
+            f"calls of contract {calls['contract']} (traits, trees, types of consumers) are "
+            f"refused while {name} is alive" for name in calls["held_by"]])
+
     def _nodes(self):
         if not self._ready():
             return _not_yet()
@@ -127,6 +135,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ("Schema", _schema),
         ("Services alongside this release", _services),
         ("Gate of the compute nodes' migration", _gate),
+        ("Calls that every live service must know", _calls),
         ("Compute nodes in inventories", _nodes),
         ("Pins and payloads", _pins),
         ("Contraction of the schema", _contraction),

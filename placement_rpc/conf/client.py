@@ -19,12 +19,13 @@ OPTS = [
              "lost message and sends more retries to a slow service."),
     cfg.FloatOpt(
         "repeat_after", default=0.2, min=0.01,
-        help="Seconds without an answer after which a call is sent to the service once more, "
-             "while the client still waits for the first answer: a worker that was stopped may "
-             "hold the first copy. It waits for at least four times as long as answers usually "
-             "take, and eight times longer for calls with long answers. Each further pause is "
-             "half as long again, until attempt_timeout. A request id takes effect once, whatever "
-             "becomes of the copies. A lower number recovers sooner, and sends more copies to a "
+        help="Seconds without an answer after which the client sends a second copy of a call, "
+             "while it still waits for the answer to the first: a worker that was stopped may "
+             "hold the first copy. If the service is slow, the client waits for four times the "
+             "usual time of an answer. Calls that take long, such as explain, are repeated eight "
+             "times later. The first three pauses are equal, and each further one is 1.5 times "
+             "as long, until attempt_timeout. The change is made once, because all copies have "
+             "the same request id. A lower number recovers sooner, and sends more copies to a "
              "slow service."),
     cfg.IntOpt(
         "max_concurrent_calls", default=64, min=1,

@@ -253,6 +253,8 @@ relay_state = sa.Table(
     sa.Column("last_position", sa.BigInteger, nullable=False),
     sa.Column("published_position", sa.BigInteger, nullable=False),
     sa.Column("updated_at", _Time, nullable=False),
+    # The numbering that the positions belong to; NULL until a relay of this release works.
+    sa.Column("epoch", _Uuid, nullable=True),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
 

@@ -12,7 +12,9 @@ import socket
 
 import sqlalchemy as sa
 
-_SQLITE_BUSY_TIMEOUT_MS = 30_000
+# Seconds that a transaction on SQLite waits for the one write lock; ``timeout`` in the URL has
+# priority.
+_SQLITE_TIMEOUT = 30.0
 # Of ``peer_timeout``, the seconds until the first probe of a TCP connection, and between two.
 _PROBES = 3
 
@@ -29,6 +31,8 @@ def prepare(engine, options):
     """
     sa.event.listen(engine, "connect", lambda connection, _record: _CONNECT[
         engine.dialect.name](connection, options))
+    if engine.dialect.name == "sqlite":
+        sa.event.listen(engine, "do_connect", _wait_for_sqlite)
     if engine.dialect.name == "postgresql":
         sa.event.listen(engine, "do_connect", lambda _dialect, _record, _args, parameters: _extend(
             parameters, options))
@@ -47,6 +51,10 @@ def lift_limits(connection):
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+
+
+def _wait_for_sqlite(_dialect, _record, _args, parameters):
+    parameters.setdefault("timeout", _SQLITE_TIMEOUT)
 
 
 def _extend(parameters, options):
@@ -74,7 +82,6 @@ def _limited(options):
 
 
 def _sqlite(connection, _options):
-    connection.execute(f"PRAGMA busy_timeout = {_SQLITE_BUSY_TIMEOUT_MS}")
     connection.execute("PRAGMA journal_mode = WAL")
 
 

@@ -159,11 +159,13 @@ class AllocationEndpoint(ManagerBase):
 
     @exposed
     def get_project_usages(self, context: RequestContext, project_id: str,
-                           user_id: str | None = None) -> ProjectUsages:
+                           user_id: str | None = None,
+                           consumer_type: str | None = None) -> ProjectUsages:
         text = fields.Text(255)
         return reads.project_usages(
             self.database, text.coerce(None, "project_id", project_id),
-            None if user_id is None else text.coerce(None, "user_id", user_id))
+            None if user_id is None else text.coerce(None, "user_id", user_id),
+            None if consumer_type is None else text.coerce(None, "consumer_type", consumer_type))
 
     @exposed
     def get_by_request(self, context: RequestContext,

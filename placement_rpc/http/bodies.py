@@ -60,7 +60,9 @@ def check(validator, value, what):
 
 def _message(error):
     """Return jsonschema's message for an error, shortened: it would repeat the whole body."""
-    return (f"{error.message[:_MAX_MESSAGE]}\n\nFailed validating {error.validator!r} in "
+    # The patterns as they are in the schema.
+    message = error.message.replace(repr(r"\Z")[1:-1] + "'", "$'")
+    return (f"{message[:_MAX_MESSAGE]}\n\nFailed validating {error.validator!r} in "
             f"schema{_place(list(error.absolute_schema_path)[:-1])}:\n"
             f"    {_SHORT.repr(error.schema)}\n\n"
             f"On instance{_place(error.absolute_path)}:\n    {_SHORT.repr(error.instance)}")

@@ -58,7 +58,7 @@ def of_bodies(call, by_consumer):
     :raises ConstraintsViolated: if an amount is larger than any inventory can give
     """
     return [of_body(call, uuid, body)
-            for uuid, body in _by_uuid(by_consumer, "consumer").items()]
+            for uuid, body in by_uuid(by_consumer, "consumer").items()]
 
 
 def _generation(given):
@@ -76,7 +76,7 @@ def _amounts(allocations):
                  for each in allocations}
     else:
         found = {uuid: each["resources"]
-                 for uuid, each in _by_uuid(allocations, "resource provider").items()}
+                 for uuid, each in by_uuid(allocations, "resource provider").items()}
     for uuid, resources in found.items():
         for name, amount in resources.items():
             if amount > common.MAX_INT:
@@ -87,7 +87,7 @@ def _amounts(allocations):
     return found
 
 
-def _by_uuid(values, what):
+def by_uuid(values, what):
     """Return a dict with its keys in the canonical spelling of uuids."""
     found = {}
     for key, value in values.items():

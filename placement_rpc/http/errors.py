@@ -50,16 +50,6 @@ class BadRequest(exception.InvalidInput):
     message = "{reason}"
 
 
-class UpdateConflict(exception.ConcurrentUpdate):
-    """A conflict over something else than a generation; the raising code gives the whole text."""
-
-    message = "{reason}"
-
-
-class InventoryNotFoundForDelete(exception.InventoryNotFound):
-    message = "No inventory of class {resource_class} found for delete of {provider}"
-
-
 class AddressNotFound(exception.NotFound):
     code = "placement.undefined_code"
     message = "The resource could not be found."

@@ -44,7 +44,7 @@ class Places:
     def place(self, user):
         """Hold one of the places; a context manager.
 
-        :param user: str, who waits
+        :param user: str, the user whose request waits
         :raises TooManyWaiting: if all places are taken, or this user's share of them
         """
         with self._mutex:

@@ -44,6 +44,12 @@ _ADDRESSES = (_PROVIDERS, "/allocations", "/resource_classes", "/traits", "/usag
               "/allocation_candidates")
 
 
+class ReshapedProviderNotFound(exception.ProviderNotFound):
+    """A reshape has inventories of a provider that does not exist."""
+
+    http_status = 400
+
+
 class PeerError(NamedTuple):
     """What the peer answers.
 
@@ -63,6 +69,11 @@ _UPDATE_CONFLICT = PeerError(
     "update conflict: Inventory for '{resource_class}' on resource provider '{provider}' in "
     "use. {text}")
 _IN_INVENTORY = "for resource provider {uuid}: {text}"
+
+
+_NOT_RESHAPED = PeerError(
+    "Resource provider {provider} in inventories not found: {text}",
+    exception.ProviderNotFound.code)
 
 
 def _at(routes, **entries):
@@ -114,6 +125,7 @@ TABLE = {
               "actual: {current}, given: {given}"),
           ResourceClassNotFound=PeerError("malformed reshaper data: {text}"),
           InventoryInUse=_UPDATE_CONFLICT),
+    (_RESHAPER, ReshapedProviderNotFound): _NOT_RESHAPED,
     **_at([("PUT", _CLASS)],
           ResourceClassExists=PeerError("Resource class already exists: {resource_class}"),
           ResourceClassStandard=PeerError(
@@ -170,5 +182,7 @@ def code(method, address, version, error):
             error.http_status in _OUR_STATUSES or error.http_status >= _FIRST_SERVER_ERROR):
         return error.code
     found = _entry(method, address, error)
-    given = (found and found.code) or _CODES_BY_CLASS.get(type(error), error.code)
+    if found is not None and found.code is not None:
+        return found.code
+    given = _CODES_BY_CLASS.get(type(error), error.code)
     return given if given in _CODES else UNDEFINED

@@ -14,6 +14,7 @@ from placement_rpc.http.resources import (
     events,
     inventories,
     providers,
+    reshaper,
     resource_classes,
     root,
     traits,
@@ -24,11 +25,13 @@ from placement_rpc.policies import aggregate as aggregate_rules
 from placement_rpc.policies import allocation as allocation_rules
 from placement_rpc.policies import event as event_rules
 from placement_rpc.policies import inventory as inventory_rules
+from placement_rpc.policies import reshaper as reshaper_rules
 from placement_rpc.policies import resource_class as class_rules
 from placement_rpc.policies import resource_provider as provider_rules
 from placement_rpc.policies import trait as trait_rules
 from placement_rpc.policies import usage as usage_rules
 from placement_rpc.schemas import aggregate, allocation, event, inventory, trait
+from placement_rpc.schemas import reshaper as reshapes
 from placement_rpc.schemas import resource_class as classes
 from placement_rpc.schemas import resource_provider as provider
 
@@ -215,14 +218,24 @@ def _pools():
 
 
 _USAGES = (
-    Route("GET", "/usages", usages.of_project, usage_rules.OF_PROJECT, since=V[9],
+    Route("GET", "/usages", usages.of_types, usage_rules.OF_PROJECT, since=V[38],
+          query={V[38]: inventory.USAGES_QUERY_1_38}, answer={V[38]: inventory.USAGES_OF_TYPES},
+          owner=usages.project),
+    Route("GET", "/usages", usages.of_project, usage_rules.OF_PROJECT, since=V[9], before=V[38],
           query={V[9]: inventory.USAGES_QUERY}, answer={V[9]: inventory.USAGES_OF_PROJECT},
           owner=usages.project),
+)
+
+_RESHAPER = (
+    Route("POST", "/reshaper", reshaper.reshaped, reshaper_rules.RESHAPE, since=V[30], status=204,
+          body={V[30]: reshapes.RESHAPE_1_30, V[34]: reshapes.RESHAPE_1_34,
+                V[38]: reshapes.RESHAPE_1_38}),
 )
 
 ROUTES = (
     Route("GET", "/", root.versions, answer={V[0]: event.VERSIONS}),
     Route("GET", "/openapi.json", root.description, answer={V[0]: {"type": "object"}}),
     *_PROVIDERS, *_pools(), *_ALLOCATIONS, *_CLASSES, *_TRAITS, *_USAGES,
+    *_RESHAPER,
     Route("GET", "/events", events.listed, event_rules.LIST, query={V[0]: event.LIST}),
 )

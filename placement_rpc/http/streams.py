@@ -130,7 +130,7 @@ class EventStreams:
     def client(self, user, page):
         """Return the client of a new stream, which holds a place.
 
-        :param user: str, who follows
+        :param user: str, the user whose request it is
         :param page: the first events
         :raises TooManyWaiting: if all places, or those of the user, are taken
         """
@@ -183,7 +183,7 @@ class EventStreams:
 
     def _read(self):
         while (groups := self._waiting()) is not None:
-            # Who has not taken the last events does not get more, and holds nobody up.
+            # A client that has not read the last events gets no more, and delays no other client.
             if groups and not self._follower.wait(min(groups), _LOOK):
                 continue
             if not [each for each in groups.items() if self._extend(*each)]:

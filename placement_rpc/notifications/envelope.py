@@ -10,7 +10,7 @@ from placement_rpc import bodies
 PRIORITY = "info"
 PUBLISHER = "placement"
 
-_NO_POSITION = '"position": null'
+_NO_POSITION, _NO_EPOCH = '"position": null', '"epoch": null'
 
 
 def message(row: Any) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def message(row: Any) -> dict[str, Any]:
     ``message_id`` is the event's id, however often the event is sent, so that a second delivery
     can be recognised; the library would make a new one each time.
 
-    :param row: row of event_id, event_type, occurred_at, payload, position
+    :param row: row of event_id, event_type, occurred_at, payload, position, epoch
     """
     return {**_frame(row), "payload": json.loads(_positioned(row))}
 
@@ -37,7 +37,10 @@ def sealed(row: Any) -> str:
 
 def _positioned(row):
     # Within a JSON string a quotation mark is escaped, so this is the field and no value.
-    return row.payload.replace(_NO_POSITION, f'"position": {row.position}', 1)
+    payload = row.payload.replace(_NO_POSITION, f'"position": {row.position}', 1)
+    if row.epoch is None:
+        return payload
+    return payload.replace(_NO_EPOCH, f'"epoch": "{row.epoch}"', 1)
 
 
 def _frame(row):

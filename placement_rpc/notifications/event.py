@@ -64,8 +64,10 @@ class Event:
     @classmethod
     def of_row(cls, row: Any) -> Self:
         """Return the event in a row of the outbox that has a position."""
-        return cls._of(row.event_type, {**without_envelopes(json.loads(row.payload)),
-                                        "position": row.position})
+        payload = {**without_envelopes(json.loads(row.payload)), "position": row.position}
+        if "epoch" in payload:
+            payload["epoch"] = row.epoch
+        return cls._of(row.event_type, payload)
 
     @classmethod
     def _of(cls, event_type, payload):
@@ -87,6 +89,12 @@ class Event:
         if type(event.position) is not int or not payload_check.is_text(event.event_id):
             raise NotAPlacementEvent("its position is not a number, or its id is not a text")
         return event
+
+    @property
+    def epoch(self) -> str | None:
+        """The numbering that its position belongs to; None if it is not known"""
+        found = self.payload.get("epoch")
+        return found if isinstance(found, str) else None
 
     @property
     def known(self) -> bool:

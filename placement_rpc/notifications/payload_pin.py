@@ -17,6 +17,7 @@ class PinnedRow:
     occurred_at: datetime.datetime
     payload: str
     position: int
+    epoch: str | None
 
 
 def pinned(row, release):
@@ -31,4 +32,5 @@ def pinned(row, release):
     """
     payload = base.backported(json.loads(row.payload), release.versions)
     return PinnedRow(
-        row.event_id, row.event_type, row.occurred_at, json.dumps(payload), row.position)
+        row.event_id, row.event_type, row.occurred_at, json.dumps(payload), row.position,
+        row.epoch)

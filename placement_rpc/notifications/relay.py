@@ -49,6 +49,8 @@ class Relay:
         # The events that the broker has confirmed and that are not marked in the store yet: the
         # position that they were read after, and the last one.
         self._confirmed = None
+        # The highest position that was read.
+        self._seen = 0
         #: Whether it held the lease at the last check.
         self.active = False
 
@@ -129,12 +131,13 @@ class Relay:
                 if events.is_idle(tx):
                     return False
         batch = self._database.write(lambda tx: events.next_batch(
-            tx, LEASE, self._holder, self._confirmed, self._options.batch), "relay")
+            tx, LEASE, self._holder, self._confirmed, self._options.batch, self._seen), "relay")
         if batch is None:
             raise _LeaseLost
         self._confirmed = None
         read_from, rows = batch
         if rows:
+            self._seen = rows[-1].position
             self._publisher.publish(
                 [pinned(row, self._pin) for row in rows] if self._pin else rows,
                 self._still_leading)

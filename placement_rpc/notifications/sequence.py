@@ -26,6 +26,10 @@ class Sequence:
     killed process held behind those that arrived meanwhile, and an operator can publish again the
     events that a queue had no room for.
 
+    Positions belong to an epoch. An event of another epoch begins a new sequence, since the store
+    was restored from a backup and gives positions again that were given before. Events of an
+    earlier epoch that arrive after that are new each time: their ids identify them.
+
     :param state: as of :attr:`state`, of an earlier run; None to start without one
     :param on_gap: callable of the position that was expected and the one that came; None for a
         line in the log
@@ -36,6 +40,9 @@ class Sequence:
         state = state or {}
         #: The highest position that was handled; None before the first event.
         self.position: int | None = state.get("position")
+        #: The epoch of that position; None if it is not known.
+        self.epoch: str | None = state.get("epoch")
+        self._ended_epochs = set()
         # The first and the last position of each gap, in order.
         self._missing = [tuple(gap) for gap in state.get("missing", ())]
         self._on_gap = on_gap or _log_gap
@@ -46,16 +53,29 @@ class Sequence:
     @property
     def state(self) -> dict[str, Any]:
         """JSON values from which another process can continue"""
-        return {"position": self.position, "missing": [list(gap) for gap in self._missing]}
+        return {"position": self.position, "missing": [list(gap) for gap in self._missing],
+                "epoch": self.epoch}
 
     def is_new(self, event: Event) -> bool:
         """Return whether an event has not been handled yet."""
+        if event.epoch in self._ended_epochs:
+            return True
+        if event.epoch is not None and self.epoch not in (None, event.epoch):
+            self._restart(event)
         seen = self._seen.get(event.position)
         if seen is not None:
             self._compare(event, seen)
             return False
         return (self.position is None or event.position > self.position
                 or self._gap_of(event.position) is not None)
+
+    def _restart(self, event):
+        LOG.warning("Positions are given again from %d on, in the epoch %s: the store was "
+                    "restored from a backup. Changes of the epoch %s up to position %s may have "
+                    "been undone", event.position, event.epoch, self.epoch, self.position)
+        self._ended_epochs.add(self.epoch)
+        self.position, self.epoch, self._missing = None, event.epoch, []
+        self._seen.clear()
 
     def _compare(self, event, seen):
         if seen != event.event_id and not self._conflict:
@@ -69,7 +89,9 @@ class Sequence:
 
     def report_gap(self, event: Event) -> None:
         """Report the gap before an event, if there is one."""
-        if self.position is not None and event.position > self.position + 1:
+        if event.epoch in self._ended_epochs or self.position is None:
+            return
+        if event.position > self.position + 1:
             self._on_gap(self.position + 1, event.position)
 
     def report_unreadable(self) -> None:
@@ -79,6 +101,9 @@ class Sequence:
 
     def add(self, event: Event) -> None:
         """Record that an event was handled."""
+        if event.epoch in self._ended_epochs:
+            return
+        self.epoch = event.epoch or self.epoch
         self._seen[event.position] = event.event_id
         if len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)

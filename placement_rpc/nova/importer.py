@@ -58,14 +58,15 @@ class _Given:
 def of_lines(lines):
     """Parse JSON lines.
 
-    :param lines: iterable of str, each an object as nova sends it or a mapping of columns
+    :param lines: iterable of str, or of bytes in UTF-8, each an object as nova sends it or a
+        mapping of columns
     :returns: iterator of tuples of a description, str, and the values, a dict, or the error
     """
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            values = json.loads(line)
+            values = json.loads(str(line, "utf-8") if isinstance(line, bytes) else line)
         except (ValueError, RecursionError) as error:
             values = exception.InvalidInput(what=f"line {number}", reason=str(error)[:200])
         if not isinstance(values, (dict, exception.InvalidInput)):

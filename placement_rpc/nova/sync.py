@@ -254,7 +254,7 @@ class Sync:
         """Return the change that makes the store agree, refused if the consumer changed since."""
         consumer = each.consumer_uuid
         generation = holding.generation if holding else 0
-        # The same part in every attempt, whatever earlier attempts have healed.
+        # The same part in every attempt, even if earlier attempts have healed some of it.
         request = self._request.named_part(consumer, {"consumer": consumer, "holds": wanted})
         changed_at = holding.changed_at if holding else None
         if not wanted:

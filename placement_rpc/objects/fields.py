@@ -314,4 +314,14 @@ def field(field_type: fields.FieldType, **kwargs: typing.Any) -> fields.Field:
 
     :param kwargs: nullable, default, read_only
     """
-    return fields.Field(field_type, **kwargs)
+    return _Field(field_type, **kwargs)
+
+
+class _Field(fields.Field):
+    """A field that refuses None as it does other wrong values."""
+
+    def _null(self, obj, attr):
+        try:
+            return super()._null(obj, attr)
+        except ValueError:
+            raise exception.InvalidInput(what=attr, reason="it is missing") from None

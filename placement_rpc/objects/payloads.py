@@ -3,7 +3,11 @@
 
 A payload describes the change only; it has no tokens, and no addresses of bus or database. Times
 are UTC in ISO 8601. ``position`` is the event's number in the stream, without gaps; the relay
-assigns it before it publishes the event.
+assigns it before it publishes the event. ``epoch`` is the numbering that ``position`` belongs to:
+it changes when the store is restored from a backup, since positions are then given a second time.
+It is None in events that a relay of an older release publishes. ``initiator`` is the caller of the
+request that made the change, a mapping of ``user_id`` and ``project_id``; None for changes that
+the service makes itself, and for callers without a name.
 """
 
 from placement_rpc.objects import base, fields
@@ -12,14 +16,24 @@ _GENERATION = fields.WholeNumber(maximum=2 ** 63 - 1)
 
 
 class EventPayload(base.PlacementObject):
-    """Base of the payloads."""
+    """Base of the payloads.
+
+    A payload of contract 1.2 or before has ``epoch`` and ``initiator`` in ``added``.
+    """
 
     fields = {
         "event_id": fields.field(fields.Uuid()),
         "position": fields.field(fields.WholeNumber(maximum=2 ** 63 - 1), nullable=True),
         "occurred_at": fields.field(fields.Text(32)),
         "request_id": fields.field(fields.Text(64), nullable=True),
+        "epoch": fields.field(fields.Uuid(), nullable=True),
+        "initiator": fields.field(fields.Json(), nullable=True),
     }
+
+
+def _since_1_3(version, *names):
+    """Return the fields that contract 1.3 added, with the version of the payload that has them."""
+    return dict.fromkeys(("epoch", "initiator", *names), version)
 
 
 @base.PlacementObjectRegistry.register
@@ -32,7 +46,7 @@ class ResourceProviderPayload(EventPayload):
     """
 
     # Version 1.0: Initial version
-    # Version 1.1: Added the parent and the root, now and before
+    # Version 1.1: Added the parent and the root, now and before; epoch and initiator
     VERSION = "1.1"
 
     fields = {
@@ -47,9 +61,9 @@ class ResourceProviderPayload(EventPayload):
         "previous_root_provider_uuid": fields.field(fields.Uuid(), nullable=True),
     }
 
-    added = dict.fromkeys((
-        "parent_provider_uuid", "root_provider_uuid", "previous_parent_provider_uuid",
-        "previous_root_provider_uuid"), "1.1")
+    added = _since_1_3(
+        "1.1", "parent_provider_uuid", "root_provider_uuid", "previous_parent_provider_uuid",
+        "previous_root_provider_uuid")
 
 
 @base.PlacementObjectRegistry.register
@@ -60,7 +74,8 @@ class ProviderAggregatesPayload(EventPayload):
     """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added epoch and initiator
+    VERSION = "1.1"
 
     fields = {
         "provider_uuid": fields.field(fields.Uuid()),
@@ -68,6 +83,8 @@ class ProviderAggregatesPayload(EventPayload):
         "previous_generation": fields.field(_GENERATION),
         "aggregates": fields.field(fields.Several(fields.Uuid())),
     }
+
+    added = _since_1_3("1.1")
 
 
 @base.PlacementObjectRegistry.register
@@ -118,7 +135,8 @@ class InventoryPayload(EventPayload):
     """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added epoch and initiator
+    VERSION = "1.1"
 
     fields = {
         "provider_uuid": fields.field(fields.Uuid()),
@@ -126,6 +144,8 @@ class InventoryPayload(EventPayload):
         "previous_generation": fields.field(_GENERATION),
         "inventories": fields.ListOfObjectsField("InventoryChange"),
     }
+
+    added = _since_1_3("1.1")
 
 
 @base.PlacementObjectRegistry.register
@@ -136,7 +156,8 @@ class ComputeNodePayload(EventPayload):
     """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added epoch and initiator
+    VERSION = "1.1"
 
     fields = {
         "provider_uuid": fields.field(fields.Uuid()),
@@ -146,13 +167,16 @@ class ComputeNodePayload(EventPayload):
         "hypervisor_hostname": fields.field(fields.Text(200)),
     }
 
+    added = _since_1_3("1.1")
+
 
 @base.PlacementObjectRegistry.register
 class CapacityExceededPayload(EventPayload):
     """``inventory.capacity_exceeded``: more is allocated than the inventory's new capacity."""
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added epoch and initiator
+    VERSION = "1.1"
 
     fields = {
         "provider_uuid": fields.field(fields.Uuid()),
@@ -161,6 +185,8 @@ class CapacityExceededPayload(EventPayload):
         "capacity": fields.field(_GENERATION),
         "used": fields.field(_GENERATION),
     }
+
+    added = _since_1_3("1.1")
 
 
 @base.PlacementObjectRegistry.register
@@ -193,7 +219,7 @@ class AllocationPayload(EventPayload):
 
     # Version 1.0: Initial version
     # Version 1.1: Added consumer_generation and previous_consumer_generation
-    # Version 1.2: Added consumer_type, previous_consumer_type and mappings
+    # Version 1.2: Added consumer_type, previous_consumer_type, mappings, epoch and initiator
     VERSION = "1.2"
 
     fields = {
@@ -211,7 +237,8 @@ class AllocationPayload(EventPayload):
     }
 
     added = {"consumer_generation": "1.1", "previous_consumer_generation": "1.1",
-             "consumer_type": "1.2", "previous_consumer_type": "1.2", "mappings": "1.2"}
+             "consumer_type": "1.2", "previous_consumer_type": "1.2", "mappings": "1.2",
+             **_since_1_3("1.2")}
 
 
 @base.PlacementObjectRegistry.register
@@ -245,12 +272,15 @@ class SnapshotPayload(EventPayload):
     """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added epoch and initiator
+    VERSION = "1.1"
 
     fields = {
         "snapshot_id": fields.field(fields.Uuid()),
         "consumers": fields.field(_GENERATION),
     }
+
+    added = _since_1_3("1.1")
 
 
 @base.PlacementObjectRegistry.register
@@ -261,7 +291,8 @@ class ClaimRefusedPayload(EventPayload):
     """
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added epoch and initiator
+    VERSION = "1.1"
 
     fields = {
         "consumer_uuid": fields.field(fields.Uuid()),
@@ -271,15 +302,20 @@ class ClaimRefusedPayload(EventPayload):
         "error": fields.field(fields.Json()),
     }
 
+    added = _since_1_3("1.1")
+
 
 @base.PlacementObjectRegistry.register
 class ResourceClassPayload(EventPayload):
     """``resource_class.create``, ``.update`` and ``.delete``."""
 
     # Version 1.0: Initial version
-    VERSION = "1.0"
+    # Version 1.1: Added epoch and initiator
+    VERSION = "1.1"
 
     fields = {
         "name": fields.field(fields.ClassName()),
         "previous_name": fields.field(fields.ClassName(), nullable=True),
     }
+
+    added = _since_1_3("1.1")

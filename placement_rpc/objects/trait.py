@@ -4,6 +4,14 @@
 from placement_rpc.objects import base, fields
 
 _GENERATION = fields.WholeNumber(maximum=2 ** 63 - 1)
+#: How the names of custom traits begin.
+CUSTOM_PREFIX = "CUSTOM_"
+
+
+def is_custom(name: str) -> bool:
+    """Return whether a text is a valid name of a custom trait."""
+    return (fields.is_trait_name(name) and name.startswith(CUSTOM_PREFIX)
+            and name != CUSTOM_PREFIX)
 
 
 @base.PlacementObjectRegistry.register

@@ -3,6 +3,9 @@
 
 from placement_rpc.objects import base, fields
 
+#: The type of the consumers whose type is not known.
+UNKNOWN_TYPE = "unknown"
+
 
 @base.PlacementObjectRegistry.register
 class Usage(base.PlacementObject):
@@ -34,9 +37,11 @@ class UsageList(base.PlacementObjectList):
 
 @base.PlacementObjectRegistry.register
 class ProjectUsages(base.PlacementObject):
-    """How much the consumers of a project have, or those of one of its users.
+    """How much the consumers of a project have, or those of one of its users, or of one type.
 
-    ``usages`` maps each class to the sum of the allocations.
+    ``usages`` maps each class to the sum of the allocations. ``by_type`` maps each type of
+    consumers to a mapping of ``usages`` and ``consumers``, their number; those whose type is not
+    known have the type ``unknown``.
     """
 
     # Version 1.0: Initial version
@@ -45,5 +50,7 @@ class ProjectUsages(base.PlacementObject):
     fields = {
         "project_id": fields.field(fields.Text(255)),
         "user_id": fields.field(fields.Text(255), nullable=True),
+        "consumer_type": fields.field(fields.Text(255), nullable=True),
         "usages": fields.field(fields.Json()),
+        "by_type": fields.field(fields.Json()),
     }

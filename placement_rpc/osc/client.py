@@ -46,17 +46,19 @@ def path_of(*parts):
 class Client:
     """A client of the HTTP API.
 
-    :param adapter: :class:`keystoneauth1.adapter.Adapter` that does not raise for error statuses
+    :param adapter: :class:`keystoneauth1.adapter.Adapter` that does not raise for error statuses;
+        its microversion is that of requests that need no later one
+    :param newest: str, the newest microversion that a request may have; None for the adapter's
     """
 
-    def __init__(self, adapter):
+    def __init__(self, adapter, newest=None):
         self._adapter = adapter
+        self._newest = newest or adapter.default_microversion
 
     @property
     def microversion(self):
-        """tuple of two ints, the microversion of all requests"""
-        major, _, minor = self._adapter.default_microversion.partition(".")
-        return int(major), int(minor)
+        """tuple of two ints, the newest microversion that a request may have"""
+        return _numbers(self._newest)
 
     def need(self, minor, what):
         """Check that the chosen microversion has a feature.
@@ -68,9 +70,9 @@ class Client:
         if self.microversion < (1, minor):
             raise exceptions.CommandError(
                 f"{what} need --os-placement-rpc-api-version 1.{minor} or later, but "
-                f"{self._adapter.default_microversion} was chosen")
+                f"{self._newest} was chosen")
 
-    def send(self, method, path, body=None, etag=None, query=None):
+    def send(self, method, path, body=None, etag=None, query=None, minor=0):
         """Make a request.
 
         :param method: str, the HTTP method
@@ -78,11 +80,14 @@ class Client:
         :param body: JSON value; None for a request without a body
         :param etag: str, the value of If-Match; None for an unconditional request
         :param query: dict of query parameters; those that are None are left out
+        :param minor: int, the first minor version that has what is asked for; see :meth:`need`
         :returns: :class:`requests.Response` with a status below 400
         :raises Refused: for any other status
         :raises keystoneauth1.exceptions.ClientException: if there is no answer
         """
         given = {"headers": {"Accept": "application/json"}}
+        if (1, minor) > _numbers(self._adapter.default_microversion):
+            given["microversion"] = f"1.{minor}"
         if etag is not None:
             given["headers"]["If-Match"] = etag
         if body is not None:
@@ -95,16 +100,22 @@ class Client:
             raise Refused(response)
         return response
 
-    def read(self, path, query=None):
+    def read(self, path, query=None, minor=0):
         """Read a document.
 
         :param path: str
         :param query: dict of query parameters, as for :meth:`send`
+        :param minor: int, as for :meth:`send`
         :returns: tuple of the document, a dict, and its ETag, None if it has none
         :raises Refused: as for :meth:`send`
         """
-        response = self.send("GET", path, query=query)
+        response = self.send("GET", path, query=query, minor=minor)
         return document_of(response), response.headers.get("ETag")
+
+
+def _numbers(version):
+    major, _, minor = version.partition(".")
+    return int(major), int(minor)
 
 
 def document_of(response):

@@ -13,8 +13,10 @@ from placement_rpc.osc import client
 
 API_NAME = "placement_rpc"
 API_VERSION_OPTION = "os_placement_rpc_api_version"
-API_VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
-DEFAULT_API_VERSION = "1.4"
+API_VERSIONS = tuple(f"1.{minor}" for minor in range(40))
+DEFAULT_API_VERSION = API_VERSIONS[-1]
+# Of requests that do not need a later one, so that they are answered by services of all releases.
+_USUAL = 4
 SERVICE_TYPE = "placement"
 
 # Read by a server without keystone; a server behind keystone ignores it.
@@ -30,8 +32,10 @@ def build_option_parser(parser):
     parser.add_argument(
         "--os-placement-rpc-api-version", metavar="X.Y",
         default=utils.env("OS_PLACEMENT_RPC_API_VERSION", default=DEFAULT_API_VERSION),
-        help="microversion that the commands for resource providers, resource pools and events "
-             f"use, default={DEFAULT_API_VERSION} (Env: OS_PLACEMENT_RPC_API_VERSION)")
+        help="newest microversion that the commands for resource providers, resource pools, "
+             "resource classes and traits may use; each request has the oldest that it needs, "
+             f"from 1.{_USUAL} on, default={DEFAULT_API_VERSION} (Env: "
+             "OS_PLACEMENT_RPC_API_VERSION)")
     return parser
 
 
@@ -41,12 +45,13 @@ def make_client(manager):
     :param manager: :class:`osc_lib.clientmanager.ClientManager`, authenticated
     :returns: :class:`placement_rpc.osc.client.Client`
     """
-    microversion = manager._api_version[API_NAME]
+    newest = manager._api_version[API_NAME]
+    usual = min(_USUAL, int(newest.partition(".")[2]))
     without_keystone = isinstance(manager.session.auth, noauth.NoAuth)
     return client.Client(adapter.Adapter(
         session=manager.session, service_type=SERVICE_TYPE,
         interface=manager.interface, region_name=manager.region_name,
         endpoint_override=manager.sdk_connection.config.get_endpoint(SERVICE_TYPE),
         additional_headers=_ROLES_WITHOUT_KEYSTONE if without_keystone else None,
-        default_microversion=microversion, raise_exc=False,
-        client_name="placement-rpc", client_version=placement_rpc.__version__))
+        default_microversion=f"1.{usual}", raise_exc=False,
+        client_name="placement-rpc", client_version=placement_rpc.__version__), newest)

@@ -41,14 +41,21 @@ class ListProviders(command.Lister):
         arguments.add_resource(
             parser, help="list only those that have room for this amount of a resource class; can "
                          "be repeated, and all amounts must fit")
+        parser.add_argument("--in-tree", type=arguments.uuid, metavar="UUID",
+                            help="list only those in the tree of this provider")
+        parser.add_argument("--required", action="append", default=[], metavar="TRAIT",
+                            help="list only those with this trait; can be repeated, and all are "
+                                 "required")
+        parser.add_argument("--forbidden", action="append", default=[], metavar="TRAIT",
+                            help="list only those without this trait; can be repeated")
         return parser
 
     def take_action(self, options):
         client = self.app.client_manager.placement_rpc
-        query = _filters(client, options)
+        query, minor = _filters(client, options)
         # Lists of pools have no filters, so pools are searched as providers.
         kind = resource_types.PROVIDER if query else self.kind
-        document, _ = client.read(kind.path(), query)
+        document, _ = client.read(kind.path(), query, minor)
         return self.kind.fields, [
             [each[name] for name in self.kind.fields] for each in document[kind.collection]]
 
@@ -60,8 +67,8 @@ class ListPools(ListProviders):
 
 
 def _filters(client, options):
-    """Return the query parameters of a list, a dict of those that the options set."""
-    query = {}
+    """Return the query parameters of a list that the options set, and the minor version."""
+    query, minor = {}, 0
     if options.name is not None:
         query["name"] = options.name
     if options.uuid is not None:
@@ -75,7 +82,16 @@ def _filters(client, options):
         client.need(4, "lists by resources")
         query["resources"] = ",".join(
             f"{name}:{amount}" for name, amount in resources.items())
-    return query
+    if options.in_tree is not None:
+        minor = 14
+        client.need(minor, "lists by tree")
+        query["in_tree"] = options.in_tree
+    if options.required or options.forbidden:
+        minor = 22 if options.forbidden else 18
+        client.need(minor, "lists by trait")
+        query["required"] = ",".join(
+            [*options.required, *(f"!{name}" for name in options.forbidden)])
+    return query, minor
 
 
 class ShowProvider(resource_types.OfProvider, command.ShowOne):
@@ -105,6 +121,8 @@ class CreateProvider(command.ShowOne):
         parser.add_argument("--aggregate-uuid", type=arguments.uuid, action="append",
                             default=[], metavar="AGG",
                             help="associate it with this aggregate; can be repeated")
+        parser.add_argument("--parent", type=arguments.uuid, metavar="UUID",
+                            help="make it a child of this resource provider")
         return parser
 
     def take_action(self, options):
@@ -114,7 +132,13 @@ class CreateProvider(command.ShowOne):
         body = {"name": options.name}
         if options.uuid:
             body["uuid"] = options.uuid
-        created = client.send("POST", self.kind.path(), body)
+        minor = 0
+        if options.parent:
+            minor = 14
+            client.need(minor, "trees")
+            body["parent_provider_uuid"] = options.parent
+        created = client.send("POST", resource_types.PROVIDER.path() if options.parent
+                              else self.kind.path(), body, minor=minor)
         uuid = created.headers["Location"].rstrip("/").rpartition("/")[2]
         if options.aggregate_uuid:
             self._associate(client, uuid, options.aggregate_uuid)
@@ -136,24 +160,36 @@ class CreatePool(CreateProvider):
 
 
 class UpdateProvider(resource_types.OfProvider, command.ShowOne):
-    """Rename a resource provider"""
+    """Rename a resource provider, or move it and all below it in the trees"""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument("--name", required=True, help="the new name")
+        parser.add_argument("--name", help="the new name")
+        place = parser.add_mutually_exclusive_group()
+        place.add_argument("--parent", type=arguments.uuid, metavar="UUID",
+                           help="make it a child of this resource provider")
+        place.add_argument("--no-parent", action="store_true", help="make it the root of a tree")
         return parser
 
     def take_action(self, options):
-        client = self.client
-        path = self.kind.path(options.uuid)
+        client, minor, moved = self.client, 0, {}
+        if options.parent or options.no_parent:
+            minor = 37
+            client.need(minor, "moves in trees")
+            moved["parent_provider_uuid"] = options.parent
+        elif options.name is None:
+            raise exceptions.CommandError("give --name, --parent or --no-parent")
+        path = (resource_types.PROVIDER if moved else self.kind).path(options.uuid)
         retry.change(
             lambda: client.read(path),
-            lambda found: client.send("PUT", path, {"name": options.name}, etag=found[1]))
+            lambda found: client.send("PUT", path, {
+                "name": found[0]["name"] if options.name is None else options.name, **moved},
+                etag=found[1], minor=minor))
         return shown(client, self.kind, options.uuid)
 
 
 class UpdatePool(UpdateProvider):
-    """Rename a resource pool"""
+    """Rename a resource pool, or move it and all below it in the trees"""
 
     kind = resource_types.POOL
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from placement_rpc import exception
+from placement_rpc.context import initiated_by
 from placement_rpc.objects import fields
 from placement_rpc.versions import contract
 
@@ -72,7 +73,8 @@ class Endpoint:
         if self.calls[method].everywhere:
             self.check_everywhere(method, self.calls[method].since)
         context.database = self.database
-        return getattr(self, method)(context, **arguments)
+        with initiated_by(context):
+            return getattr(self, method)(context, **arguments)
 
     def check_policy(self, context, method: str, arguments: dict) -> None:
         """Check a call that comes through the HTTP facade a second time.

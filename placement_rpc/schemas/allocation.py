@@ -42,10 +42,10 @@ def _with(schema, required=True, **properties):
 CLAIM_1_8 = _with(CLAIM_1_0, project_id=_OWNER, user_id=_OWNER)
 
 # The key of a uuid: it is read as one, in any spelling of this length.
-_UUID_KEY = r"^[0-9a-fA-F-]{36}$"
+UUID_KEY = r"^[0-9a-fA-F-]{36}$"
 _BY_PROVIDER = {
     "type": "object",
-    "patternProperties": {_UUID_KEY: {
+    "patternProperties": {UUID_KEY: {
         "type": "object",
         "properties": {"generation": {"type": "integer"}, "resources": _RESOURCES},
         "required": ["resources"],
@@ -65,14 +65,14 @@ CLAIM_1_38 = _with(CLAIM_1_34, consumer_type={
     "type": "string", "pattern": r"^[A-Z0-9_]+$", "minLength": 1, "maxLength": 255})
 
 
-def _of_consumers(claim, minimum=1):
+def of_consumers(claim, minimum=1):
     """Return the schema of an object with claims by the uuids of their consumers."""
-    return {"type": "object", "minProperties": minimum, "patternProperties": {_UUID_KEY: claim},
+    return {"type": "object", "minProperties": minimum, "patternProperties": {UUID_KEY: claim},
             "additionalProperties": False}
 
 
 CLAIMS_1_13, CLAIMS_1_28, CLAIMS_1_34, CLAIMS_1_38 = map(
-    _of_consumers, (_CLAIM_1_13, CLAIM_1_28, CLAIM_1_34, CLAIM_1_38))
+    of_consumers, (_CLAIM_1_13, CLAIM_1_28, CLAIM_1_34, CLAIM_1_38))
 
 _HELD = {"type": "object", "additionalProperties": common.AMOUNT}
 OF_CONSUMER = common.exactly(allocations={

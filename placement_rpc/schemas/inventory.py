@@ -12,6 +12,8 @@ _VALUES = {
     "allocation_ratio": {"type": "number", "maximum": 3.40282e+38},
 }
 _GENERATION = {"resource_provider_generation": common.GENERATION}
+# One that no provider can have conflicts with that of any, as another one does.
+_GIVEN_GENERATION = {"resource_provider_generation": {"type": "integer"}}
 
 
 def _inventory(required, **more):
@@ -19,16 +21,16 @@ def _inventory(required, **more):
             "required": ["total", *required], "additionalProperties": False}
 
 
-ADD = _inventory(["resource_class"], resource_class=common.CLASS_NAME, **_GENERATION)
+ADD = _inventory(["resource_class"], resource_class=common.CLASS_NAME, **_GIVEN_GENERATION)
 UPDATE = _inventory(["resource_provider_generation"], resource_class={"type": "string"},
-                    **_GENERATION)
+                    **_GIVEN_GENERATION)
 REPLACE = {
     "type": "object",
     "properties": {
-        **_GENERATION,
+        **_GIVEN_GENERATION,
         "inventories": {
             "type": "object",
-            "patternProperties": {r"^[A-Z0-9_]{1,255}$": _inventory([])},
+            "patternProperties": {r"^[A-Z0-9_]{1,255}$": _inventory([], **_GIVEN_GENERATION)},
             "additionalProperties": False}},
     "required": ["resource_provider_generation", "inventories"],
     "additionalProperties": False,
@@ -57,3 +59,8 @@ USAGES_QUERY = {
     "required": ["project_id"],
     "additionalProperties": False,
 }
+# As OpenStack Placement's: what only begins with "all" is a type that nothing has.
+USAGES_QUERY_1_38 = {**USAGES_QUERY, "properties": {
+    **USAGES_QUERY["properties"],
+    "consumer_type": {**_OWNER, "pattern": r"^[A-Z0-9_]+$|^all|^unknown$"}}}
+USAGES_OF_TYPES = common.exactly(usages={"type": "object", "additionalProperties": _USED})

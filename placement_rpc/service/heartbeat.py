@@ -21,7 +21,7 @@ _STOP_TIMEOUT = 5
 class Heartbeat:
     """The heartbeats of one process: a row, and a thread that writes it.
 
-    A process that answers calls must not count as dead, whatever else it is doing. So the thread
+    A process that answers calls must not count as dead, even while it is busy. So the thread
     does nothing else, and has a connection to the database of its own, since all others may be in
     use.
 

@@ -96,12 +96,16 @@ class LiveReleases:
         :param what: str, what needs it
         :raises UpgradeInProgress: if one does not; it names all of them
         """
-        needed = releases.number(contract_version)
-        found = [row for row in self._alive() if not releases.is_version(row.rpc_version)
-                 or releases.number(row.rpc_version) < needed]
+        found = self.holders(contract_version)
         if found:
             raise exception.UpgradeInProgress(
                 what=what, needed=contract_version, who=", ".join(map(name, found)))
+
+    def holders(self, contract_version):
+        """Return the rows of the live services that do not know a version of the contract."""
+        needed = releases.number(contract_version)
+        return [row for row in self._alive() if not releases.is_version(row.rpc_version)
+                or releases.number(row.rpc_version) < needed]
 
     def stored_versions(self):
         """Return the versions at which every live service can read objects.

@@ -6,11 +6,13 @@ import dataclasses
 import json
 
 from placement_rpc.db import migration
-from placement_rpc.db.queries import bulk, compute_nodes, events, services
+from placement_rpc.db.queries import bulk, compute_nodes, events, services, upgrade
 from placement_rpc.upgrade import gate
 from placement_rpc.versions import releases
 
 _MAX_EVENTS = 20_000
+#: The contract whose calls every live service must know, and the one before.
+EVERYWHERE, _WITHOUT = "1.3", "1.2"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +30,10 @@ class Status:
         str, the services that would not understand it
     :param left_behind: dict of each release that is older than this one to a list of str, the
         services that a client of that release called recently
+    :param calls: dict of contract (the version that introduced the calls that wait for all live
+        services), open, held_by (list of str)
+    :param way_back: dict of release (the oldest one whose services can run on the store), stored
+        (list of str: what the store holds that the release before does not know)
     """
 
     services: list
@@ -37,6 +43,8 @@ class Status:
     waiting_payloads: dict
     bumps: dict
     left_behind: dict
+    calls: dict
+    way_back: dict
 
 
 def status(database, conf):
@@ -45,11 +53,13 @@ def status(database, conf):
     :raises StoreUnavailable: if the database cannot be reached
     """
     inventory_gate = gate.InventoryGate(conf, database)
+    held_by = gate.LiveReleases(conf, database).holders(EVERYWHERE)
     with database.reader() as tx:
         rows = services.everyone(tx)
         alive = gate.alive(tx, conf.conductor.service_down_time)
         counts = compute_nodes.counts(tx)
         waiting = events.waiting_payloads(tx, _MAX_EVENTS)
+        stored = upgrade.stored_since_1_3(tx)
     return Status(
         services=[_service(row, row in alive) for row in rows],
         schema={"expand": migration.current(database), "needed": migration.newest(),
@@ -59,7 +69,17 @@ def status(database, conf):
         compute_nodes={"nodes": counts.nodes, "migrated": counts.nodes - counts.unmigrated,
                        "without_uuid": counts.without_uuid},
         waiting_payloads=_versions(waiting), bumps=_bumps(alive),
-        left_behind=_left_behind(alive))
+        left_behind=_left_behind(alive),
+        calls={"contract": EVERYWHERE, "open": not held_by, "held_by": list(map(
+            gate.name, held_by))},
+        way_back=_way_back(stored))
+
+
+def _way_back(stored):
+    """Return the release that can take over again; none before 2026.2 starts on the schema."""
+    of_contract = {each.contract: each for each in releases.RELEASES}
+    oldest = of_contract[EVERYWHERE if stored else _WITHOUT]
+    return {"release": oldest.name, "stored": stored}
 
 
 def _service(row, alive):

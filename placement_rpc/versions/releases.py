@@ -93,9 +93,12 @@ _OF_2027_1 = Release(
         "ResourceClass": "1.1", "ResourceProvider": "1.2", "ResourceProviderList": "1.1",
         "Trait": "1.0", "TraitList": "1.0"},
     payloads=_OF_2026_2.payloads | {
-        "AllocationPayload": "1.2", "ConsumerPayload": "1.0",
-        "ProviderTraitsPayload": "1.0", "ResourceProviderPayload": "1.1",
-        "TraitPayload": "1.0"})
+        "AllocationPayload": "1.2", "CapacityExceededPayload": "1.1",
+        "ClaimRefusedPayload": "1.1", "ComputeNodePayload": "1.1", "ConsumerPayload": "1.0",
+        "InventoryPayload": "1.1",
+        "ProviderAggregatesPayload": "1.1", "ProviderTraitsPayload": "1.0",
+        "ResourceClassPayload": "1.1", "ResourceProviderPayload": "1.1",
+        "SnapshotPayload": "1.1", "TraitPayload": "1.0"})
 #: All releases, the oldest first.
 RELEASES = (_NEWTON, _OCATA, _OF_2026_2, _OF_2027_1)
 #: This release.

@@ -17,7 +17,7 @@ from placement_rpc.service.conductor import Conductor
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 
-Row = collections.namedtuple("Row", "event_id event_type occurred_at payload position")
+Row = collections.namedtuple("Row", "event_id event_type occurred_at payload position epoch")
 
 
 class EmbeddedTest(base.TestCase):
@@ -53,7 +53,7 @@ class EmbeddedTest(base.TestCase):
 class MemoryPublisherTest(base.TestCase):
 
     def row(self, number):
-        return Row(base.new_uuid(), f"event {number}", bulk.now(), "{}", number)
+        return Row(base.new_uuid(), f"event {number}", bulk.now(), "{}", number, None)
 
     def test_the_oldest_are_dropped_beyond_the_limit(self):
         publisher = MemoryPublisher(limit=3)

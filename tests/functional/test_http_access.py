@@ -395,6 +395,8 @@ class RemoteTest(base.TestCase):
             "explained": {"resources": {"VCPU": 1}}, "renamed": {"name": "CUSTOM_C"},
             "added": {"resource_class": "DISK_GB", "total": 5},
             "updated": {"total": 9, "resource_provider_generation": 0},
+            "reshaped": {"allocations": {}, "inventories": {uuid: {
+                "resource_provider_generation": 0, "inventories": {}}}},
             "claimed": {"allocations": [
                 {"resource_provider": {"uuid": uuid}, "resources": {"VCPU": 1}}]}}
         values = {"uuid": uuid, "consumer_uuid": base.new_uuid(), "name": "CUSTOM_A",
@@ -412,6 +414,7 @@ class RemoteTest(base.TestCase):
                 route.variant or "", body=json.dumps(body) if body is not None else "",
                 headers={
                     "Content-Type": "application/json", "X-Auth-Token": "admin",
+                    "X-Roles": "admin,service",
                     "OpenStack-API-Version": "placement {}.{}".format(*version),
                     **({"If-Match": f'"{uuid}-90", "{uuid}-91"'} if route.method in (
                         "PUT", "DELETE") and "{uuid}" in route.path else {})})

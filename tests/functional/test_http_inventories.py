@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories at microversions 1.5 to 1.39 (the facts of the wire are in API.md, section 4)."""
+"""Inventories at microversions 1.5 to 1.39."""
 
 from tests import base, http
 
@@ -68,6 +68,14 @@ class InventoriesTest(http.HTTPTest):
         for answer in (self.put_one("VCPU"), self.put(1)):
             self.check_refused(409, "placement.concurrent_update", "at generation 2", answer)
 
+    def test_a_generation_that_no_provider_can_have(self):
+        for generation in (-1, 2 ** 63, 10 ** 40):
+            for answer in (self.put(generation), self.put_one("VCPU", generation=generation)):
+                self.check_refused(409, "placement.concurrent_update", "conflict", answer)
+        # One inside a record is ignored.
+        self.assertEqual(200, self.put(1, VCPU={
+            "total": 9, "resource_provider_generation": 77}).status_code)
+
     def test_classes_that_do_not_exist(self):
         self.refused(404, self.put_one("CUSTOM_NOT_THERE"))
         self.refused(404, self.put_one("vcpu"))
@@ -80,6 +88,18 @@ class InventoriesTest(http.HTTPTest):
             404, self.send("GET", f"{self.path}/DISK_GB"))["detail"])
         self.assertIn("No inventory of class DISK_GB found for delete", self.refused(
             404, self.send("DELETE", f"{self.path}/DISK_GB"))["detail"])
+
+    def test_the_time_of_the_last_change_from_1_15_on(self):
+        for answer in (self.put(1, VCPU={"total": 9}), self.put_one("VCPU", generation=2),
+                       self.send("GET", self.path), self.send("GET", f"{self.path}/VCPU"),
+                       self.add(resource_class="DISK_GB")):
+            self.assertEqual("no-cache", answer.headers["cache-control"])
+            self.assertIn("last-modified", answer.headers)
+        # Nothing in it has a time.
+        for answer in (self.put(4), self.send("GET", self.path)):
+            self.assertEqual("no-cache", answer.headers["cache-control"])
+            self.assertNotIn("last-modified", answer.headers)
+        self.assertNotIn("cache-control", self.send("GET", self.path, version="1.14").headers)
 
     def test_a_used_inventory_is_removed(self):
         self.api.claim_allocations(None, base.claim({self.uuid: {"VCPU": 1}}))

@@ -69,3 +69,63 @@ class OwnedTest(http.HTTPTest):
             answer = self.send("GET", f"/usages?project_id={project}", token="ada", **reader)
             self.assertEqual(status, answer.status_code, answer.text)
         self.assertEqual(403, self.usages("project_id=ada", token="ada").status_code)
+
+
+class TypedTest(http.HTTPTest):
+    """Requests at microversion 1.38."""
+
+    version = "1.38"
+
+    def setUp(self):
+        super().setUp()
+        self.node = self.make(VCPU={"total": 100}, MEMORY_MB={"total": 4096})
+        for consumer_type, user, amounts in (
+                ("INSTANCE", "anna", {"VCPU": 2, "MEMORY_MB": 512}),
+                ("INSTANCE", "alan", {"VCPU": 3}), ("MIGRATION", "anna", {"VCPU": 5}),
+                (None, "anna", {"MEMORY_MB": 64, "VCPU": 1}), (None, "alan", {"VCPU": 1})):
+            self.api.claim_allocations(None, base.claim(
+                {self.node: amounts}, project_id="ada", user_id=user,
+                consumer_type=consumer_type))
+        self.api.claim_allocations(None, base.claim(
+            {self.node: {"VCPU": 7}}, project_id="bob", consumer_type="INSTANCE"))
+
+    def usages(self, query="", project="ada"):
+        return self.get(f"/usages?project_id={project}{query}")["usages"]
+
+    def test_all_types(self):
+        self.assertEqual({
+            "INSTANCE": {"VCPU": 5, "MEMORY_MB": 512, "consumer_count": 2},
+            "MIGRATION": {"VCPU": 5, "consumer_count": 1},
+            "unknown": {"VCPU": 2, "MEMORY_MB": 64, "consumer_count": 2}}, self.usages())
+        self.assertEqual({"INSTANCE": {"VCPU": 3, "consumer_count": 1},
+                          "unknown": {"VCPU": 1, "consumer_count": 1}},
+                         self.usages("&user_id=alan"))
+        self.assertEqual({}, self.usages(project="nobody"))
+
+    def test_one_type_and_all_together(self):
+        self.assertEqual({"INSTANCE": {"VCPU": 5, "MEMORY_MB": 512, "consumer_count": 2}},
+                         self.usages("&consumer_type=INSTANCE"))
+        self.assertEqual({"unknown": {"VCPU": 2, "MEMORY_MB": 64, "consumer_count": 2}},
+                         self.usages("&consumer_type=unknown"))
+        self.assertEqual({"unknown": {"VCPU": 1, "consumer_count": 1}},
+                         self.usages("&consumer_type=unknown&user_id=alan"))
+        self.assertEqual({"all": {"VCPU": 12, "MEMORY_MB": 576, "consumer_count": 5}},
+                         self.usages("&consumer_type=all"))
+        for nothing in ("allx", "ALL", "PONY"):
+            self.assertEqual({}, self.usages(f"&consumer_type={nothing}"))
+        self.assertEqual({}, self.usages("&consumer_type=all", "nobody"))
+        self.assertEqual({}, self.usages("&consumer_type=all%C3%A9"))
+
+    def test_what_is_no_type_or_of_no_version(self):
+        for wrong in ("instance", "unknownx", "", "A" * 256):
+            self.refused(400, self.send("GET", f"/usages?project_id=ada&consumer_type={wrong}"))
+        self.refused(400, self.send(
+            "GET", "/usages?project_id=ada&consumer_type=INSTANCE", version="1.37"))
+        self.assertEqual({"VCPU": 12, "MEMORY_MB": 576}, self.get(
+            "/usages?project_id=ada", version="1.37")["usages"])
+
+    def test_the_same_over_the_bus(self):
+        found = self.api.get_project_usages(None, "ada", consumer_type="unknown")
+        self.assertEqual(({"VCPU": 2, "MEMORY_MB": 64}, {"unknown": {
+            "consumers": 2, "usages": {"VCPU": 2, "MEMORY_MB": 64}}}),
+            (found.usages, found.by_type))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input: an error with a stable code and the wrong value, and nothing written."""
 
+import copy
 import inspect
 import random
 
@@ -19,6 +20,9 @@ from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.versions import contract
 from tests import base
 
+# Stands for a new uuid; it is a uuid itself.
+_NEW_UUID = "00000000-0000-4000-8000-000000000000"
+
 
 class _Junk:
     """Arguments of calls, most of them of wrong types; the same ones for the same seed."""
@@ -26,6 +30,13 @@ class _Junk:
     def __init__(self, seed, uuid):
         self._random = random.Random(seed)
         self._uuid = uuid
+        self._plain_values = (
+            None, "", "x", 0, -1, 1, 5, 1.5, -0.0, 1e300, float("nan"), float("inf"), True, False,
+            10 ** 30, 2 ** 63, "\x00", "\ud800", "x" * 300, "1", "VCPU", "CUSTOM_A", "1.0",
+            "1.99", uuid, _NEW_UUID, "req-1", "ComputeNode", "get_by_uuid", "create",
+            "save", "get_by_pagination", "2026-11-21T10:00:00Z", "null", "[]", "10.0.0.1")
+        # By class and field, those of these and a few others that it accepts.
+        self._accepted = {}
         self._classes = {name: found[0]
                          for registry in (PlacementObjectRegistry, NovaObjectRegistry)
                          for name, found in sorted(registry.obj_classes().items())}
@@ -36,11 +47,8 @@ class _Junk:
         return self._random.choice(kinds)(depth)
 
     def _plain(self, _depth):
-        return self._random.choice((
-            None, "", "x", 0, -1, 1, 5, 1.5, -0.0, 1e300, float("nan"), float("inf"), True, False,
-            10 ** 30, 2 ** 63, "\x00", "\ud800", "x" * 300, "1", "VCPU", "CUSTOM_A", "1.0",
-            "1.99", self._uuid, base.new_uuid(), "req-1", "ComputeNode", "get_by_uuid", "create",
-            "save", "get_by_pagination", "2026-11-21T10:00:00Z", "null", "[]", "10.0.0.1"))
+        value = self._random.choice(self._plain_values)
+        return base.new_uuid() if value == _NEW_UUID else value
 
     def _list(self, depth):
         return [self.value(depth + 1) for _ in range(self._random.randrange(3))]
@@ -76,20 +84,45 @@ class _Junk:
         if nested in self._classes:
             inner = self.object(nested, depth + 1)
             return [inner] if "List" in type(cls.fields[field]).__name__ else inner
-        for value in (*(self._plain(depth) for _ in range(20)), [], {}, {"VCPU": 1},
-                      {self._uuid: {"VCPU": 1}}, {self._uuid: 1}):
+        if (cls, field) not in self._accepted:
+            self._accepted[cls, field] = self._accepted_by(cls, field)
+        value = copy.deepcopy(self._random.choice(self._accepted[cls, field]))
+        return base.new_uuid() if value == _NEW_UUID else value
+
+    def _accepted_by(self, cls, field):
+        accepted = []
+        for value in (*self._plain_values, [], {}, {"VCPU": 1}, {self._uuid: {"VCPU": 1}},
+                      {self._uuid: 1}):
             try:
                 cls.fields[field].from_primitive(cls(), field, value)
                 cls.fields[field].coerce(cls(), field, value)
             except Exception:  # The library's fields raise anything.
                 continue
-            return value
-        return None
+            accepted.append(value)
+        return accepted or [None]
 
     def arguments(self, names, good):
         """Return a value for each of the names: of one any, of the others a good one."""
         return {name: self.value() if name not in good or self._random.random() < 1 / len(names)
                 else good[name] for name in names}
+
+
+class MissingArgumentTest(base.TestCase):
+    """None where a call needs a value is an error of this project, with a code."""
+
+    def test_every_call_of_the_client(self):
+        service = self.useFixture(placement_fixtures.RunningService("local"))
+        tried = set()
+        for name in contract.CALLS:
+            call = getattr(service.api, name)
+            needed = [each for each in list(inspect.signature(call).parameters.values())[1:]
+                      if each.default is each.empty]
+            if needed:
+                error = self.assertRaises(
+                    exception.InvalidInput, call, None, *(None for _ in needed))
+                self.assertEqual("placement.input.invalid", error.code, name)
+                tried.add(name)
+        self.assertLess({"create_trait", "create_provider", "set_provider_traits"}, tried)
 
 
 class JunkTest(base.TestCase):
@@ -332,7 +365,7 @@ class RawTest(base.ContractTest):
         for data, word in (
                 ({"total": 0}, "total"), ({"total": -1}, "total"), ({"total": 2 ** 31}, "total"),
                 ({}, "total"), ({"total": 8, "step_size": 0}, "step_size"),
-                ({"total": 8, "allocation_ratio": 0}, "allocation_ratio"),
+                ({"total": 8, "allocation_ratio": -1}, "ratio of -1"),
                 ({"total": 8, "allocation_ratio": "2"}, "allocation_ratio"),
                 ({"total": 8, "allocation_ratio": 1e300}, "allocation_ratio"),
                 ({"total": 8, "allocation_ratio": 10 ** 400}, "allocation_ratio"),

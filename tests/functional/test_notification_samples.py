@@ -15,6 +15,7 @@ import fixtures
 
 from placement_rpc import exception
 from placement_rpc.accounting import snapshot
+from placement_rpc.context import RequestContext
 from placement_rpc.objects import catalog
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -30,11 +31,15 @@ _OTHER = "7e64b4d2-14b5-4e0b-93d5-1a2b3c4d5e02"
 _AGGREGATE = "c9a3f7d8-3c11-4d7c-8f5e-6b7a8c9d0e01"
 _PROJECT = "5e2a8b0c7d9f4e1a8b3c6d5f4e2a1b0c"
 _USER = "9d8c7b6a5f4e4d3c8b2a1f0e9d8c7b6a"
+# The service that makes the requests.
+_CALLER = RequestContext(user_id="3f1e5d7c9b2a4860af1c3e5d7b9a2c4e",
+                         project_id="a1c3e5d7b9f24608c1e3a5b7d9f02468")
 
 # What differs each time, and what stands for it.
 _SAME = {
     "event_id": "e1f2d3c4-b5a6-4789-8abc-def012345678",
     "message_id": "e1f2d3c4-b5a6-4789-8abc-def012345678",
+    "epoch": "a0b1c2d3-e4f5-4607-8819-2a3b4c5d6e7f",
     "snapshot_id": "f0e1d2c3-b4a5-4687-9a8b-7c6d5e4f3a2b",
     "occurred_at": "2026-11-21T12:00:00.000000+00:00",
     "timestamp": "2026-11-21 12:00:00.000000",
@@ -53,8 +58,8 @@ class Story(fixtures.Fixture):
         snapshot.begin(self.database)
         while snapshot.go_on(self.database) is not None:
             pass
-        self.api.release_allocations(None, _OTHER, request_id="req-release")
-        self.api.delete_provider(None, _SHARE, request_id="req-delete")
+        self.api.release_allocations(_CALLER, _OTHER, request_id="req-release")
+        self.api.delete_provider(_CALLER, _SHARE, request_id="req-delete")
         self.messages = []
         while not any(each["event_type"] == "resource_provider.delete" for each in self.messages):
             received = running.conductor.publisher.read(timeout=20)
@@ -66,27 +71,28 @@ class Story(fixtures.Fixture):
             del each["_unique_id"]
 
     def _inventories(self):
-        self.api.create_provider(None, "cmp0001.row1.example.org", _NODE, request_id="req-create")
-        self.api.create_provider(None, "old name", _SHARE, request_id="req-share")
-        self.api.update_provider(None, _SHARE, "/mnt/nfs/row1", request_id="req-rename")
-        self.api.set_aggregates(None, _SHARE, [_AGGREGATE], request_id="req-associate")
-        self.api.set_aggregates(None, _SHARE, [], request_id="req-disassociate")
-        self.api.set_inventory(None, _NODE, [
+        self.api.create_provider(
+            _CALLER, "cmp0001.row1.example.org", _NODE, request_id="req-create")
+        self.api.create_provider(_CALLER, "old name", _SHARE, request_id="req-share")
+        self.api.update_provider(_CALLER, _SHARE, "/mnt/nfs/row1", request_id="req-rename")
+        self.api.set_aggregates(_CALLER, _SHARE, [_AGGREGATE], request_id="req-associate")
+        self.api.set_aggregates(_CALLER, _SHARE, [], request_id="req-disassociate")
+        self.api.set_inventory(_CALLER, _NODE, [
             base.inventory("VCPU", {"total": 48, "max_unit": 48, "allocation_ratio": 16.0}),
             base.inventory("MEMORY_MB", {"total": 262144, "reserved": 512, "max_unit": 262144}),
             base.inventory("DISK_GB", 2000)], request_id="req-inventory")
-        self.api.update_inventory(None, _NODE, base.inventory("MEMORY_MB", {
+        self.api.update_inventory(_CALLER, _NODE, base.inventory("MEMORY_MB", {
             "total": 262144, "reserved": 1024, "max_unit": 262144}), request_id="req-update")
-        self.api.delete_inventory(None, _NODE, "DISK_GB", request_id="req-remove")
+        self.api.delete_inventory(_CALLER, _NODE, "DISK_GB", request_id="req-remove")
 
     def _compute_node(self):
-        self.api.sync_compute_node(None, ComputeNode(
+        self.api.sync_compute_node(_CALLER, ComputeNode(
             uuid=_HOST, host="cmp0002", hypervisor_hostname="cmp0002.row1.example.org", vcpus=48,
             memory_mb=131072, local_gb=0), {}, time.time(), request_id="req-sync")
 
     def _allocations(self):
         def claim(consumer, request_id, named=None, **amounts):
-            self.api.claim_allocations(None, base.claim(
+            self.api.claim_allocations(_CALLER, base.claim(
                 {_NODE: amounts}, consumer, project_id=_PROJECT, user_id=_USER, **named or {}),
                 request_id=request_id)
 
@@ -99,27 +105,27 @@ class Story(fixtures.Fixture):
         else:
             raise AssertionError("it was granted")
         claim(_SERVER, "req-type", {"consumer_type": "INSTANCE"}, VCPU=4, MEMORY_MB=8192)
-        self.api.move_allocations(None, _SERVER, _OTHER, request_id="req-move")
+        self.api.move_allocations(_CALLER, _SERVER, _OTHER, request_id="req-move")
 
     def _over_full(self):
         """Change an inventory whose capacity was already below its used amount."""
         with self.database.writer() as tx:
             tx.exec_driver_sql("UPDATE inventories SET total = 1024, reserved = 0, "
                                "capacity = 1024 WHERE total = 262144")
-        self.api.update_inventory(None, _NODE, base.inventory("MEMORY_MB", 4096),
+        self.api.update_inventory(_CALLER, _NODE, base.inventory("MEMORY_MB", 4096),
                                   request_id="req-over-full")
 
     def _classes(self):
-        self.api.resource_class_create(None, "CUSTOM_GOLD", request_id="req-class")
-        self.api.resource_class_rename(None, "CUSTOM_GOLD", "CUSTOM_SILVER",
+        self.api.resource_class_create(_CALLER, "CUSTOM_GOLD", request_id="req-class")
+        self.api.resource_class_rename(_CALLER, "CUSTOM_GOLD", "CUSTOM_SILVER",
                                        request_id="req-class-rename")
-        self.api.resource_class_delete(None, "CUSTOM_SILVER", request_id="req-class-delete")
-        self.api.create_trait(None, "CUSTOM_QUIET", request_id="req-trait")
+        self.api.resource_class_delete(_CALLER, "CUSTOM_SILVER", request_id="req-class-delete")
+        self.api.create_trait(_CALLER, "CUSTOM_QUIET", request_id="req-trait")
         self.api.set_provider_traits(
-            None, _NODE, ["CUSTOM_QUIET", "HW_CPU_X86_AVX2"], request_id="req-traits")
+            _CALLER, _NODE, ["CUSTOM_QUIET", "HW_CPU_X86_AVX2"], request_id="req-traits")
         self.api.set_provider_traits(
-            None, _NODE, ["HW_CPU_X86_AVX2"], request_id="req-fewer-traits")
-        self.api.delete_trait(None, "CUSTOM_QUIET", request_id="req-trait-delete")
+            _CALLER, _NODE, ["HW_CPU_X86_AVX2"], request_id="req-fewer-traits")
+        self.api.delete_trait(_CALLER, "CUSTOM_QUIET", request_id="req-trait-delete")
 
     def samples(self):
         """dict of event type to the first message of the type"""

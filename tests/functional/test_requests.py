@@ -195,12 +195,12 @@ class FaultTest(base.ContractTest):
 
 
 class LockedStoreTest(base.TestCase):
-    """SQLite has one lock; how long others wait for theirs is a setting of the server."""
+    """SQLite has one lock; how long others wait for it is ``timeout`` in the URL."""
 
     def test_a_store_that_stays_locked_is_busy(self):
-        self.useFixture(fixtures.MonkeyPatch(
-            "placement_rpc.db.api._SQLITE_BUSY_TIMEOUT_MS", 100))
-        running = self.useFixture(placement_fixtures.RunningService("local"))
+        path = self.useFixture(fixtures.TempDir()).join("placement.sqlite")
+        running = self.useFixture(placement_fixtures.RunningService(
+            "local", database_url=f"sqlite:///{path}?timeout=0.1"))
         uuid = running.api.create_provider(None, "provider").uuid
         running.api.set_inventory(None, uuid, [base.inventory("VCPU", 8)])
         wanted = base.claim({uuid: {"VCPU": 1}})

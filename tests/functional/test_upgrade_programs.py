@@ -20,6 +20,7 @@ from tests import base, programs
 from tests.compute_nodes import independently, nodes, store_rows
 
 _NODES = pathlib.Path(__file__).parents[2] / "examples" / "nova_compute_nodes.jsonl"
+_CHILD = "5f1c3e7a-9b2d-4f60-8a1c-3e5d7b9f2a4c"
 _OLD = {"binary": "placement-rpc-conductor", "host": "old.example.org", "worker": 1}
 
 
@@ -164,6 +165,17 @@ class ImportTest(ProgramTest):
                       "1.20", "line 8", "type-X", "memory_mb", "line 11"):
             self.assertIn(words, err)
         self.assertEqual(1, self.count(models.compute_nodes))
+
+    def test_a_line_that_is_not_in_utf_8(self):
+        good = {"host": "a", "hypervisor_hostname": "a.example.org", "vcpus": 1, "memory_mb": 1,
+                "local_gb": 1}
+        path = self.directory / "nodes.jsonl"
+        path.write_bytes(json.dumps({**good, "host": "\u00e9"}, ensure_ascii=False).encode(
+            "latin-1") + b"\n" + json.dumps(good).encode())
+        code, out, err = self.manage("compute-nodes", "import", str(path))
+        self.assertEqual((1, [self.counts(imported=1, refused=1)]), (code, json.loads(out)), err)
+        self.assertIn(f"{path}, line 1", err)
+        self.assertIn("utf-8", err)
 
     def test_a_file_that_is_not_there(self):
         code, _, err = self.manage("compute-nodes", "import", "/no/such/file")
@@ -448,11 +460,64 @@ class StatusTest(ProgramTest):
                          found["compute_nodes"])
         self.assertEqual(["2026.2", "2027.1"], list(found["bumps"]))
         self.assertEqual(["newton"], list(found["left_behind"]))
-        self.assertEqual({"ComputeNodePayload 1.0": 1, "InventoryPayload 1.0": 1,
+        self.assertEqual({"ComputeNodePayload 1.1": 1, "InventoryPayload 1.1": 1,
                           "ResourceProviderPayload 1.1": 1}, found["waiting_payloads"])
         code, out, _ = self.manage("upgrade", "status", "--format", "table")
         for words in ("1 of 2 migrated", "a pin of 2026.2 breaks", "clients of newton still call"):
             self.assertIn(words, out)
+
+    def test_calls_that_wait_for_older_services(self):
+        def status():
+            return json.loads(self.manage("upgrade", "status")[1])
+
+        self.assertEqual({"contract": "1.3", "open": True, "held_by": []}, status()["calls"])
+        self.store.database.write(lambda tx: services.beat(tx, _OLD, {
+            "version": "0.2.0", "rpc_version": "1.2", "pin": None, "oldest_caller": None}, True))
+        found = status()["calls"]
+        self.assertFalse(found["open"])
+        holder, = found["held_by"]
+        self.assertIn(_OLD["host"], holder)
+        out = self.manage("upgrade", "status", "--format", "table")[1]
+        for words in ("they are refused because of", "old.example.org",
+                      "going back is possible to", "2026.2"):
+            self.assertIn(words, " ".join(out.split()))
+        self.assertIn(holder, self.check()[1]["Calls that every live service must know"][1])
+
+    def test_the_way_back(self):
+        def way_back():
+            return json.loads(self.manage("upgrade", "status")[1])["way_back"]
+
+        self.assertEqual({"release": "2026.2", "stored": []}, way_back())
+        local = api.PlacementAPI("local", self.store.conf, manager=manager.Manager(
+            self.store.conf, self.store.database))
+        self.addCleanup(local.close)
+        root = local.create_provider(None, "root").uuid
+        local.set_inventory(None, root, [base.inventory("VCPU", 4)])
+        claim = base.claim({root: {"VCPU": 4}})
+        local.claim_allocations(None, claim)
+        self.assertEqual("2026.2", way_back()["release"])
+        changes = {
+            "parents of resource providers": (
+                lambda: local.create_provider(None, "child", _CHILD, parent_provider_uuid=root),
+                lambda: local.delete_provider(None, _CHILD)),
+            "traits of resource providers": (
+                lambda: local.set_provider_traits(None, root, ["HW_CPU_X86_AVX2"]),
+                lambda: local.set_provider_traits(None, root, [])),
+            "types of consumers": (
+                lambda: local.claim_allocations(None, base.claim(
+                    claim.allocations, claim.consumer_uuid, consumer_type="INSTANCE")),
+                lambda: (local.release_allocations(None, claim.consumer_uuid),
+                         local.claim_allocations(None, claim))),
+            "capacities below what is used": (
+                lambda: local.update_inventory(None, root, base.inventory("VCPU", 3)),
+                lambda: local.update_inventory(None, root, base.inventory("VCPU", 4)))}
+        for what, (begin, end) in changes.items():
+            begin()
+            self.assertEqual({"release": "2027.1", "stored": [what]}, way_back())
+            self.assertIn(f"a release before it does not know {what}", " ".join(self.manage(
+                "upgrade", "status", "--format", "table")[1].replace("│", " ").split()))
+            end()
+            self.assertEqual({"release": "2026.2", "stored": []}, way_back())
 
     def test_events_that_wait_at_an_old_version(self):
         def old(tx, outbox):

@@ -73,16 +73,19 @@ def _check_generations(test, tx, reports):
 def check_events(test, database, events):
     """Check that the events alone determine the contents of a store.
 
-    Positions have no gap; every generation of every provider is made by one event; and the
-    used amounts according to the events equal those in the store.
+    Positions have no gap; every generation of every provider is made by one event, or by several
+    of one request; and the used amounts according to the events equal those in the store.
 
     :param events: list of :class:`placement_rpc.notifications.listener.Event`, from the first on
     """
     test.assertEqual(list(range(1, len(events) + 1)), [event.position for event in events])
-    used, made = collections.Counter(), collections.defaultdict(list)
+    used, made, steps = collections.Counter(), collections.defaultdict(list), {}
     for event in events:
         for each in event.payload.get("providers", [event.payload]):
-            if each.get("generation") != each.get("previous_generation"):
+            step = (each.get("previous_generation"), each.get("generation"),
+                    event.payload["request_id"])
+            if step[0] != step[1] and steps.get(each["provider_uuid"]) != step:
+                steps[each["provider_uuid"]] = step
                 made[each["provider_uuid"]].append(each["generation"])
             for sign, side in ((1, "after"), (-1, "before")):
                 for name, amount in each.get(side, {}).items():

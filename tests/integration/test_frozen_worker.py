@@ -7,6 +7,7 @@ A stopped worker holds the calls that it has taken, and the locks of its transac
 import os
 import random
 import signal
+import statistics
 import sys
 import threading
 import time
@@ -22,8 +23,9 @@ from tests.integration import ledger, processes
 from tests.integration.claimer import Claimer
 
 _PROVIDERS = 8
-# The goals are 1 second on other providers and 3 on the same. Within them lie the time-outs, which
-# do not depend on the machine; a busy machine needs more time for the rest.
+# The goals are 1 second on other providers and 3 on the same, at the median of the stops. Within
+# them lie the time-outs, which do not depend on the machine. A busy machine may need more time for
+# the rest, at a single stop.
 _OTHERS, _SAME, _BUSY = 1.0, 3.0, 2.0
 _ROUNDS = 20 if base.FULL else 3
 
@@ -130,7 +132,7 @@ class FrozenWorkerTest(testscenarios.WithScenarios, base.TestCase):
     def test_the_others_go_on(self):
         goes_on, chance = threading.Event(), random.Random(13)
         busy, fresh = self.clients(goes_on)
-        gaps = {"other providers": 0.0, "the same providers": 0.0}
+        gaps = {"other providers": [], "the same providers": []}
         try:
             self.wait_for(lambda: all(len(each.answered) > 20 for each in busy))
             for _ in range(_ROUNDS):
@@ -145,8 +147,7 @@ class FrozenWorkerTest(testscenarios.WithScenarios, base.TestCase):
                 os.kill(worker.pid, signal.SIGCONT)
                 for name, groups in (("other providers", [fresh]),
                                      ("the same providers", [[each] for each in busy])):
-                    gaps[name] = max(
-                        gaps[name], *(_gap(some, began, ended) for some in groups))
+                    gaps[name].append(max(_gap(some, began, ended) for some in groups))
         finally:
             self.thaw()
             for each in busy + fresh:
@@ -157,14 +158,16 @@ class FrozenWorkerTest(testscenarios.WithScenarios, base.TestCase):
         clients = busy + fresh
         longest = {name: round(max(each.longest for each in group), 2)
                    for name, group in (("fresh", fresh), ("busy", busy))}
-        print(f"\n{self.kind}: {_ROUNDS} stops; the longest gaps in seconds: "
-              + ", ".join(f"{name} {gap:.2f}" for name, gap in gaps.items())
-              + f"; the longest calls {longest}", file=sys.stderr)
+        print(f"\n{self.kind}: {_ROUNDS} stops; gaps in seconds, median and longest: "
+              + ", ".join(f"{name} {statistics.median(some):.2f}, {max(some):.2f}"
+                          for name, some in gaps.items())
+              + f"; the longest calls {longest}; load {os.getloadavg()[0]:.1f}", file=sys.stderr)
         ledger.check(self, self.store.database, [
             {"held": each.held, "sent": each.sent, "failures": each.failures, **each.outcomes}
             for each in clients])
-        self.assertLess(gaps["other providers"], _OTHERS + _BUSY)
-        self.assertLess(gaps["the same providers"], _SAME + _BUSY)
+        for name, goal in (("other providers", _OTHERS), ("the same providers", _SAME)):
+            self.assertLess(statistics.median(gaps[name]), goal, name)
+            self.assertLess(max(gaps[name]), goal + _BUSY, name)
 
 
 def _gap(clients, began, ended):

@@ -14,7 +14,7 @@ from placement_rpc.notifications import publishers
 from placement_rpc.testing import servers as private
 from tests import base, servers
 
-Row = collections.namedtuple("Row", "event_id event_type occurred_at payload position")
+Row = collections.namedtuple("Row", "event_id event_type occurred_at payload position epoch")
 
 
 class PublishingTest(base.TestCase):
@@ -33,7 +33,7 @@ class PublishingTest(base.TestCase):
     def publish(self, publisher=None):
         self.count += 1
         row = Row(base.new_uuid(), "x", bulk.now(), json.dumps(
-            {"placement_object.data": {}}), self.count)
+            {"placement_object.data": {}}), self.count, None)
         (publisher or self.publisher).publish([row])
 
     def assert_left(self, number):

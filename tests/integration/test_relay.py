@@ -191,6 +191,7 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
             return programs.run(manage, "--database", url, "outbox", *arguments)
 
         status, = json.loads(run("status").stdout)
+        self.assertEqual(36, len(status.pop("epoch")))
         self.assertEqual({"events": last, "oldest_kept": 1, "last_position": last,
                           "published_position": last, "unsent": 0, "lag_seconds": 0.0}, status)
         self.assertIn("3 events", run("replay", "--position", str(last - 2)).stdout)

@@ -121,6 +121,10 @@ class EventDefinitionTest(base.TestCase):
             self.assertEqual([data["event_id"], data["position"]],
                              [traits["event_id"], traits["position"]])
             self.assertIn("resource_id", traits, event_type)
+            initiator = data["initiator"] or {}
+            self.assertEqual(
+                (data["epoch"], initiator.get("user_id"), initiator.get("project_id")),
+                tuple(map(traits.get, ("epoch", "initiator_user_id", "initiator_project_id"))))
 
     def test_amounts_of_an_allocation(self):
         definition = next(each for each in _load("event_definitions.yaml")

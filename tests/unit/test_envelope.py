@@ -12,8 +12,8 @@ from placement_rpc.objects import base as objects_base
 from placement_rpc.objects import catalog, payloads
 from tests import base
 
-Row = collections.namedtuple("Row", "event_id event_type occurred_at payload position")
-
+Row = collections.namedtuple("Row", "event_id event_type occurred_at payload position epoch")
+EPOCH = "5b8a1c3e-0d2f-4e6a-9c7b-1f3d5e7a9b0c"
 
 
 def _recorded(box):
@@ -24,18 +24,23 @@ def _recorded(box):
 
 class EnvelopeTest(base.TestCase):
 
-    def row(self, event_type="resource_class.create", payload=None):
+    def row(self, event_type="resource_class.create", payload=None, epoch=EPOCH):
         box = outbox.Outbox("one")
         box.add(event_type, payload or payloads.ResourceClassPayload(
             name="CUSTOM_GOLD", previous_name=None))
-        return Row(*_recorded(box)[:4], 7)
+        return Row(*_recorded(box)[:4], 7, epoch)
 
     def test_both_ways_to_make_a_message_give_the_same(self):
         row = self.row()
         quick, thorough = envelope.opened(envelope.sealed(row)), envelope.message(row)
         del quick["_unique_id"], thorough["_unique_id"]
         self.assertEqual(thorough, quick)
-        self.assertEqual(7, quick["payload"]["placement_object.data"]["position"])
+        data = quick["payload"]["placement_object.data"]
+        self.assertEqual((7, EPOCH), (data["position"], data["epoch"]))
+
+    def test_of_a_store_without_an_epoch(self):
+        data = envelope.message(self.row(epoch=None))["payload"]["placement_object.data"]
+        self.assertEqual((7, None), (data["position"], data["epoch"]))
 
     def test_a_name_that_looks_like_a_position_stays_a_name(self):
         name = 'a "position": null b'

@@ -9,17 +9,19 @@ from placement_rpc.notifications.sequence import Sequence
 from tests import base
 
 
-def event(position):
-    return Event(f"event {position}", "x", position, "2026-11-21T00:00:00+00:00", {})
+def event(position, epoch=None):
+    return Event(f"event {position} {epoch}", "x", position, "2026-11-21T00:00:00+00:00",
+                 {"epoch": epoch})
 
 
-def handle(sequence, positions):
+def handle(sequence, positions, epoch=None):
     """The positions that are taken for new, in their order."""
     new = []
     for position in positions:
-        if sequence.is_new(event(position)):
-            sequence.report_gap(event(position))
-            sequence.add(event(position))
+        found = event(position, epoch)
+        if sequence.is_new(found):
+            sequence.report_gap(found)
+            sequence.add(found)
             new.append(position)
     return new
 
@@ -38,7 +40,33 @@ class SequenceTest(base.TestCase):
         self.assertEqual([(3, 9)], gaps)
         again = Sequence(sequence.state)
         self.assertEqual([5, 3, 8], handle(again, [5, 3, 2, 9, 8, 5]))
-        self.assertEqual({"position": 9, "missing": [[4, 4], [6, 7]]}, again.state)
+        self.assertEqual(
+            {"position": 9, "missing": [[4, 4], [6, 7]], "epoch": None}, again.state)
+
+    def test_a_new_epoch_begins_a_new_sequence(self):
+        """The store was restored from a backup at position 3."""
+        for number, restart in enumerate((False, True), 1):
+            gaps = []
+            sequence = Sequence(on_gap=lambda *gap, gaps=gaps: gaps.append(gap))
+            self.assertEqual([1, 2, 3, 4, 5, 9], handle(sequence, [1, 2, 3, 4, 5, 9], "first"))
+            if restart:
+                sequence = Sequence(sequence.state, lambda *gap, gaps=gaps: gaps.append(gap))
+            self.assertEqual([4, 5, 6], handle(sequence, [4, 5, 5, 4, 6], "second"))
+            self.assertEqual([(6, 9)], gaps)
+            self.assertEqual({"position": 6, "missing": [], "epoch": "second"}, sequence.state)
+            self.assertEqual(number, self.log.output.count("restored from a backup"))
+            # One that was on its way has an id by which it can be recognised.
+            self.assertEqual([8, 8], handle(sequence, [8, 8], "first"))
+            self.assertEqual("second", sequence.state["epoch"])
+            self.assertEqual([7], handle(sequence, [7, 7], "second"))
+
+    def test_events_without_an_epoch_belong_to_the_known_one(self):
+        """A relay of an older release publishes in between."""
+        sequence = Sequence()
+        self.assertEqual([1], handle(sequence, [1]))
+        self.assertEqual([2], handle(sequence, [1, 2], "first"))
+        self.assertEqual([3], handle(sequence, [2, 3]))
+        self.assertEqual([4], handle(sequence, [3, 4], "first"))
 
     @settings(max_examples=base.examples(200), deadline=None)
     @given(st.lists(st.tuples(st.integers(1, 30), st.booleans()), max_size=60))

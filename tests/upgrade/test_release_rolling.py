@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conductors go from the old release to the new one, and back, under load."""
 
+import json
 import pathlib
 
 import fixtures
@@ -8,7 +9,8 @@ import fixtures
 from placement_rpc.db import models
 from tests import base
 from tests.integration import ledger, processes
-from tests.upgrade.release_case import ReleasesTest
+from tests.upgrade import side_by_side
+from tests.upgrade.release_case import ReleasesTest, claim
 
 
 class RollingTest(ReleasesTest):
@@ -53,3 +55,77 @@ class RollingTest(ReleasesTest):
             return self.count(models.requests) > before + number
 
         base.wait_until(settled)
+
+
+class CallsOfEveryServiceTest(ReleasesTest):
+    """Calls that an older service would misread wait; before the first of them is the way back."""
+
+    scenarios = [(kind, {"kind": kind}) for kind in ("postgresql", "mariadb")]
+
+    def status(self):
+        """Return what this release's program says of the calls, and the way back."""
+        found = json.loads(side_by_side.manage(
+            self.new, self.useFixture(fixtures.TempDir()).path,
+            self.store.conf.database.connection, "upgrade", "status", "--format", "json"))
+        return found["calls"], found["way_back"]
+
+    def refused(self, client, method, **arguments):
+        """Return whether a call is refused because of an older service."""
+        error = client.ask(method, **arguments).get("error", {})
+        return error.get("code") in (
+            "placement.service.upgrade_in_progress", "placement.service.too_old")
+
+    def check_closed(self, client, node, conductor):
+        """Check that the calls wait for one conductor, and that going back is possible."""
+        calls, way_back = self.status()
+        self.assertFalse(calls["open"])
+        self.assertIn(conductor.host, "".join(calls["held_by"]))
+        self.assertEqual({"release": "2026.2", "stored": []}, way_back)
+        base.wait_until(lambda: self.refused(client, "create_trait", name="CUSTOM_A"))
+        for method, arguments in (
+                ("set_provider_traits", {"provider_uuid": node, "traits": ["HW_CPU_X86_AVX2"]}),
+                ("create_provider", {"name": "child", "parent_provider_uuid": node})):
+            self.assertTrue(self.refused(client, method, **arguments), method)
+
+    def use(self, client, node):
+        """Check that what every release knows is answered."""
+        consumer = base.new_uuid()
+        client.call("claim_allocations", claim=claim({node: {"VCPU": 1}}, consumer))
+        client.call("release_allocations", consumer_uuid=consumer)
+
+    def test_forward_and_back_and_forward(self):
+        one, two = (self.begin(self.old, self.url, self.store) for _ in range(2))
+        for each in (one, two):
+            self.wait_for(each, self.store)
+        old, new = self.client(self.old), self.client(self.new)
+        node = self.provider(old)
+        self.end(one)
+        self.start(one, self.new)
+        self.check_closed(new, node, two)
+        self.use(new, node)
+        self.use(old, node)
+        # Back: the release before takes over the store as it is.
+        self.end(one)
+        self.start(one, self.old)
+        self.use(old, node)
+        self.use(new, node)
+        for each in (one, two):
+            self.end(each)
+            self.start(each, self.new)
+        calls, way_back = self.status()
+        self.assertEqual(({"contract": "1.3", "open": True, "held_by": []}, "2026.2"),
+                         (calls, way_back["release"]))
+        base.wait_until(lambda: "result" in new.ask("create_trait", name="CUSTOM_A"))
+        new.call("set_provider_traits", provider_uuid=node, traits=["CUSTOM_A"])
+        child = base.new_uuid()
+        new.call("create_provider", name="child", provider_uuid=child, parent_provider_uuid=node)
+        self.use(old, node)
+        self.assertEqual({"release": "2027.1", "stored": [
+            "parents of resource providers", "traits of resource providers"]}, self.status()[1])
+        # What it does not know is held by foreign keys if a service of that release comes back.
+        self.end(two)
+        self.start(two, self.old)
+        self.assertIn(two.host, "".join(self.status()[0]["held_by"]))
+        base.wait_until(lambda: self.refused(new, "create_trait", name="CUSTOM_B"))
+        self.assertIn("error", old.ask("delete_provider", provider_uuid=node))
+        self.assertEqual(node, old.call("get_provider", provider_uuid=node)["uuid"])

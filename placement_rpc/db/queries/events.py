@@ -9,6 +9,7 @@ import collections
 import datetime
 import itertools
 import typing
+import uuid
 
 import sqlalchemy as sa
 
@@ -21,7 +22,7 @@ _state = models.relay_state
 _STATE_ID = 1
 
 Row = collections.namedtuple(
-    "Row", "id event_id event_type occurred_at payload position")
+    "Row", "id event_id event_type occurred_at payload position epoch")
 
 
 class NewEvent(typing.NamedTuple):
@@ -40,13 +41,15 @@ class NewEvent(typing.NamedTuple):
 
 _INSERT = bulk.Insert(_events, *NewEvent._fields)
 _COLUMNS = (_events.c.id, _events.c.event_id, _events.c.event_type, _events.c.occurred_at,
-            _events.c.payload, _events.c.position)
+            _events.c.payload, _events.c.position,
+            sa.select(_state.c.epoch).where(_state.c.id == _STATE_ID).scalar_subquery().label(
+                "epoch"))
 # Ordered by position first, although none of these rows has one: ordered by the id alone, a server
 # may read all events in the order of the primary key.
 _WAITING = sa.select(*_COLUMNS).where(_events.c.position.is_(None)).order_by(
     _events.c.position, _events.c.id).limit(sa.bindparam("limit"))
 _LEADING = sa.select(
-    _leases.c.holder, _state.c.last_position, _state.c.published_position,
+    _leases.c.holder, _state.c.last_position, _state.c.published_position, _state.c.epoch,
 ).join_from(_state, _leases, sa.true()).where(
     _state.c.id == _STATE_ID, _leases.c.name == sa.bindparam("lease")).with_for_update()
 _IDLE = sa.select(
@@ -110,14 +113,16 @@ def release(tx, name, holder):
 def state(tx, lock=False):
     """Return the progress of the relay.
 
-    :returns: row of last_position, published_position
+    :returns: row of last_position, published_position, epoch
     """
-    query = sa.select(_state.c.last_position, _state.c.published_position).where(
-        _state.c.id == _STATE_ID)
+    query = sa.select(
+        _state.c.last_position, _state.c.published_position, _state.c.epoch).where(
+            _state.c.id == _STATE_ID)
     row = tx.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None and lock:
-        tx.execute(sa.insert(_state), {"id": _STATE_ID, "last_position": 0,
-                                       "published_position": 0, "updated_at": bulk.now()})
+        tx.execute(sa.insert(_state), {
+            "id": _STATE_ID, "last_position": 0, "published_position": 0,
+            "epoch": str(uuid.uuid4()), "updated_at": bulk.now()})
         row = tx.execute(query).one()
     return row
 
@@ -141,7 +146,8 @@ def give_positions(tx, last, limit):
     :returns: list of :class:`Row`, the events that got one, in order
     """
     waiting = tx.execute(_WAITING, {"limit": limit}).all()
-    rows = [Row(*row[:-1], position) for position, row in enumerate(waiting, last + 1)]
+    rows = [Row(*row[:-2], position, row.epoch)
+            for position, row in enumerate(waiting, last + 1)]
     if rows:
         bulk.set_numbers(tx, _events.c.position, {row.id: row.position for row in rows})
     return rows
@@ -156,11 +162,22 @@ def waiting(tx):
     """Return events without a position, as :class:`Row` with the positions that they would get."""
     last = state(tx)
     rows = tx.execute(_WAITING, {"limit": 10 ** 9}).all()
-    return [Row(*row[:-1], position) for position, row in enumerate(
+    return [Row(*row[:-2], position, row.epoch) for position, row in enumerate(
         rows, (last.last_position if last else 0) + 1)]
 
 
-def next_batch(tx, lease, holder, confirmed, limit):
+def begin_epoch(tx):
+    """Begin a new numbering: listeners see that positions are not those that they know.
+
+    :returns: str, the epoch
+    """
+    epoch = str(uuid.uuid4())
+    state(tx, lock=True)
+    _set_state(tx, epoch=epoch)
+    return epoch
+
+
+def next_batch(tx, lease, holder, confirmed, limit, seen=0):
     """Record which events were confirmed, and read the next ones.
 
     No other process can take the lease while the transaction runs. It has few statements, since
@@ -168,6 +185,8 @@ def next_batch(tx, lease, holder, confirmed, limit):
 
     :param confirmed: tuple of the published position when the batch was read, and the last
         position of the batch; None for no batch. A replay that was requested since then is kept.
+    :param seen: int, the highest position that the caller has read. If the store has not given it
+        any more, it was restored from a backup, and a new epoch begins
     :returns: tuple of the position after which events were read and the list of rows; None when
         another process has the lease
     """
@@ -179,6 +198,9 @@ def next_batch(tx, lease, holder, confirmed, limit):
     if row is None or row.holder != holder:
         return None
     last, published = row.last_position, row.published_position
+    # Stores of release 2026.2 have no epoch yet.
+    if row.epoch is None or last < seen:
+        begin_epoch(tx)
     if confirmed and confirmed[0] == published:
         published = confirmed[1]
     # Also if many events wait to be published: readers that follow the events by their positions,
@@ -186,7 +208,7 @@ def next_batch(tx, lease, holder, confirmed, limit):
     given = give_positions(tx, last, limit)
     rows = after(tx, published, limit) if published < last else given
     last += len(given)
-    if (last, published) != row[1:]:
+    if (last, published) != row[1:3]:
         _set_state(tx, last_position=last, published_position=published)
     return published, rows
 
@@ -231,7 +253,7 @@ def status(tx):
     """Return the state of the outbox.
 
     :returns: dict of unpositioned, last_position, published_position, oldest_kept (a position),
-        oldest_unsent (a datetime), events
+        oldest_unsent (a datetime), events, epoch
     """
     row = state(tx)
     published = row.published_position if row else 0
@@ -243,6 +265,7 @@ def status(tx):
         "unpositioned": waiting[0],
         "last_position": row.last_position if row else 0,
         "published_position": published,
+        "epoch": row.epoch if row else None,
         "oldest_kept": tx.execute(sa.select(sa.func.min(_events.c.position))).scalar(),
         "oldest_unsent": min(filter(None, (unsent, waiting[1])), default=None),
         "events": tx.execute(sa.select(sa.func.count()).select_from(_events)).scalar(),

@@ -2,12 +2,9 @@
 """Allocations of a consumer and of a provider (generic-resource-pools)."""
 
 from placement_rpc import exception
-from placement_rpc.api import Claim, as_uuid
+from placement_rpc.api import UNKNOWN_TYPE, Claim, as_uuid
 from placement_rpc.http import claims, errors, older_lists, older_services, preconditions
 from placement_rpc.http.call import NO_CONTENT, Answer, newest
-
-#: The type of a consumer that has none.
-NO_TYPE = "unknown"
 
 
 def of_consumer(call):
@@ -37,7 +34,7 @@ def _body_of(held, version):
     if version >= (1, 28):
         body["consumer_generation"] = consumer.generation
     if version >= (1, 38):
-        body["consumer_type"] = consumer.value("consumer_type") or NO_TYPE
+        body["consumer_type"] = consumer.value("consumer_type") or UNKNOWN_TYPE
     return body
 
 

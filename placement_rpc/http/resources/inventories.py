@@ -5,8 +5,9 @@ import contextlib
 
 from placement_rpc import exception
 from placement_rpc.api import Inventory, canonical, capacity_of
-from placement_rpc.http import errors, preconditions
+from placement_rpc.http import preconditions
 from placement_rpc.http.call import NO_CONTENT, Answer, newest
+from placement_rpc.schemas.common import MAX_GENERATION
 
 _FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 # The first microversions at which a capacity may be set below what is used, and at which the whole
@@ -29,51 +30,40 @@ def shown(call):
 def replaced(call):
     """Replace all inventories of a provider."""
     uuid = call.uuid()
-    generation = call.generation(uuid, call.body["resource_provider_generation"])
-    with _changing(uuid, "update"):
+    expected = call.generation(uuid, generation(call.body))
+    with _bad_request(exception.ResourceClassNotFound):
         found = call.api.set_inventory(
             call.context, uuid, [
                 _given(call, name, values) for name, values in call.body["inventories"].items()],
-            generation, request_id=call.request_id, allow_below_use=_allow_below_use(call))
+            expected, request_id=call.request_id, allow_below_use=_allow_below_use(call))
     return _all(call, found)
 
 
 def added(call):
     """Add the inventory of a class."""
-    uuid = call.uuid()
-    values = dict(call.body)
-    name = values.pop("resource_class")
-    # An inventory that does not exist yet is not based on anything that was read.
-    values.pop("resource_provider_generation", None)
-    generation = call.generation(uuid)
-    with _changing(uuid, "create"):
+    uuid, name = call.uuid(), call.body["resource_class"]
+    # An inventory that does not exist yet is not based on anything that was read: the generation
+    # in the body is ignored.
+    with _bad_request(exception.ResourceClassNotFound):
         found = call.api.add_inventory(
-            call.context, uuid, _given(call, name, values), generation,
+            call.context, uuid, _given(call, name, call.body), call.generation(uuid),
             request_id=call.request_id)
     made = _one(call, found, canonical(name))
     return Answer(
         201, body=made.body if call.spelling.answers_changes else None, etag=made.etag,
+        updated_at=made.updated_at,
         location=f"{call.spelling.address(call.prefix, uuid)}/inventories/{name}")
 
 
 def updated(call):
-    """Change the inventory of a class."""
+    """Change the inventory of a class; the one in the address counts, not one in the body."""
     uuid, name = call.uuid(), call.class_name()
-    values = dict(call.body)
-    # The class in the address counts.
-    values.pop("resource_class", None)
-    generation = call.generation(uuid, values.pop("resource_provider_generation", None))
-    try:
-        with _changing(uuid, "update", body_names_class=False):
-            found = call.api.update_inventory(
-                call.context, uuid, _given(call, name, values), generation,
-                request_id=call.request_id, allow_below_use=_allow_below_use(call))
-    except exception.InventoryNotFound as error:
-        if not call.spelling.has_generations:
-            raise
-        raise errors.BadRequest(
-            reason=f"No inventory record with resource class for resource provider {uuid}: "
-                   f"{error}") from None
+    expected = call.generation(uuid, generation(call.body))
+    # The address of a pool's inventory is that of a resource, as the draft says.
+    with _bad_request(*(exception.InventoryNotFound,) if call.spelling.has_generations else ()):
+        found = call.api.update_inventory(
+            call.context, uuid, _given(call, name, call.body), expected,
+            request_id=call.request_id, allow_below_use=_allow_below_use(call))
     answer = _one(call, found, name)
     return answer if call.spelling.answers_changes else Answer(204, etag=answer.etag)
 
@@ -81,16 +71,8 @@ def updated(call):
 def deleted(call):
     """Delete the inventory of a class."""
     uuid, name = call.uuid(), call.class_name()
-    generation = call.generation(uuid)
-    try:
-        call.api.delete_inventory(
-            call.context, uuid, name, generation, request_id=call.request_id)
-    except exception.InventoryInUse as error:
-        # The code that clients know from the removal of one inventory.
-        raise errors.UpdateConflict(
-            reason=f"Unable to delete inventory of class {name}: {error}") from None
-    except exception.InventoryNotFound as error:
-        raise errors.InventoryNotFoundForDelete(**error.kwargs) from None
+    call.api.delete_inventory(
+        call.context, uuid, name, call.generation(uuid), request_id=call.request_id)
     return NO_CONTENT
 
 
@@ -108,25 +90,34 @@ def _allow_below_use(call):
 
 
 @contextlib.contextmanager
-def _changing(uuid, verb, body_names_class=True):
-    """Answer 400 for what is wrong with an inventory, in words that clients know.
+def _bad_request(*classes):
+    """Answer 400 for what is not found, since not the address names it.
 
-    :param uuid: of the provider
-    :param verb: str, what happens to the inventory
-    :param body_names_class: bool; a class that does not exist is 404 if the address names it
+    :param classes: classes of errors
     """
-    begin = f"Unable to {verb} inventory for resource provider {uuid}:"
     try:
         yield
-    except exception.ResourceClassNotFound as error:
-        if not body_names_class:
-            raise
-        raise errors.BadRequest(
-            reason=f"{begin} Unknown resource class in inventory: {error}") from None
-    except exception.InvalidInventory as error:
-        raise errors.BadRequest(reason=f"{begin} {error}") from None
-    except exception.InventoryExists as error:
-        raise errors.UpdateConflict(reason=f"Update conflict: {error}") from None
+    except classes as error:
+        error.http_status = 400
+        raise
+
+
+def generation(body):
+    """Return the generation of a provider in a body; None if there is none.
+
+    One that no provider can have is an integer too, and conflicts with all.
+    """
+    given = body.get("resource_provider_generation")
+    return given if given is None or 0 <= given < MAX_GENERATION else MAX_GENERATION
+
+
+def record(name, values):
+    """Return the inventory of a class.
+
+    :param values: dict of the other fields; a generation among them is ignored
+    """
+    return Inventory(resource_class=name, **{
+        field: values[field] for field in _FIELDS if field in values})
 
 
 def _given(call, name, values):
@@ -134,7 +125,7 @@ def _given(call, name, values):
 
     :raises InvalidInventory: if nothing could be allocated of it, before 1.26
     """
-    found = Inventory(resource_class=name, **values)
+    found = record(name, values)
     if call.version < _ALL_RESERVED and capacity_of(
             found.total, found.value("reserved", 0), found.value("allocation_ratio", 1.0)) <= 0:
         raise exception.InvalidInventory(resource_class=name, reason=(

@@ -5,6 +5,7 @@ from placement_rpc import exception
 from placement_rpc.http import errors, preconditions
 from placement_rpc.http.call import NO_CONTENT, NOW, Answer, newest
 from placement_rpc.objects.fields import is_trait_name
+from placement_rpc.objects.trait import is_custom
 
 _PAGE = 1000
 
@@ -75,7 +76,7 @@ def _custom(name):
 
     :raises BadRequest: if a custom trait cannot have it
     """
-    if not (is_trait_name(name) and name.startswith("CUSTOM_") and len(name) > len("CUSTOM_")):
+    if not is_custom(name):
         raise errors.BadRequest(
             reason="The trait is invalid. A valid trait must be no longer than 255 characters, "
                    "start with the prefix \"CUSTOM_\" and use following characters: "
