@@ -38,6 +38,8 @@ _ROWS = (
         (400, 404, "GET //resource_providers")]),
     ("a uuid is the same in either letter case, with or without dashes", _ALL, [
         (200, 404, "GET /resource_providers/<FULL>"), (200, 200, "list uuid=<FULL>"),
+        (200, 200, *(f"list member_of=<AGGREGATE> at {version}" for version in (
+            "1.23", "1.24", "1.31", "1.32"))),
         (200, 200, "set capitals as aggregates", "set no dashes as aggregates"),
         (204, 400, "allocate of capitals")]),
     ("an encoded slash does not part an address", _ALL, [

@@ -6,10 +6,19 @@ import re
 import testscenarios
 
 from tests import base
-from tests.conformance import amount_cases, intended, protocol_cases, resource_cases, web, wire
+from tests.conformance import (
+    amount_cases,
+    intended,
+    protocol_cases,
+    provider_cases,
+    resource_cases,
+    web,
+    wire,
+)
 from tests.conformance.case import Case
 
-_CASES = [case for module in (protocol_cases, resource_cases, amount_cases)
+_CASES = [case for module in (
+             protocol_cases, resource_cases, amount_cases, provider_cases)
           for group in module.GROUPS for case in group()]
 # After a request that may have changed something both servers are asked for these.
 _AFTERWARDS = [Case(path, f"GET {path}") for path in (

@@ -5,8 +5,8 @@ import http.client
 import json
 import uuid
 
-_TEMPLATES = ("full", "empty", "grouped", "consumer", "aggregate", "missing", "used", "free",
-              "name")
+_TEMPLATES = ("full", "empty", "grouped", "child", "consumer", "aggregate", "missing", "used",
+              "free", "trait", "name")
 _HEADERS = ("openstack-api-version", "vary", "content-type", "cache-control",
             "www-authenticate")
 # Words that clients, and the peer's own tests, look for in an error's detail.
@@ -52,17 +52,18 @@ _CODES = (1, 23)
 class World:
     """Names of what exists on both servers, made in the same way on each of them.
 
-    There are a provider that is ``full`` of all sorts, a ``consumer`` of it, an ``empty`` one, a
-    ``grouped`` one in an ``aggregate``, and two custom classes, one ``used`` and one ``free``.
-    ``missing`` is an unused uuid, and ``name`` an unused name.
+    There are a provider that is ``full`` of all sorts, a ``consumer`` of it, a ``child`` of it
+    that has a ``trait``, an ``empty`` one, a ``grouped`` one in an ``aggregate``, and two custom
+    classes, one ``used`` and one ``free``. ``missing`` is an unused uuid, and ``name`` an unused
+    name.
     """
 
     def __init__(self):
-        self.full, self.empty, self.grouped, self.consumer, self.aggregate, self.missing = (
-            str(uuid.uuid4()) for _ in range(6))
+        (self.full, self.empty, self.grouped, self.child, self.consumer, self.aggregate,
+         self.missing) = (str(uuid.uuid4()) for _ in range(7))
         mark = uuid.uuid4().hex.upper()
         self.used, self.free = f"CUSTOM_USED_{mark}", f"CUSTOM_FREE_{mark}"
-        self.name = f"name {mark}"
+        self.trait, self.name = f"CUSTOM_TRAIT_{mark}", f"name {mark}"
 
     def fill(self, value):
         """Put the names into a text, or into all texts of a JSON value."""
@@ -73,7 +74,8 @@ class World:
         if isinstance(value, str):
             for name in _TEMPLATES:
                 value = value.replace(f"<{name}>", getattr(self, name))
-            return value.replace("<FULL>", self.full.upper())
+            return value.replace("<FULL>", self.full.upper()).replace(
+                "<AGGREGATE>", self.aggregate.upper())
         return value
 
     def make(self, address):
@@ -101,12 +103,19 @@ class World:
                  {"resource_class": "VCPU", "total": 10}),
                 ("1.1", "PUT", f"/resource_providers/{self.grouped}/aggregates",
                  [self.aggregate]),
+                ("1.6", "PUT", f"/traits/{self.trait}", None),
+                ("1.14", "POST", "/resource_providers", {
+                    "name": f"child {self.child}", "uuid": self.child,
+                    "parent_provider_uuid": self.full}),
+                ("1.6", "PUT", f"/resource_providers/{self.child}/traits", {
+                    "resource_provider_generation": 0, "traits": [self.trait]}),
                 ("1.0", "PUT", f"/allocations/{self.consumer}", {"allocations": [{
                     "resource_provider": {"uuid": self.full},
                     "resources": {"VCPU": 2, "DISK_GB": 10}}]})):
             answer = send(address, method, path, {
                 "x-auth-token": "admin", "content-type": "application/json",
-                "openstack-api-version": f"placement {version}"}, json.dumps(body).encode())
+                "openstack-api-version": f"placement {version}"},
+                None if body is None else json.dumps(body).encode())
             if answer.status >= 300:
                 raise AssertionError(f"{method} {path}: {answer.status} {answer.body}")
 
