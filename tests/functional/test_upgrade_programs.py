@@ -7,7 +7,7 @@ import pathlib
 import fixtures
 import sqlalchemy as sa
 
-from placement_rpc import manager
+from placement_rpc import api, manager
 from placement_rpc.accounting.outbox import written
 from placement_rpc.cmd import manage, status
 from placement_rpc.context import RequestContext
