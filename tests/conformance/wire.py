@@ -29,7 +29,7 @@ _WORDS = (
     "Unable to allocate inventory", "The requested amount would exceed the capacity",
     "The requested amount would violate inventory constraints",
     "Allocation for resource provider", "that does not exist", "Malformed consumer_uuid",
-    "No allocations for consumer", "No such resource class", "No such trait",
+    "No allocations for consumer", "No such trait",
     "Conflicting resource class already exists", "Resource class already exists",
     "Cannot update standard resource class", "Cannot delete standard resource class",
     "Error in delete resource class", "Class is in use in inventory", "The trait is invalid",
