@@ -110,8 +110,8 @@ def update(tx: db.Connection, outbox: Outbox, provider: ResourceProvider,
     if row.name != provider.name and providers.named(tx, provider.name) not in (None, row.id):
         raise exception.NameInUse(name=provider.name)
     wanted = provider.parent_provider_uuid if moves else row.parent_uuid
-    if wanted != row.parent_uuid and row.parent_uuid is not None and not may_move:
-        raise exception.ParentFixed(provider=row.uuid)
+    if wanted != row.parent_uuid:
+        _check_parent(tx, row, wanted, may_move)
     if (row.name, row.parent_uuid) == (provider.name, wanted):
         return of_row(row)
     if row.name != provider.name:
@@ -134,6 +134,18 @@ def update(tx: db.Connection, outbox: Outbox, provider: ResourceProvider,
     return ResourceProvider(
         uuid=row.uuid, name=provider.name, generation=generation, parent_provider_uuid=wanted,
         root_provider_uuid=moved.root_uuid, updated_at=bulk.now().isoformat())
+
+
+def _check_parent(tx, row, parent_uuid, may_move):
+    """Check that a provider may get another parent; trees.move checks that this is no loop.
+
+    :raises ParentNotFound: if there is no such parent
+    :raises ParentFixed: if the provider has one, and may not be moved
+    """
+    if parent_uuid is not None and providers.get(tx, parent_uuid) is None:
+        raise exception.ParentNotFound(parent=parent_uuid)
+    if row.parent_uuid is not None and not may_move:
+        raise exception.ParentFixed(provider=row.uuid)
 
 
 def of_row(row: Any) -> ResourceProvider:

@@ -133,13 +133,14 @@ class _Address:
                  and not (each.route.before and each.route.before <= version)]
         if not all(path.values()):
             raise errors.AddressNotFound()
-        # Of an address that a later microversion has, its methods are known.
-        known = {each.route.method for each in there or self._routes}
-        if req.method not in known:
-            raise errors.MethodNotAllowed(method=req.method, allowed=sorted(known))
-        if not there:
-            raise errors.AddressNotFound()
         named = [each for each in there if each.route.method == req.method]
+        if not named:
+            # A method that no microversion has for the address is refused at each in the same way.
+            known = {each.route.method for each in self._routes}
+            if not there and req.method in known:
+                raise errors.AddressNotFound()
+            raise errors.MethodNotAllowed(method=req.method, allowed=sorted(
+                {each.route.method for each in there} if req.method in known else known))
         if len(named) > 1:
             return _variant(named, queries.read(req))
         return named[0]

@@ -8,8 +8,8 @@ from tests.conformance.case import Case as AnyCase
 Case = functools.partial(AnyCase, version="1.39")
 _NEW, _OLD = "/allocations/<missing>", "/allocations/<owned>"
 _OWNER = {"project_id": "<project>", "user_id": "<user>"}
-_LIST = [{"resource_provider": {"uuid": "<child>"}, "resources": {"VGPU": 1}}]
-_DICT = {"<child>": {"resources": {"VGPU": 1}}}
+_LIST = [{"resource_provider": {"uuid": "<leaf>"}, "resources": {"VGPU": 1}}]
+_DICT = {"<leaf>": {"resources": {"VGPU": 1}}}
 
 
 def _body(version, **changes):
@@ -38,7 +38,7 @@ def _claiming():
         yield Case(f"consumer at {version}", f"GET {_OLD}", version=version)
         yield Case(f"typed consumer at {version}", "GET /allocations/<typed>", version=version)
         yield Case(f"no consumer at {version}", f"GET {_NEW}", version=version)
-        yield Case(f"free at {version}, of the child", f"DELETE {_OLD}", version=version)
+        yield Case(f"free at {version}, of the leaf", f"DELETE {_OLD}", version=version)
 
 
 def _claims_of_any_kind():
@@ -54,22 +54,22 @@ def _claims_of_any_kind():
             ("a long type", {"consumer_type": 256 * "X"}),
             ("the type unknown", {"consumer_type": "unknown"}),
             ("another type", {"consumer_type": "PONY_<mark>"}),
-            ("mappings", {"mappings": {"": ["<child>"], "_A": ["<child>"]}}),
+            ("mappings", {"mappings": {"": ["<leaf>"], "_A": ["<leaf>"]}}),
             ("empty mappings", {"mappings": {}}), ("a mapping to nothing", {"mappings": {"": []}}),
-            ("a mapping to text", {"mappings": {"": "<child>"}}),
+            ("a mapping to text", {"mappings": {"": "<leaf>"}}),
             ("a mapping to ponies", {"mappings": {"": ["pony"]}}),
             ("a missing provider", {"allocations": {"<missing>": {"resources": {"VGPU": 1}}}}),
             ("a bad provider", {"allocations": {"pony": {"resources": {"VGPU": 1}}}}),
             ("a provider generation", {"allocations": {
-                "<child>": {"generation": 77, "resources": {"VGPU": 1}}}}),
-            ("no resources", {"allocations": {"<child>": {"resources": {}}}}),
+                "<leaf>": {"generation": 77, "resources": {"VGPU": 1}}}}),
+            ("no resources", {"allocations": {"<leaf>": {"resources": {}}}}),
             ("more of a provider", {"allocations": {
-                "<child>": {"resources": {"VGPU": 1}, "pony": 1}}}),
-            ("no amount", {"allocations": {"<child>": {"resources": {"VGPU": 0}}}}),
-            ("too much", {"allocations": {"<child>": {"resources": {"VGPU": 4}}}}),
-            ("no class", {"allocations": {"<child>": {"resources": {"CUSTOM_PONY": 1}}}}),
-            ("a class in small letters", {"allocations": {"<child>": {"resources": {"vgpu": 1}}}}),
-            ("no inventory", {"allocations": {"<child>": {"resources": {"VCPU": 1}}}}),
+                "<leaf>": {"resources": {"VGPU": 1}, "pony": 1}}}),
+            ("no amount", {"allocations": {"<leaf>": {"resources": {"VGPU": 0}}}}),
+            ("too much", {"allocations": {"<leaf>": {"resources": {"VGPU": 4}}}}),
+            ("no class", {"allocations": {"<leaf>": {"resources": {"CUSTOM_PONY": 1}}}}),
+            ("a class in small letters", {"allocations": {"<leaf>": {"resources": {"vgpu": 1}}}}),
+            ("no inventory", {"allocations": {"<leaf>": {"resources": {"VCPU": 1}}}}),
             ("two providers", {"allocations": {
                 **_DICT, "<root>": {"resources": {"VCPU": 1}}}}),
             ("a step that is broken", {"allocations": {"<full>": {"resources": {"DISK_GB": 7}}}}),
@@ -83,9 +83,9 @@ def _claims_of_any_kind():
             ("another project", {"consumer_generation": 1, "project_id": "<mark>"}),
             ("another type", {"consumer_generation": 1, "consumer_type": "PONY_<mark>"}),
             ("more", {"consumer_generation": 1, "allocations": {
-                "<child>": {"resources": {"VGPU": 2}}}}),
+                "<leaf>": {"resources": {"VGPU": 2}}}}),
             ("too much", {"consumer_generation": 1, "allocations": {
-                "<child>": {"resources": {"VGPU": 5}}}})):
+                "<leaf>": {"resources": {"VGPU": 5}}}})):
         yield Case(f"change a claim with {what}", f"PUT {_OLD}", _body("1.39", **changes))
     yield Case("change a claim at 1.12", f"PUT {_OLD}", _body("1.12", project_id="<mark>"),
                version="1.12")
@@ -107,9 +107,9 @@ def _many_claims():
             ("nothing", {}), ("a list", []), ("a bad consumer", {"pony": _body("1.39")}),
             ("what fits only once", {
                 "<missing>": _body("1.39"), "<aggregate>": _body("1.39", allocations={
-                    "<child>": {"resources": {"VGPU": 3}}})}),
+                    "<leaf>": {"resources": {"VGPU": 3}}})}),
             ("what fits after it is freed", {
-                "<missing>": _body("1.39", allocations={"<child>": {"resources": {"VGPU": 4}}}),
+                "<missing>": _body("1.39", allocations={"<leaf>": {"resources": {"VGPU": 4}}}),
                 "<owned>": _body("1.39", allocations={}, consumer_generation=1)}),
             ("a stale generation", {"<owned>": _body("1.39", consumer_generation=7)}),
             ("null for what is there", {"<owned>": _body("1.39")}),
@@ -117,9 +117,9 @@ def _many_claims():
             ("a missing provider", {"<missing>": _body("1.39", allocations={
                 "<aggregate>": {"resources": {"VGPU": 1}}})}),
             ("no class", {"<missing>": _body("1.39", allocations={
-                "<child>": {"resources": {"CUSTOM_PONY": 1}}})}),
+                "<leaf>": {"resources": {"CUSTOM_PONY": 1}}})}),
             ("no inventory", {"<missing>": _body("1.39", allocations={
-                "<child>": {"resources": {"VCPU": 1}}})})):
+                "<leaf>": {"resources": {"VCPU": 1}}})})):
         yield Case(f"POST claims with {what}", f"POST {path}", body)
     yield Case("GET /allocations at 1.39", f"GET {path}")
 
@@ -146,7 +146,7 @@ def _usages():
 def _reshaping():
     records = {"<root>": {"resource_provider_generation": 2, "inventories": {
                    "VCPU": {"total": 8}, "VGPU": {"total": 4}}},
-               "<child>": {"resource_provider_generation": 3, "inventories": {}}}
+               "<leaf>": {"resource_provider_generation": 2, "inventories": {}}}
     moved = _body("1.39", consumer_generation=1,
                   allocations={"<root>": {"resources": {"VGPU": 1}}})
     good = {"inventories": records, "allocations": {"<owned>": moved}}
@@ -165,18 +165,18 @@ def _reshaping():
                 **records, "<root>": {**records["<root>"], "resource_provider_generation": 7}}}),
             ("of a stale consumer", {"allocations": {"<owned>": {
                 **moved, "consumer_generation": 9}}}),
-            ("of a missing provider", {"inventories": {"<missing>": records["<child>"]}}),
+            ("of a missing provider", {"inventories": {"<missing>": records["<leaf>"]}}),
             ("to a missing provider", {"allocations": {"<owned>": {
                 **moved, "allocations": {"<missing>": {"resources": {"VGPU": 1}}}}}}),
-            ("of no class", {"inventories": {"<child>": {
-                **records["<child>"], "inventories": {"CUSTOM_PONY": {"total": 1}}}}}),
+            ("of no class", {"inventories": {"<leaf>": {
+                **records["<leaf>"], "inventories": {"CUSTOM_PONY": {"total": 1}}}}}),
             ("that does not fit", {"allocations": {"<owned>": {
                 **moved, "allocations": {"<root>": {"resources": {"VGPU": 5}}}}}}),
             ("with more", {"pony": 1}), ("of a list", {"allocations": []}),
             ("with more reserved than there is", {"inventories": {
-                **records, "<child>": {**records["<child>"], "inventories": {
+                **records, "<leaf>": {**records["<leaf>"], "inventories": {
                     "DISK_GB": {"total": 1, "reserved": 2}}}}}),
-            ("without a generation", {"inventories": {"<child>": {"inventories": {}}}})):
+            ("without a generation", {"inventories": {"<leaf>": {"inventories": {}}}})):
         yield case(what, {**good, **changes})
     yield case("without allocations", {"inventories": records})
     yield Case("reshape as an administrator", "POST /reshaper", good)

@@ -5,8 +5,8 @@ import http.client
 import json
 import uuid
 
-_TEMPLATES = ("full", "empty", "grouped", "consumer", "aggregate", "missing", "used", "free",
-              "name", "root", "child", "owned", "typed", "trait", "project", "user", "mark")
+_TEMPLATES = ("full", "child", "empty", "grouped", "consumer", "aggregate", "missing", "used",
+              "free", "name", "root", "leaf", "owned", "typed", "trait", "project", "user", "mark")
 _HEADERS = ("openstack-api-version", "vary", "content-type", "cache-control",
             "www-authenticate")
 # Words that clients, and the peer's own tests, look for in an error's detail.
@@ -52,19 +52,20 @@ _CODES = (1, 23)
 class World:
     """Names of what exists on both servers, made in the same way on each of them.
 
-    There are a provider that is ``full`` of all sorts, a ``consumer`` of it, an ``empty`` one, a
-    ``grouped`` one in an ``aggregate``, and two custom classes, one ``used`` and one ``free``.
-    ``missing`` is an unused uuid, and ``name`` an unused name.
+    There are a provider that is ``full`` of all sorts, a ``consumer`` of it, a ``child`` of it
+    that has a ``trait``, an ``empty`` one, a ``grouped`` one in an ``aggregate``, and two custom
+    classes, one ``used`` and one ``free``. ``missing`` is an unused uuid, and ``name`` an unused
+    name.
 
-    A ``root`` has a ``child`` with traits, one of them a custom ``trait``. Of the child there is a
-    consumer that is ``owned`` by a ``project`` and a ``user``, of the root one that is ``typed``.
+    A ``root`` has a ``leaf``. Of the leaf there is a consumer that is ``owned`` by a ``project``
+    and a ``user``, of the root one that is ``typed``.
     """
 
     def __init__(self):
         self.full, self.empty, self.grouped, self.consumer, self.aggregate, self.missing = (
             str(uuid.uuid4()) for _ in range(6))
-        self.root, self.child, self.owned, self.typed, self.project, self.user = (
-            str(uuid.uuid4()) for _ in range(6))
+        self.child, self.root, self.leaf, self.owned, self.typed, self.project, self.user = (
+            str(uuid.uuid4()) for _ in range(7))
         self.mark = mark = uuid.uuid4().hex.upper()
         self.used, self.free = f"CUSTOM_USED_{mark}", f"CUSTOM_FREE_{mark}"
         self.name, self.trait = f"name {mark}", f"CUSTOM_TRAIT_{mark}"
@@ -78,7 +79,8 @@ class World:
         if isinstance(value, str):
             for name in _TEMPLATES:
                 value = value.replace(f"<{name}>", getattr(self, name))
-            return value.replace("<FULL>", self.full.upper())
+            return value.replace("<FULL>", self.full.upper()).replace(
+                "<AGGREGATE>", self.aggregate.upper())
         return value
 
     def make(self, address):
@@ -89,7 +91,8 @@ class World:
         for version, method, path, body in (*self._of_the_first_versions(), *self._of_the_last()):
             answer = send(address, method, path, {
                 "x-auth-token": "admin", "content-type": "application/json",
-                "openstack-api-version": f"placement {version}"}, json.dumps(body).encode())
+                "openstack-api-version": f"placement {version}"},
+                None if body is None else json.dumps(body).encode())
             if answer.status >= 300:
                 raise AssertionError(f"{method} {path}: {answer.status} {answer.body}")
 
@@ -119,21 +122,23 @@ class World:
                 "resources": {"VCPU": 2, "DISK_GB": 10}}]}))
 
     def _of_the_last(self):
-        child = f"/resource_providers/{self.child}"
         return (
             ("1.6", "PUT", f"/traits/{self.trait}", None),
+            ("1.14", "POST", "/resource_providers", {
+                "name": f"child {self.child}", "uuid": self.child,
+                "parent_provider_uuid": self.full}),
+            ("1.6", "PUT", f"/resource_providers/{self.child}/traits", {
+                "resource_provider_generation": 0, "traits": [self.trait]}),
             ("1.14", "POST", "/resource_providers",
              {"name": f"root {self.root}", "uuid": self.root}),
             ("1.14", "POST", "/resource_providers", {
-                "name": f"child {self.child}", "uuid": self.child,
+                "name": f"leaf {self.leaf}", "uuid": self.leaf,
                 "parent_provider_uuid": self.root}),
             ("1.14", "POST", f"/resource_providers/{self.root}/inventories",
              {"resource_class": "VCPU", "total": 8}),
-            ("1.14", "POST", f"{child}/inventories", {"resource_class": "VGPU", "total": 4}),
-            ("1.14", "PUT", f"{child}/traits", {
-                "traits": ["HW_CPU_X86_AVX", self.trait], "resource_provider_generation": 1}),
-            ("1.28", "PUT", f"/allocations/{self.owned}",
-             self._claim(self.child, {"VGPU": 1})),
+            ("1.14", "POST", f"/resource_providers/{self.leaf}/inventories",
+             {"resource_class": "VGPU", "total": 4}),
+            ("1.28", "PUT", f"/allocations/{self.owned}", self._claim(self.leaf, {"VGPU": 1})),
             ("1.38", "PUT", f"/allocations/{self.typed}",
              self._claim(self.root, {"VCPU": 2}, consumer_type="INSTANCE")))
 

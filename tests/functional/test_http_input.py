@@ -132,7 +132,8 @@ class InputTest(http.HTTPTest):
                 ("POST", "/resource_providers/pony", "DELETE, GET, PUT"),
                 ("POST", "/", "GET"), ("POST", "/events", "GET"),
                 # The addresses of a later microversion are known.
-                ("DELETE", "/usages", "GET"), ("PATCH", "/traits/CUSTOM_A", "DELETE, GET, PUT")):
+                ("DELETE", "/usages", "GET"), ("PATCH", "/traits/CUSTOM_A", "DELETE, GET, PUT"),
+                ("PATCH", f"{self.one}/inventories", "DELETE, GET, POST, PUT")):
             answer = self.send(method, path)
             self.assertEqual((405, allow), (answer.status_code, answer.headers["allow"]), method)
 

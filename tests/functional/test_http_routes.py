@@ -71,8 +71,11 @@ class _RoutesTest(http.HTTPTest):
             "allocations": [{"resource_provider": {"uuid": self.uuid}, "resources": {"VCPU": 2}}],
             "project_id": "p", "user_id": "u"}, NOTHING, "1.8"
         claim = {"allocations": {self.uuid: {"resources": {"VCPU": 1}}}, "project_id": "p",
-                 "user_id": "u", "consumer_generation": 2, "consumer_type": "INSTANCE"}
-        yield "POST", "/allocations", {self.consumer: claim}, NOTHING
+                 "user_id": "u", "consumer_type": "INSTANCE"}
+        yield "PUT", f"/allocations/{self.consumer}", {**claim, "consumer_generation": 2}, NOTHING
+        yield "POST", "/allocations", {
+            self.consumer: {**claim, "consumer_generation": 3},
+            base.new_uuid(): {**claim, "consumer_generation": None}}, NOTHING
         yield "POST", "/reshaper", {"allocations": {}, "inventories": {self.child: {
             "resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1}}}}}, NOTHING
         for path in (f"{empty}/traits", f"{empty}/inventories/DISK_GB", f"{empty}/inventories",
