@@ -508,6 +508,27 @@ class ClaimSetTest(base.ContractTest):
         self.claim({node: {"VCPU": 1}}, target)
         self.assertIsNone(self.consumer(target).consumer_type)
 
+    def test_usages_by_type(self):
+        node = self.provider(VCPU=80)
+        for consumer_type, amount, user in (
+                ("INSTANCE", 2, "anna"), ("INSTANCE", 3, "alan"), (None, 5, "anna")):
+            self.claim({node: {"VCPU": amount}}, project_id="ada", user_id=user,
+                       consumer_type=consumer_type)
+        self.claim({node: {"VCPU": 7}}, project_id="bob")
+        typed = {"consumers": 2, "usages": {"VCPU": 5}}
+        untyped = {"consumers": 1, "usages": {"VCPU": 5}}
+        for filters, expected in (
+                ({}, {"INSTANCE": typed, "unknown": untyped}),
+                ({"consumer_type": "INSTANCE"}, {"INSTANCE": typed}),
+                ({"consumer_type": "unknown"}, {"unknown": untyped}),
+                ({"consumer_type": "INSTANCE", "user_id": "alan"},
+                 {"INSTANCE": {"consumers": 1, "usages": {"VCPU": 3}}}),
+                ({"consumer_type": "instance"}, {}), ({"consumer_type": "é"}, {})):
+            found = self.api.get_project_usages(None, "ada", **filters)
+            self.assertEqual(expected, found.by_type)
+            total = sum(each["usages"]["VCPU"] for each in expected.values())
+            self.assertEqual({"VCPU": total} if total else {}, found.usages)
+
     def test_types_that_are_none(self):
         node = self.provider(VCPU=8)
         for wrong in ("unknown", "", "A" * 256, "A\n", "pony", 5):

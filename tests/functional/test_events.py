@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events in the outbox: one in the transaction of each change, and none without a change."""
 
+import datetime
+
 from placement_rpc import exception
+from placement_rpc.notifications.event import Event
+from placement_rpc.notifications.usage import UsageAccount
+from placement_rpc.objects.codec import without_envelopes
 from placement_rpc.objects.request import ResourceRequest
 from tests import base, stored_events
 
@@ -129,6 +134,20 @@ class EventTest(stored_events.StoredEvents, base.ContractTest):
             {self._provider(each) for each in by_consumer["allocation.update", old]["providers"]})
         self.assertEqual({(one, 2, 3, (), (("VCPU", 8),))}, {self._provider(each) for each in (
             by_consumer["allocation.create", new.consumer_uuid]["providers"])})
+
+    def test_what_a_consumer_had_before_it_changed_hands_is_billed_to_its_owner_then(self):
+        begin = datetime.datetime.now(datetime.UTC)
+        uuid = self.provider(VCPU=8)
+        consumer, _ = self.claim({uuid: {"VCPU": 2}}, project_id="blue")
+        self.api.set_allocations(None, [base.claim(
+            {uuid: {"VCPU": 2}}, consumer, project_id="red", consumer_type="INSTANCE")])
+        account = UsageAccount(begin, datetime.datetime.now(datetime.UTC))
+        for position, (event_type, data) in enumerate(self.events(), 1):
+            account.apply(Event(data["event_id"], event_type, position, data["occurred_at"],
+                                without_envelopes(data)))
+        self.assertTrue(account.complete)
+        self.assertEqual({"blue": (0, True), "red": (2, True)}, {
+            line.project_id: (line.held, line.resource_hours > 0) for line in account.lines()})
 
     def test_a_refused_set_says_so_for_each_claim(self):
         uuid = self.provider(VCPU=8)
