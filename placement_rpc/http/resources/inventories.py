@@ -51,7 +51,7 @@ def added(call):
     made = _one(call, found, canonical(name))
     return Answer(
         201, body=made.body if call.spelling.answers_changes else None, etag=made.etag,
-        updated_at=made.updated_at,
+        updated_at=made.updated_at if call.spelling.answers_changes else None,
         location=f"{call.spelling.address(call.prefix, uuid)}/inventories/{name}")
 
 
