@@ -253,6 +253,21 @@ def _read_consumers(tx, consumers):
     return providers
 
 
+def check_absent(tx: db.Connection, state: LockedState, uuids: Collection[str]) -> None:
+    """Check that consumers that had no row when they were to be locked have none still.
+
+    There is nothing to lock of a new consumer. Its claim may have waited for a provider on which
+    another transaction, meanwhile committed, made the consumer hold something: a refusal that
+    does not count that as its own would be wrong. An acceptance needs no check, since the row that
+    it inserts would be a duplicate.
+
+    :raises placement_rpc.db.api.Stale: if one of them has a row now
+    """
+    missing = [uuid for uuid in uuids if state.consumers[uuid].read_id is None]
+    if missing and queries.consumer_ids(tx, missing):
+        raise db.Stale("a consumer")
+
+
 def write(tx: db.Connection, state: LockedState, events: Collection[tuple] = (),
           outcomes: Collection[tuple] = ()) -> None:
     """Write all that changed, with the events and the outcomes of the requests.

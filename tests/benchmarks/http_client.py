@@ -18,6 +18,11 @@ import uuid
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _WANTED = "VCPU:2,MEMORY_MB:1024,DISK_GB:10"
+#: The project that has a thousand consumers, and the traits that providers are given.
+PROJECT = "project-of-many"
+TRAITS = ("CUSTOM_BENCH_A", "CUSTOM_BENCH_B", "HW_CPU_X86_AVX2", "COMPUTE_NODE")
+#: A trait that few providers have.
+RARE = "CUSTOM_BENCH_RARE"
 _GENERATION = re.compile(rb'"(?:resource_provider_)?generation": ?(\d+)')
 
 
@@ -67,6 +72,7 @@ class Client:
         self._connection = Connection(url)
         self._own, self._shared = itertools.cycle(own), itertools.cycle(shared)
         self._generations = {}
+        self._turn = 0
 
     def show(self):
         return self._connection.ask("GET", f"/resource_providers/{next(self._shared)}")[0]
@@ -97,9 +103,49 @@ class Client:
             "GET", f"/resource_providers?resources={_WANTED}", version="1.4")[0]
 
     def allocations(self):
-        return self._connection.ask("PUT", f"/allocations/{uuid.uuid4()}", json.dumps({
-            "allocations": [{"resource_provider": {"uuid": next(self._shared)},
-                             "resources": {"VCPU": 1, "MEMORY_MB": 64}}]}))[0]
+        return self._connection.ask("PUT", f"/allocations/{uuid.uuid4()}", json.dumps(
+            _claim(next(self._shared))), version="1.28")[0]
+
+    def sets(self):
+        return self._connection.ask("POST", "/allocations", claims(
+            next(self._shared) for _ in range(10)), version="1.28")[0]
+
+    def usages(self):
+        return self._connection.ask(
+            "GET", f"/usages?project_id={PROJECT}", version="1.9")[0]
+
+    def traits(self):
+        provider = next(self._own)
+        # Another set each time: the same one would be no change.
+        self._turn = (self._turn + 1) % len(TRAITS)
+        status, answer = self._connection.ask(
+            "PUT", f"/resource_providers/{provider}/traits", json.dumps({
+                "resource_provider_generation": self._generation(provider),
+                "traits": [*TRAITS[:self._turn], *TRAITS[self._turn + 1:]]}), version="1.6")
+        if status == 200:
+            self._generations[provider] = int(_GENERATION.search(answer)[1])
+        elif status == 409:
+            del self._generations[provider]
+        return status
+
+    def with_trait(self):
+        return self._connection.ask(
+            "GET", f"/resource_providers?required={RARE}", version="1.18")[0]
+
+    def in_tree(self):
+        return self._connection.ask(
+            "GET", f"/resource_providers?in_tree={next(self._shared)}&required={RARE}",
+            version="1.18")[0]
+
+
+def _claim(provider, project="project"):
+    return {"allocations": {provider: {"resources": {"VCPU": 1, "MEMORY_MB": 64}}},
+            "project_id": project, "user_id": "user", "consumer_generation": None}
+
+
+def claims(providers, project="project"):
+    """Return the body that sets allocations of new consumers, one on each of some providers."""
+    return json.dumps({str(uuid.uuid4()): _claim(provider, project) for provider in providers})
 
 
 def inventories(generation, total):

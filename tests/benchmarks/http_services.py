@@ -11,8 +11,9 @@ import fixtures
 import psutil
 
 from placement_rpc.conf import service as configuration
+from placement_rpc.db import api as db
 from placement_rpc.service import conductor
-from tests.benchmarks import http_client
+from tests.benchmarks import fleet, http_client, upstream_store
 from tests.conformance import web
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -24,12 +25,13 @@ class OurFacade(fixtures.Fixture):
     """The facade behind gunicorn, with the store in its own processes; ``url``, ``process``.
 
     :param database_url: str, SQLAlchemy URL of an empty database; None for a SQLite file
+    :param fleet_size: int, providers that the store has at the start
     :param serving: of :class:`tests.conformance.web.Gunicorn`
     """
 
-    def __init__(self, database_url=None, **serving):
+    def __init__(self, database_url=None, fleet_size=0, **serving):
         super().__init__()
-        self._database_url = database_url
+        self._database_url, self._fleet_size = database_url, fleet_size
         self._serving = serving
 
     def _setUp(self):
@@ -38,14 +40,36 @@ class OurFacade(fixtures.Fixture):
         path = directory / "placement-rpc.conf"
         path.write_text(f"[database]\nconnection = {url}\n"
                         "[api]\nauth_strategy = noauth2\ntransport = local\n")
-        conductor.prepare_store(configuration.new_config(config_files=[str(path)]))
+        conf = configuration.new_config(config_files=[str(path)])
+        conductor.prepare_store(conf)
+        if self._fleet_size:
+            database = db.Database(conf)
+            self.addCleanup(database.close)
+            fleet.grow(database, self._fleet_size)
         server = self.useFixture(web.Gunicorn(
             "placement_rpc.http.wsgi:application", {"PLACEMENT_RPC_CONF": str(path)},
             **self._serving))
         self.url, self.process, self.said = server.url, server.process, server.said
 
 
-SERVICES = {"placement_rpc": OurFacade, "openstack-placement": web.Upstream}
+class Upstream(web.Upstream):
+    """openstack-placement; the parameters are those of :class:`OurFacade`."""
+
+    def __init__(self, database_url=None, fleet_size=0, **serving):
+        super().__init__(database_url, **serving)
+        self._url, self._fleet_size = database_url, fleet_size
+
+    def _setUp(self):
+        super()._setUp()
+        if self._fleet_size:
+            # It writes its classes into the store when it starts.
+            upstream_store.grow(self._url, self._fleet_size, fleet.AMOUNTS)
+
+
+SERVICES = {"placement_rpc": OurFacade, "openstack-placement": Upstream}
+# Of the shared providers, one of so many has the rare trait.
+_RARE = 10
+_CONSUMERS = 1000
 
 
 class Loaded(fixtures.Fixture):
@@ -67,6 +91,7 @@ class Loaded(fixtures.Fixture):
         connection = http_client.Connection(self.service.url)
         own, shared = ([self._create(connection) for _ in range(self._providers)]
                        for _ in range(2))
+        self._prepare(connection, shared)
         self._clients = []
         for number in range(_PROCESSES):
             process = subprocess.Popen(
@@ -84,15 +109,30 @@ class Loaded(fixtures.Fixture):
 
     def _create(self, connection):
         provider = str(uuid.uuid4())
-        for method, path, body in (
-                ("POST", "/resource_providers", json.dumps({"name": provider, "uuid": provider})),
-                ("PUT", f"/resource_providers/{provider}/inventories",
-                 http_client.inventories(0, 10 ** 9))):
-            status, answer = connection.ask(method, path, body)
-            if status >= 300:
-                raise RuntimeError(
-                    f"{method} {path}: {status} {answer}\n{self.service.said()[-4000:]}")
+        self._ask(connection, "POST", "/resource_providers", json.dumps(
+            {"name": provider, "uuid": provider}))
+        self._ask(connection, "PUT", f"/resource_providers/{provider}/inventories",
+                  http_client.inventories(0, 10 ** 9))
         return provider
+
+    def _prepare(self, connection, providers):
+        """Make the traits, give the rare one to some providers, and make a project's consumers."""
+        for name in (*http_client.TRAITS, http_client.RARE):
+            if name.startswith("CUSTOM_"):
+                self._ask(connection, "PUT", f"/traits/{name}", "", "1.6")
+        for provider in providers[::_RARE]:
+            self._ask(connection, "PUT", f"/resource_providers/{provider}/traits", json.dumps(
+                {"resource_provider_generation": 1, "traits": [http_client.RARE]}), "1.6")
+        for _ in range(_CONSUMERS // 100):
+            self._ask(connection, "POST", "/allocations", http_client.claims(
+                (providers[number % len(providers)] for number in range(100)),
+                http_client.PROJECT), "1.28")
+
+    def _ask(self, connection, method, path, body, version=None):
+        status, answer = connection.ask(method, path, body, version)
+        if status >= 300:
+            raise RuntimeError(
+                f"{method} {path}: {status} {answer}\n{self.service.said()[-4000:]}")
 
     @staticmethod
     def _tell(client, order):

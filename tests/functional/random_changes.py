@@ -72,9 +72,10 @@ class RandomChanges(stateful.RuleBasedStateMachine):
 
     @stateful.initialize(kinds=st.lists(_inventories.filter(bool), min_size=3, max_size=3))
     def begin(self, kinds):
-        for number, inventories in enumerate(kinds):
-            uuid = _PROVIDERS[number]
-            self.create(uuid, f"provider {number}", _PROVIDERS[0] if number == 2 else None)
+        for number, parent in enumerate((None, None, 0, 2, 2)):
+            self.create(_PROVIDERS[number], f"provider {number}",
+                        None if parent is None else _PROVIDERS[parent])
+        for uuid, inventories in zip(_PROVIDERS, kinds, strict=False):
             self.set_inventory(uuid, inventories, 0)
         for consumer in _CONSUMERS[:2]:
             self.claim(consumer, {0: 1, 1: 2}, 0)
@@ -112,6 +113,10 @@ class RandomChanges(stateful.RuleBasedStateMachine):
             name = name or self.model.providers[uuid].name
         self.both("update", (uuid, name or "other", parent), self.api.update_provider, uuid,
                   name or "other", parent_provider_uuid=parent, may_move=True)
+
+    @stateful.rule(which=_one, parent=st.none() | _one)
+    def move_provider(self, which, parent):
+        self.update(which, None, parent)
 
     @stateful.rule(which=_one)
     def delete(self, which):

@@ -77,7 +77,7 @@ class _RoutesTest(http.HTTPTest):
             self.consumer: {**claim, "consumer_generation": 3},
             base.new_uuid(): {**claim, "consumer_generation": None}}, NOTHING
         yield "POST", "/reshaper", {"allocations": {}, "inventories": {self.child: {
-            "resource_provider_generation": 0, "inventories": {"DISK_GB": {"total": 5}}}}}, NOTHING
+            "resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1}}}}}, NOTHING
         for path in (f"{empty}/traits", f"{empty}/inventories/DISK_GB", f"{empty}/inventories",
                      f"/allocations/{self.consumer}", empty, "/resource_classes/CUSTOM_NEW",
                      "/traits/CUSTOM_NEW"):
@@ -113,10 +113,10 @@ class _RoutesTest(http.HTTPTest):
 
     def answered(self, method, path, body, version=None):
         """Send a request, and check that it succeeds."""
-        headers = {"X_Roles": "admin,service"}
-        if path.startswith("/resource_pools/"):
-            # A PUT of a pool needs it, and everything else takes it.
-            headers["If_Match"] = "*"
+        # A PUT of a pool needs it, and everything else takes it.
+        headers = {"If_Match": "*"} if path.startswith("/resource_pools/") else {}
+        # The reshaper is for services.
+        headers["X_Roles"] = "admin,service"
         answer = self.send(method, path, body, version=version, **headers)
         self.assertLess(answer.status_code, 300, f"{method} {path}: {answer.text}")
         return answer

@@ -10,4 +10,4 @@ class RandomChangesTest(base.TestCase):
     time_limit = 600
 
     def test_store_and_model_agree(self):
-        random_changes.run(random_changes.RandomChanges, base.examples(25))
+        random_changes.run(random_changes.RandomChanges, base.examples(15))

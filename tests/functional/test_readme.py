@@ -20,7 +20,7 @@ class ReadmeTest(base.TestCase):
         section = re.search(r"^Over HTTP\n=+\n(.*?)^=+$", _README.read_text(),
                             re.MULTILINE | re.DOTALL)[1]
         blocks = re.findall(r"::\n\n((?:    .*\n|\n)+)", section)
-        script = "\n".join(line[4:] for line in blocks[0].splitlines())
+        script = "\n".join(line[4:] for block in blocks[:2] for line in block.splitlines())
         self.assertGreater(script.count("curl"), 3)
         self.assertGreater(script.count("openstack "), 6)
         url = self.useFixture(Facade()).url
@@ -30,5 +30,6 @@ class ReadmeTest(base.TestCase):
             check=False, capture_output=True, text=True,
             env={**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"})
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
-        for words in ("resource_provider.create", "VCPU", "capacity", "allocation.create"):
+        for words in ("resource_provider.create", "VCPU", "capacity", "allocation.create",
+                      "└─ gpu0", "HW_GPU_API_VULKAN", "VGPU=4"):
             self.assertIn(words, done.stdout)

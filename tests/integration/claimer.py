@@ -4,9 +4,9 @@
 Run as a file, so that the interpreter of another release can run it as well; it imports only
 modules that every release has.
 
-It claims, replaces claims, moves and releases at random from several threads, by calls and by
-casts. It prints the answers as JSON: the allocations that each of its consumers must have at the
-end, and the numbers of accepted and refused requests.
+It claims, replaces claims, moves, releases and, if asked to, swaps what consumers have, at random
+from several threads, by calls and by casts. It prints the answers as JSON: the allocations that
+each of its consumers must have at the end, and the numbers of accepted and refused requests.
 """
 
 import json
@@ -29,7 +29,8 @@ class Claimer:
         self.order = order
         self.random = random.Random(f"{order['seed']} {number}")
         self.held = {}
-        self.outcomes = {"accepted": 0, "refused": 0, "casts": 0, "moves": 0, "changes": {}}
+        self.outcomes = {"accepted": 0, "refused": 0, "casts": 0, "moves": 0, "sets": 0,
+                         "changes": {}}
         self.failures = []
         self.sent = 0
 
@@ -57,6 +58,8 @@ class Claimer:
     def _choose(self):
         """Return the next request; None if it would claim what the consumer holds already."""
         dice = self.random.random()
+        if self.held and self.random.random() < self.order.get("sets", 0):
+            return self._set
         if self.held and dice < 0.15:
             consumer = self.random.choice(list(self.held))
             if dice < 0.1 or not self.order.get("moves", True):
@@ -87,6 +90,27 @@ class Claimer:
             self.outcomes["changes"][provider].append(generation - 1)
         self.held[target] = self.held.pop(consumer)
         self.outcomes["moves"] += 1
+
+    def _set(self):
+        """Swap what two consumers hold, or have a new one take what one holds, in one call."""
+        one, other = self.random.choice(list(self.held)), self.random.choice(list(self.held))
+        if any(self.held[other].get(provider) == resources
+               for provider, resources in self.held[one].items()):
+            # It would not raise the generation of the provider.
+            other = str(uuid.uuid4())
+        wanted = {one: self.held.get(other, {}), other: self.held[one]}
+        results = self.client.set_allocations(None, [api.Claim(
+            consumer_uuid=consumer, allocations=allocations, project_id="project", user_id="user")
+            for consumer, allocations in wanted.items()])
+        self.held |= wanted
+        if not self.held[one]:
+            del self.held[one]
+        # Both results have the one step of a provider.
+        for provider, generation in {
+                provider: generation for result in results
+                for provider, generation in result.generations.items()}.items():
+            self.outcomes["changes"][provider].append(generation)
+        self.outcomes["sets"] += 1
 
     def _claim(self, consumer, allocations):
         self._changed(self._make("claim_allocations", api.Claim(

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client's one connection: answers reach their callers, and lost calls are retried."""
+"""A client's one connection: answers reach their callers."""
 
 import contextlib
 import os
 import resource
-import signal
 import threading
 import time
-import types
 
 import amqp
 import kombu
@@ -15,224 +13,11 @@ import psutil
 from kombu import compression
 
 from placement_rpc import exception
-from placement_rpc.amqp import consumer, frames
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.amqp.consumer import Consumer
-from placement_rpc.conf import service as configuration
 from placement_rpc.context import RequestContext
-from placement_rpc.db import api as db
-from placement_rpc.manager import Manager
-from placement_rpc.rpc import envelope, reply_connection, routing, senders
-from placement_rpc.rpc.batch_server import BatchServer
-from placement_rpc.rpc.endpoint import exposed
-from placement_rpc.testing import servers as private
-from placement_rpc.versions import contract
+from placement_rpc.rpc import envelope, routing, senders
 from tests import base, servers
-from tests.integration import proxy
-
-_TOPIC = "conversation"
-
-
-class _Speaker(Manager):
-    """A manager that returns a given text, after a given time or once ``go_on`` is set."""
-
-    calls = {**contract.CALLS, "say": contract.Call(), "tell_all": contract.Call(large=True)}
-    tellers = 0
-    may_end = threading.Event()
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.go_on = threading.Event()
-
-    @exposed
-    def say(self, context, text, after=0):
-        self.go_on.wait(after)
-        if text == "no":
-            raise exception.NameInUse(name="no")
-        return text
-
-
-    @exposed
-    def tell_all(self, context, limit=None):
-        type(self).tellers += 1
-        self.may_end.wait(60)
-        return [None] * 1000
-
-
-class ConversationTest(base.TestCase):
-    """A client and a server, on the broker of all tests."""
-
-    time_limit = 120
-
-    def setUp(self):
-        super().setUp()
-        self.broker = self.make_broker()
-        self.topic = f"{_TOPIC}-{base.new_uuid()}"
-        self.conf = self.configured()
-        self.speaker = _Speaker(self.conf, db.Database(self.conf))
-        self.server = BatchServer(
-            self.conf, Broker.of(self.conf), self.speaker, [self.topic], 8)
-        self.server.begin()
-        self.addCleanup(self.server.wait)
-        self.addCleanup(self.server.stop)
-        self.addCleanup(self.speaker.go_on.set)
-        self.caller = self.make_caller()
-
-    def make_broker(self):
-        return servers.rabbitmq()
-
-    def configured(self, **options):
-        return configuration.new_config(
-            config_files=[], transport_url=self.broker.url, database__connection="sqlite://",
-            **options)
-
-    def make_caller(self, **options):
-        conf = self.configured(**options)
-        caller = senders.RabbitSender(conf, Broker.of(conf), self.topic)
-        self.addCleanup(caller.close)
-        return caller
-
-    def say(self, text, timeout=30, caller=None, **arguments):
-        return (caller or self.caller).call(
-            RequestContext(), "say", {"text": text, **arguments}, timeout)
-
-    def until_answered(self, text):
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                return self.say(text, timeout=3)
-            except exception.ServiceUnavailable:
-                self.assertLess(time.monotonic(), deadline)
-
-    def in_threads(self, call, *arguments):
-        """Return the results or errors of the calls, in the order of the arguments."""
-        answers = [None] * len(arguments)
-
-        def run(number, argument):
-            try:
-                answers[number] = call(argument)
-            except exception.PlacementException as error:
-                answers[number] = error
-
-        threads = [threading.Thread(target=run, args=each) for each in enumerate(arguments)]
-        for thread in threads:
-            thread.start()
-        return threads, answers
-
-
-class _BrokenAttempts:
-    """Attempts of which one method fails at the first call."""
-
-    def __init__(self, broken):
-        self._broken = {broken}
-
-    def _answer(self, name, value):
-        if name in self._broken:
-            self._broken.clear()
-            raise RuntimeError(name)
-        return value
-
-    def id_of(self, message):
-        return self._answer("id_of", "id")
-
-    def begin(self, counted):
-        return self._answer("begin", 1)
-
-    def survived(self, counted):
-        self._answer("survived", None)
-
-
-class RepeatsTest(ConversationTest):
-    """A call that another server took and does not answer is sent again."""
-
-    def setUp(self):
-        super().setUp()
-        self.server.stop()
-        self.server.wait()
-        self.stop_in_the_middle()
-        self.caller = self.make_caller(placement_client__repeat_after=0.1)
-
-    def stop_in_the_middle(self):
-        """Do what a stopped process does: take a message, and neither answer nor end."""
-        connection = Broker.of(self.conf).connect()
-        self.addCleanup(connection.drop)
-        self.stopped = consumer.Consumer(connection)
-        self.stopped.consume(self.topic, 1)
-
-    def serve(self, attempts=None):
-        server = BatchServer(
-            self.conf, Broker.of(self.conf),
-            _Speaker(self.conf, db.Database(self.conf)), [self.topic], 8, attempts=attempts)
-        server.begin()
-        self.addCleanup(server.wait)
-        self.addCleanup(server.stop)
-        return server
-
-    def ask(self, method="ping", context=None, timeout=30):
-        """Make a call whose first copy is taken by the stopped process."""
-        threads, answers = self.in_threads(lambda _: self.caller.call(
-            context or RequestContext(), method, {}, timeout), None)
-        ends = time.monotonic() + 30
-        while not self.stopped.receive(0.1):
-            self.assertLess(time.monotonic(), ends)
-        self.serve()
-        threads[0].join()
-        return answers[0]
-
-    def test_the_answer_to_the_second_copy_counts(self):
-        began = time.monotonic()
-        self.assertIn("pid", self.ask())
-        self.assertLess(time.monotonic() - began, 20)
-
-    def test_a_refusal_of_one_copy_says_nothing_of_the_others(self):
-        late = RequestContext(deadline=time.time() - 1)
-        error = self.ask(context=late)
-        self.assertIsInstance(error, exception.ServiceUnavailable)
-        # It is the answer if there is one copy only.
-        self.stopped.end()
-        self.assertRaises(exception.RequestExpired, self.make_caller().call, late, "ping", {}, 30)
-
-    def test_a_call_that_the_contract_does_not_have_is_sent_once(self):
-        error = self.ask("say", timeout=2)
-        self.assertIsInstance(error, exception.ServiceUnavailable)
-        self.assertIn("no answer", error.text)
-
-    def test_a_call_whose_attempts_cannot_be_counted_is_answered(self):
-        for attempts in (_BrokenAttempts("begin"), _BrokenAttempts("id_of"),
-                         _BrokenAttempts("survived")):
-            self.caller = self.make_caller(placement_client__repeat_after=1000.0)
-            threads, answers = self.in_threads(lambda _: self.caller.call(
-                RequestContext(), "ping", {}, 20), None)
-            ends = time.monotonic() + 30
-            while not self.stopped.receive(0.1):
-                self.assertLess(time.monotonic(), ends)
-            # It is delivered again, to a server.
-            self.stopped.end()
-            server = self.serve(attempts)
-            threads[0].join()
-            self.assertIn("pid", answers[0])
-            server.stop()
-            server.wait()
-            self.stop_in_the_middle()
-
-    def test_a_service_that_answers_no_call_in_time_gets_no_copies(self):
-        connection = Broker.of(self.conf).connect()
-        self.addCleanup(connection.drop)
-        overloaded = consumer.Consumer(connection)
-        overloaded.consume(self.topic, None)
-
-        def call(_number):
-            return self.caller.call(RequestContext(), "ping", {}, 1)
-
-        threads, _ = self.in_threads(call, *range(20))
-        for thread in threads:
-            thread.join()
-        while received := overloaded.receive(1):
-            self.assertTrue(received)
-        for _ in range(3):
-            self.assertRaises(exception.ServiceUnavailable, call, None)
-        received = overloaded.receive(1)
-        self.assertEqual(3, len(received))
+from tests.integration.conversation import ConversationTest, Speaker
 
 
 class AnswersTest(ConversationTest):
@@ -255,17 +40,17 @@ class AnswersTest(ConversationTest):
 
     def test_large_answers_leave_threads_to_others(self):
         """32 of them stalled a ping for 1.6 s."""
-        before = _Speaker.tellers
-        self.addCleanup(_Speaker.may_end.clear)
-        self.addCleanup(_Speaker.may_end.set)
+        before = Speaker.tellers
+        self.addCleanup(Speaker.may_end.clear)
+        self.addCleanup(Speaker.may_end.set)
         threads, answers = self.in_threads(
             lambda _: len(self.caller.call(RequestContext(), "tell_all", {}, 60)), *range(12))
-        while _Speaker.tellers == before:
+        while Speaker.tellers == before:
             time.sleep(0.05)
         # The server has eight threads.
         self.assertEqual(["quick"] * 20, [self.say("quick", 20) for _ in range(20)])
-        self.assertLessEqual(_Speaker.tellers, before + 2)
-        _Speaker.may_end.set()
+        self.assertLessEqual(Speaker.tellers, before + 2)
+        Speaker.may_end.set()
         for thread in threads:
             thread.join()
         self.assertEqual([1000] * 12, answers)
@@ -433,163 +218,3 @@ class AnswersTest(ConversationTest):
         servers.wait_for_heartbeat_timeout(self.broker.url, 2)
         self.assertEqual("second", self.say("second", caller=caller))
         self.assertNotIn("Calls: no connection", self.log.output)
-
-
-class TroubleTest(ConversationTest):
-    """A broker of its own, to which things are done."""
-
-    time_limit = 240
-
-    def make_broker(self):
-        return self.useFixture(private.RabbitMQ())
-
-    def test_calls_that_wait_fail_at_once_when_the_broker_is_gone(self):
-        self.say("first")
-        threads, answers = self.in_threads(
-            lambda text: self.say(text, timeout=100, after=60), "one", "two")
-        base.wait_until(lambda: self.server.busy == 2)
-        began = time.monotonic()
-        self.broker.stop()
-        for thread in threads:
-            thread.join()
-        self.assertLess(time.monotonic() - began, 30)
-        self.assertEqual(["placement.service.unavailable"] * 2, [each.code for each in answers])
-        error = self.assertRaises(exception.ServiceUnavailable, self.say, "three", 1)
-        self.assertIn("refused", error.text)
-        self.speaker.go_on.set()
-        self.broker.start()
-        self.assertEqual("four", self.say("four", timeout=60))
-
-    def test_a_broker_that_hangs_does_not_hold_up_a_deadline(self):
-        self.say("first")
-        children = [self.broker.process, *psutil.Process(
-            self.broker.process.pid).children(recursive=True)]
-        for each in children:
-            os.kill(each.pid, signal.SIGSTOP)
-        try:
-            began = time.monotonic()
-            self.assertRaises(exception.ServiceUnavailable, self.say, "second", 1)
-            self.assertRaises(exception.ServiceUnavailable, self.say, "third", 1,
-                              caller=self.make_caller())
-            self.assertLess(time.monotonic() - began, 6)
-        finally:
-            for each in reversed(children):
-                os.kill(each.pid, signal.SIGCONT)
-        self.assertEqual("fourth", self.say("fourth", timeout=60))
-
-    def test_a_broker_that_is_short_of_memory(self):
-        self.say("first")
-        self.broker.rabbitmqctl("set_vm_memory_high_watermark", "0.0000001")
-        try:
-            deadline = time.monotonic() + 40
-            while True:
-                error = self.assertRaises(exception.ServiceUnavailable, self.say, "second", 1)
-                if "short of memory" in error.text:
-                    break
-                self.assertLess(time.monotonic(), deadline, error.text)
-        finally:
-            self.broker.rabbitmqctl("set_vm_memory_high_watermark", "0.8")
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                self.assertEqual("third", self.say("third", timeout=5))
-                return
-            except exception.ServiceUnavailable:
-                self.assertLess(time.monotonic(), deadline)
-
-    def test_a_deleted_reply_queue_or_exchange_is_declared_again(self):
-        self.say("first")
-        url = self.broker.url.replace("rabbit:", "amqp:")
-        with kombu.Connection(url) as connection:
-            connection.channel().queue_delete(self.caller.connection.reply_to)
-        self.assertEqual("second", self.until_answered("second"))
-        with kombu.Connection(url) as connection:
-            connection.channel().exchange_delete(routing.EXCHANGE)
-        self.assertEqual("third", self.until_answered("third"))
-
-
-class InterruptTest(base.TestCase):
-    """A signal that comes while a message is written."""
-
-    def test_the_connection_ends_with_half_a_message(self):
-        broker = servers.rabbitmq()
-        network = self.useFixture(proxy.Proxy(broker.port))
-        connection = Broker.at(broker.url.replace(
-            f":{broker.port}", f":{network.port}")).connect()
-        self.addCleanup(connection.drop)
-        consumer, ended = Consumer(connection), []
-        network.hold()
-
-        def interrupt(_number, _frame):
-            raise KeyboardInterrupt
-
-        self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, interrupt))
-        timer = threading.Timer(1, signal.pthread_kill, (
-            threading.get_ident(), signal.SIGUSR1))
-        timer.start()
-        self.assertRaises(KeyboardInterrupt, consumer.send, amqp.Message(
-            b"x" * 100_000_000), "", "nowhere", 30)
-        thread = threading.Thread(target=lambda: ended.append(self.assertRaises(
-            frames.FAILURES, consumer.send, amqp.Message(b"x"), "", "nowhere", 30)))
-        thread.start()
-        thread.join(10)
-        self.assertEqual(1, len(ended))
-        self.assertRaises(frames.FAILURES, connection.read, 5)
-
-
-class NetworkTest(ConversationTest):
-    """A network between them and the broker that fails while the broker does not."""
-
-    time_limit = 240
-
-    def make_broker(self):
-        broker = servers.rabbitmq()
-        self.proxy = self.useFixture(proxy.Proxy(broker.port))
-        return types.SimpleNamespace(url=broker.url.replace(
-            f":{broker.port}", f":{self.proxy.port}"))
-
-    def test_connections_break_off_again_and_again_under_load(self):
-        """The reading or a writing thread may notice it first, at either end."""
-        ended, done = threading.Event(), []
-
-        def talk(number):
-            while not ended.is_set():
-                try:
-                    done.append(self.say(f"{number}", timeout=2))
-                except exception.ServiceUnavailable:
-                    ended.wait(0.01)
-
-        threads, _ = self.in_threads(talk, *range(6))
-        try:
-            for _ in range(25 if base.FULL else 10):
-                enough = len(done) + 5
-                base.wait_until(lambda: len(done) >= enough, 40)  # noqa: B023
-                self.proxy.reset()
-        finally:
-            ended.set()
-            for thread in threads:
-                thread.join()
-        self.assertEqual("at last", self.until_answered("at last"))
-
-    def test_a_connection_that_is_dropped_is_replaced_at_once(self):
-        """One that worked for a second; the attempt that took longest of five does not count."""
-        taken = []
-        for _ in range(5):
-            self.until_answered("first")
-            time.sleep(1.1)
-            self.proxy.reset()
-            began = time.monotonic()
-            self.until_answered("second")
-            taken.append(time.monotonic() - began)
-        self.assertLess(min(taken), 0.5, taken)
-
-    def test_a_broker_that_stops_in_the_middle_of_a_message(self):
-        self.patch(reply_connection, "PATIENCE", 1)
-        caller = self.make_caller()
-        self.say("first", caller=caller)
-        self.proxy.stall(after=10)
-        self.assertRaises(exception.ServiceUnavailable, self.say, "second", 4, caller=caller)
-        self.proxy.stall(after=None)
-        self.proxy.reset()
-        self.caller = caller
-        self.assertEqual("third", self.until_answered("third"))

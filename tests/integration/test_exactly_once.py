@@ -30,7 +30,7 @@ class LedgerTest(testscenarios.WithScenarios, base.TestCase):
         soak.check(self, everything, reports)
         for name in soak.KILLS:
             self.assertGreaterEqual(everything.done[name], 3 // share)
-        for name in ("casts", "moves"):
+        for name in ("casts", "moves", "sets"):
             self.assertGreater(everything.done[name], 20 / share)
         self.assertGreater(everything.done["sent"], 300 / share)
 
@@ -133,13 +133,14 @@ class ManagerTest(base.TestCase):
                 for _ in range(4)]
             for number in range(8):
                 uuid = base.new_uuid()
-                placed = base.claim(None)
+                placed, other = base.claim(None), base.claim({uuid: {"VCPU": 1}})
                 del placed.allocations
                 for step, (method, *arguments) in enumerate((
                         ("create_provider", f"provider {number}", uuid),
                         ("set_inventory", uuid, [base.inventory("VCPU", 1)], 0),
                         ("claim_by_request", ResourceRequest(resources={"VCPU": 1}), placed),
-                        ("release_allocations", placed.consumer_uuid),
+                        ("set_allocations", [base.claim({}, placed.consumer_uuid), other]),
+                        ("release_allocations", other.consumer_uuid),
                         ("resource_class_create", f"CUSTOM_{number}"),
                         ("delete_provider", uuid))):
                     answers = self.at_once(

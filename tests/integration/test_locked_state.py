@@ -15,7 +15,9 @@ from placement_rpc.accounting import batch
 from placement_rpc.accounting.claims import ClaimChange, MoveChange, ReleaseChange
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.accounting.inventory_batch import InventoryReplacement
+from placement_rpc.accounting.reshape import ReshapeChange
 from placement_rpc.db import models
+from placement_rpc.objects.inventory import InventoryList
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
@@ -37,7 +39,12 @@ _steps = strategies.lists(strategies.one_of(
                       _totals),
     strategies.tuples(strategies.just("claim"), _consumer, _allocations),
     strategies.tuples(strategies.just("release"), _consumer, strategies.none()),
-    strategies.tuples(strategies.just("move"), _consumer, _consumer)),
+    strategies.tuples(strategies.just("move"), _consumer, _consumer),
+    strategies.tuples(
+        strategies.just("reshape"), strategies.dictionaries(
+            strategies.sampled_from(_PROVIDERS), _totals, min_size=1),
+        strategies.dictionaries(_consumer, strategies.one_of(
+            strategies.just({}), _allocations)))),
     min_size=4, max_size=16)
 
 
@@ -63,7 +70,17 @@ def _move(number, source, target):
     return MoveChange(_request(number, source, target), source, target)
 
 
-_MAKERS = {"inventories": _inventories, "claim": _claim, "release": _release, "move": _move}
+def _reshape(number, totals, allocations):
+    return ReshapeChange(
+        _request(number, totals, allocations),
+        [InventoryList(provider_uuid=uuid, objects=[
+            base.inventory(name, total) for name, total in of_provider.items()])
+         for uuid, of_provider in totals.items()],
+        [base.claim(wanted, consumer) for consumer, wanted in allocations.items()])
+
+
+_MAKERS = {"inventories": _inventories, "claim": _claim, "release": _release, "move": _move,
+           "reshape": _reshape}
 
 
 class _Service(placement_fixtures.RunningService):
@@ -214,7 +231,7 @@ class LockedStateTest(testscenarios.WithScenarios, base.TestCase):
 
     def test_together_is_as_one_after_the_other(self):
         together, singly = self.make(), self.make()
-        numbers = itertools.count(1)
+        numbers, outcomes = itertools.count(1), set()
 
         @hypothesis.settings(max_examples=30 if self.kind else 60, deadline=None, database=None,
                              derandomize=True, suppress_health_check=list(
@@ -222,16 +239,21 @@ class LockedStateTest(testscenarios.WithScenarios, base.TestCase):
         @hypothesis.given(_steps)
         def check(steps):
             asked = [(kind, next(numbers), *arguments) for kind, *arguments in steps]
+            errors = [singly.settle(_MAKERS[kind](*each))[0] for kind, *each in asked]
             self.assertEqual(
-                [singly.settle(_MAKERS[kind](*each))[0] for kind, *each in asked],
-                together.settle(*(_MAKERS[kind](*each) for kind, *each in asked)))
+                errors, together.settle(*(_MAKERS[kind](*each) for kind, *each in asked)))
+            outcomes.update((kind, error is None) for (kind, *_), error in zip(
+                asked, errors, strict=True))
             self.assertEqual(singly.stored(), together.stored())
             self.assertEqual(together.room(0), together.candidates("VCPU"))
 
         check()
         self.assertEqual(_of_steps(singly.events()), _of_steps(together.events()))
         self.check_events(together)
-        # All kinds of steps were accepted at least once.
+        # All kinds of steps were accepted at least once, and some reshapes were refused.
+        self.assertEqual({("reshape", True), ("reshape", False)} | {
+            (kind, True) for kind in _MAKERS}, {
+                each for each in outcomes if each[1] or each[0] == "reshape"})
         self.assertLessEqual(
             {"inventory.create", "inventory.update", "inventory.delete", "allocation.create",
              "allocation.update", "allocation.delete"},

@@ -9,7 +9,7 @@ from tests.functional import random_changes
 
 class RandomChangesTest(testscenarios.WithScenarios, base.TestCase):
 
-    time_limit = 600
+    time_limit = 1200
     scenarios = [(kind, {"kind": kind}) for kind in servers.DATABASES if kind != "sqlite"]
 
     def test_store_and_model_agree(self):

@@ -66,12 +66,16 @@ class PlainPayloadTest(base.TestCase):
                      for id_ in (1, 2)}
         box = outbox.Outbox("one")
         events.record(box, change, providers, {0: "VCPU", 2: "DISK_GB"})
-        row = _recorded(box)
-        self.assertIsInstance(row.occurred_at, datetime.datetime)
-        written = json.loads(row.payload)
-        received = objects_base.Serializer().deserialize_entity(None, written)
-        self.assertIs(catalog.EVENTS[row.event_type].payload, type(received))
-        self.assertEqual(set(received.fields), set(written["placement_object.data"]))
-        self.assertEqual(row.event_id, received.event_id)
-        received.obj_reset_changes(recursive=True)
-        self.assertEqual(written, received.obj_to_primitive())
+        # The owner is another, so there are two events.
+        rows = list(box.rows(types.SimpleNamespace(info={})))
+        self.assertEqual(["allocation.update", "consumer.update"],
+                         sorted(row.event_type for row in rows))
+        for row in rows:
+            self.assertIsInstance(row.occurred_at, datetime.datetime)
+            written = json.loads(row.payload)
+            received = objects_base.Serializer().deserialize_entity(None, written)
+            self.assertIs(catalog.EVENTS[row.event_type].payload, type(received))
+            self.assertEqual(set(received.fields), set(written["placement_object.data"]))
+            self.assertEqual(row.event_id, received.event_id)
+            received.obj_reset_changes(recursive=True)
+            self.assertEqual(written, received.obj_to_primitive())

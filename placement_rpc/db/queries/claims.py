@@ -105,6 +105,14 @@ def lock_consumers(tx, uuids):
     return locking.execute(tx, _LOCK_CONSUMERS, {"uuids": sorted(uuids)}).all()
 
 
+def consumer_ids(tx, uuids):
+    """Return the row ids of the consumers that exist: dict of uuid to row id.
+
+    :param uuids: list of uuids
+    """
+    return dict(tuple(row) for row in _CONSUMER_IDS.execute(tx, {"uuids": uuids}))
+
+
 def held(tx, consumer_ids):
     """Return the allocations of consumers.
 
@@ -194,9 +202,10 @@ def _write_set_by_set(tx, tables):
 
 def _insert_consumers(tx, rows):
     """Insert consumers; return a dict of uuid to row id."""
-    inserted = _INSERT_CONSUMERS.execute(tx, rows) or _CONSUMER_IDS.execute(
-        tx, {"uuids": [row[0] for row in rows]}).all()
-    return dict(tuple(row) for row in inserted)
+    inserted = _INSERT_CONSUMERS.execute(tx, rows)
+    if inserted:
+        return dict(tuple(row) for row in inserted)
+    return consumer_ids(tx, [row[0] for row in rows])
 
 
 def set_generations(tx, values, expected):

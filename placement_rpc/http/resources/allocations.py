@@ -59,7 +59,9 @@ def claimed(call):
     """Replace the allocations of a consumer."""
     uuid = _uuid(call.path)
     claim = claims.of_body(call, uuid, call.body)
-    if call.must_be_new and not call.body.get("consumer_generation"):
+    if call.must_be_new:
+        if claim.value("consumer_generation"):
+            raise preconditions.failed("a new consumer has no generation")
         claim.consumer_generation = call.expect_generation(0)
     else:
         claim.consumer_tags = call.consumer_tags(uuid)

@@ -49,9 +49,10 @@ def added(call):
             call.context, uuid, _given(call, name, call.body), call.generation(uuid),
             request_id=call.request_id)
     made = _one(call, found, canonical(name))
+    answered = {"body": made.body, "updated_at": made.updated_at} if (
+        call.spelling.answers_changes) else {}
     return Answer(
-        201, body=made.body if call.spelling.answers_changes else None, etag=made.etag,
-        updated_at=made.updated_at if call.spelling.answers_changes else None,
+        201, etag=made.etag, **answered,
         location=f"{call.spelling.address(call.prefix, uuid)}/inventories/{name}")
 
 
