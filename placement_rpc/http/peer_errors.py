@@ -93,7 +93,8 @@ TABLE = {
     **_at(_INVENTORY_CHANGES, ConcurrentUpdate=_CONFLICT, InventoryInUse=_UPDATE_CONFLICT,
           InvalidInventory=PeerError(f"Unable to update inventory {_IN_INVENTORY}"),
           InventoryNotFound=PeerError(
-              f"No inventory record with resource class {_IN_INVENTORY}")),
+              "No inventory record with resource class for resource provider {uuid}: No "
+              "inventory of class {resource_class} found.")),
     **_at([("PUT", _INVENTORIES)], ResourceClassNotFound=PeerError(
         f"Unknown resource class in inventory {_IN_INVENTORY}")),
     **_at([("DELETE", _INVENTORIES)], InventoryInUse=PeerError(

@@ -50,6 +50,6 @@ class Case:
         if self.version is not None:
             headers["openstack-api-version"] = (
                 self.version if self.version.strip(".0123456789") else f"placement {self.version}")
-        headers.update(self.headers)
+        headers.update(world.fill(self.headers))
         return wire.send(address, method, path, {
             name: value for name, value in headers.items() if value is not None}, body)

@@ -38,8 +38,10 @@ def _filters():
         "limit": ("1.39", ("1",)),
     }
     for name, (versions, values) in around.items():
+        # What earlier requests have left is not in this tree.
+        tree = "" if name == "in_tree" else "&in_tree=<full>"
         for value in values:
-            yield from _at(versions, f"list {name}={value}", f"GET {_ALL}?{name}={value}")
+            yield from _at(versions, f"list {name}={value}", f"GET {_ALL}?{name}={value}{tree}")
     yield from _at("1.39", "list with every filter", (
         f"GET {_ALL}?in_tree=<full>&required=<trait>&uuid=<child>&required=!HW_CPU_X86_VMX"
         "&member_of=!<aggregate>"))
@@ -61,7 +63,7 @@ def _shapes():
                  "/traits?associated=TRUE&name=startswith:CUSTOM_", "/traits?associated=maybe",
                  "/traits?associated=", "/traits?pony=1", "/traits?name=x&name=in:<trait>"):
         yield from _at("1.5 1.6 1.14 1.15 1.39", f"GET of {path}", f"GET {path}",
-                       whole=path != "/")
+                       whole=path not in ("/", _ALL))
 
 
 def _methods():
@@ -86,7 +88,7 @@ _EXISTING = frozenset((
 def _trees():
     for value in ("<full>", "<missing>", None, "", _BAD, 5, "<child>"):
         yield from _at("1.13 1.14 1.19 1.20", f"create below {value}", f"POST {_ALL}", {
-            "name": "<name>", "parent_provider_uuid": value}, whole=False)
+            "name": "<name>", "uuid": "<missing>", "parent_provider_uuid": value})
         for which in ("empty", "child", "full"):
             yield from _at("1.13 1.14 1.36 1.37", f"move {which} below {value}",
                            f"PUT {_ALL}/<{which}>",

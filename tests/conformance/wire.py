@@ -5,8 +5,8 @@ import http.client
 import json
 import uuid
 
-_TEMPLATES = ("full", "empty", "grouped", "child", "consumer", "aggregate", "missing", "used",
-              "free", "trait", "name")
+_TEMPLATES = ("full", "child", "empty", "grouped", "consumer", "aggregate", "missing", "used",
+              "free", "name", "root", "leaf", "owned", "typed", "trait", "project", "user", "mark")
 _HEADERS = ("openstack-api-version", "vary", "content-type", "cache-control",
             "www-authenticate")
 # Words that clients, and the peer's own tests, look for in an error's detail.
@@ -29,7 +29,7 @@ _WORDS = (
     "Unable to allocate inventory", "The requested amount would exceed the capacity",
     "The requested amount would violate inventory constraints",
     "Allocation for resource provider", "that does not exist", "Malformed consumer_uuid",
-    "No allocations for consumer", "No such resource class", "No such trait",
+    "No allocations for consumer", "No such trait",
     "Conflicting resource class already exists", "Resource class already exists",
     "Cannot update standard resource class", "Cannot delete standard resource class",
     "Error in delete resource class", "Class is in use in inventory", "The trait is invalid",
@@ -56,14 +56,19 @@ class World:
     that has a ``trait``, an ``empty`` one, a ``grouped`` one in an ``aggregate``, and two custom
     classes, one ``used`` and one ``free``. ``missing`` is an unused uuid, and ``name`` an unused
     name.
+
+    A ``root`` has a ``leaf``. Of the leaf there is a consumer that is ``owned`` by a ``project``
+    and a ``user``, of the root one that is ``typed``.
     """
 
     def __init__(self):
-        (self.full, self.empty, self.grouped, self.child, self.consumer, self.aggregate,
-         self.missing) = (str(uuid.uuid4()) for _ in range(7))
-        mark = uuid.uuid4().hex.upper()
+        self.full, self.empty, self.grouped, self.consumer, self.aggregate, self.missing = (
+            str(uuid.uuid4()) for _ in range(6))
+        self.child, self.root, self.leaf, self.owned, self.typed, self.project, self.user = (
+            str(uuid.uuid4()) for _ in range(7))
+        self.mark = mark = uuid.uuid4().hex.upper()
         self.used, self.free = f"CUSTOM_USED_{mark}", f"CUSTOM_FREE_{mark}"
-        self.trait, self.name = f"CUSTOM_TRAIT_{mark}", f"name {mark}"
+        self.name, self.trait = f"name {mark}", f"CUSTOM_TRAIT_{mark}"
 
     def fill(self, value):
         """Put the names into a text, or into all texts of a JSON value."""
@@ -83,41 +88,63 @@ class World:
 
         :raises AssertionError: if a request fails
         """
-        provider = f"/resource_providers/{self.full}"
-        for version, method, path, body in (
-                ("1.2", "POST", "/resource_classes", {"name": self.used}),
-                ("1.2", "POST", "/resource_classes", {"name": self.free}),
-                ("1.0", "POST", "/resource_providers",
-                 {"name": f"empty {self.empty}", "uuid": self.empty}),
-                ("1.0", "POST", "/resource_providers",
-                 {"name": f"full {self.full}", "uuid": self.full}),
-                ("1.0", "PUT", f"{provider}/inventories", {
-                    "resource_provider_generation": 0, "inventories": {
-                        "VCPU": {"total": 10}, "MEMORY_MB": {
-                            "total": 1000, "allocation_ratio": 1.5}, self.used: {"total": 4},
-                        "DISK_GB": {"total": 100, "reserved": 10, "min_unit": 5, "max_unit": 20,
-                                    "step_size": 5}}}),
-                ("1.0", "POST", "/resource_providers",
-                 {"name": f"grouped {self.grouped}", "uuid": self.grouped}),
-                ("1.0", "POST", f"/resource_providers/{self.grouped}/inventories",
-                 {"resource_class": "VCPU", "total": 10}),
-                ("1.1", "PUT", f"/resource_providers/{self.grouped}/aggregates",
-                 [self.aggregate]),
-                ("1.6", "PUT", f"/traits/{self.trait}", None),
-                ("1.14", "POST", "/resource_providers", {
-                    "name": f"child {self.child}", "uuid": self.child,
-                    "parent_provider_uuid": self.full}),
-                ("1.6", "PUT", f"/resource_providers/{self.child}/traits", {
-                    "resource_provider_generation": 0, "traits": [self.trait]}),
-                ("1.0", "PUT", f"/allocations/{self.consumer}", {"allocations": [{
-                    "resource_provider": {"uuid": self.full},
-                    "resources": {"VCPU": 2, "DISK_GB": 10}}]})):
+        for version, method, path, body in (*self._of_the_first_versions(), *self._of_the_last()):
             answer = send(address, method, path, {
                 "x-auth-token": "admin", "content-type": "application/json",
                 "openstack-api-version": f"placement {version}"},
                 None if body is None else json.dumps(body).encode())
             if answer.status >= 300:
                 raise AssertionError(f"{method} {path}: {answer.status} {answer.body}")
+
+    def _of_the_first_versions(self):
+        provider = f"/resource_providers/{self.full}"
+        return (
+            ("1.2", "POST", "/resource_classes", {"name": self.used}),
+            ("1.2", "POST", "/resource_classes", {"name": self.free}),
+            ("1.0", "POST", "/resource_providers",
+             {"name": f"empty {self.empty}", "uuid": self.empty}),
+            ("1.0", "POST", "/resource_providers",
+             {"name": f"full {self.full}", "uuid": self.full}),
+            ("1.0", "PUT", f"{provider}/inventories", {
+                "resource_provider_generation": 0, "inventories": {
+                    "VCPU": {"total": 10}, "MEMORY_MB": {
+                        "total": 1000, "allocation_ratio": 1.5}, self.used: {"total": 4},
+                    "DISK_GB": {"total": 100, "reserved": 10, "min_unit": 5, "max_unit": 20,
+                                "step_size": 5}}}),
+            ("1.0", "POST", "/resource_providers",
+             {"name": f"grouped {self.grouped}", "uuid": self.grouped}),
+            ("1.0", "POST", f"/resource_providers/{self.grouped}/inventories",
+             {"resource_class": "VCPU", "total": 10}),
+            ("1.1", "PUT", f"/resource_providers/{self.grouped}/aggregates",
+             [self.aggregate]),
+            ("1.0", "PUT", f"/allocations/{self.consumer}", {"allocations": [{
+                "resource_provider": {"uuid": self.full},
+                "resources": {"VCPU": 2, "DISK_GB": 10}}]}))
+
+    def _of_the_last(self):
+        return (
+            ("1.6", "PUT", f"/traits/{self.trait}", None),
+            ("1.14", "POST", "/resource_providers", {
+                "name": f"child {self.child}", "uuid": self.child,
+                "parent_provider_uuid": self.full}),
+            ("1.6", "PUT", f"/resource_providers/{self.child}/traits", {
+                "resource_provider_generation": 0, "traits": [self.trait]}),
+            ("1.14", "POST", "/resource_providers",
+             {"name": f"root {self.root}", "uuid": self.root}),
+            ("1.14", "POST", "/resource_providers", {
+                "name": f"leaf {self.leaf}", "uuid": self.leaf,
+                "parent_provider_uuid": self.root}),
+            ("1.14", "POST", f"/resource_providers/{self.root}/inventories",
+             {"resource_class": "VCPU", "total": 8}),
+            ("1.14", "POST", f"/resource_providers/{self.leaf}/inventories",
+             {"resource_class": "VGPU", "total": 4}),
+            ("1.28", "PUT", f"/allocations/{self.owned}", self._claim(self.leaf, {"VGPU": 1})),
+            ("1.38", "PUT", f"/allocations/{self.typed}",
+             self._claim(self.root, {"VCPU": 2}, consumer_type="INSTANCE")))
+
+    def _claim(self, provider, resources, **more):
+        return {"allocations": {provider: {"resources": resources}}, "project_id": self.project,
+                "user_id": self.user, "consumer_generation": None, **more}
 
 
 class Answer:
