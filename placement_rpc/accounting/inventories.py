@@ -274,11 +274,13 @@ def delete(tx: db.Connection, outbox: Outbox, provider_uuid: str, resource_class
     :returns: the inventories that are left
     :raises ProviderNotFound: if there is no such provider
     :raises ConcurrentUpdate: if the provider is at another generation
+    :raises ResourceClassNotFound: if there is no such class
     :raises InventoryNotFound: if the provider has no inventory of the class
     :raises InventoryInUse: if something is allocated from it
     """
     resource_class = canonical(resource_class)
-    with _locked(tx, provider_uuid, (), generation) as locked:
+    with _locked(tx, provider_uuid, {resource_class}, generation) as locked:
+        locked.check_class(resource_class)
         _check_has(locked, provider_uuid, resource_class)
         locked.change({}, {resource_class}, outbox)
     return locked.inventories()

@@ -69,6 +69,7 @@ class InventoryCalls(Client):
                          timeout: float | None = None) -> InventoryList:
         """Delete the inventory of one class; return the inventories that are left.
 
+        :raises ResourceClassNotFound: if there is no such class
         :raises InventoryNotFound: if the provider has none of the class
         :raises InventoryInUse: if it has allocations
         :raises ConcurrentUpdate: if the provider is at another generation

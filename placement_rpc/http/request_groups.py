@@ -105,7 +105,7 @@ def amounts(text):
             raise BadRequest(
                 reason="Badly formed resources parameter. Expected resources query string "
                        "parameter in form: ?resources=VCPU:2,MEMORY_MB:1024. "
-                       f"Got: {part[:_QUOTED].strip() if text else 'empty string'}.")
+                       f"Got: {part[:_QUOTED] if text.strip() else 'empty string'}.")
         found[name] = _amount(name, amount)
     return found
 

@@ -115,7 +115,11 @@ def _inventory(resource_class, total, reserved=0, max_unit=None, allocation_rati
 
 
 def _ratio(node, kind, options):
-    return node.value(f"{kind}_allocation_ratio") or getattr(options, f"{kind}_allocation_ratio")
+    name = f"{kind}_allocation_ratio"
+    ratio = node.value(name) or getattr(options, name)
+    if ratio < 0:
+        raise exception.InvalidInput(what=name, reason=f"{ratio:g} is negative")
+    return ratio
 
 
 def _disk(node, options):

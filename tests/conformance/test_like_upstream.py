@@ -61,11 +61,10 @@ class _Worlds:
 _WORLDS = _Worlds()
 
 
-class _LikeUpstream(testscenarios.WithScenarios, base.TestCase):
+class _LikeUpstream(testscenarios.WithScenarios):
     """Status, headers and body are the same, and so is what the stores hold afterwards."""
 
     afterwards = _AFTERWARDS
-    scenarios = []
     #: whether upstream may keep the consumers of claims that it refuses
     leaves_orphans = False
 
@@ -103,18 +102,18 @@ class _LikeUpstream(testscenarios.WithScenarios, base.TestCase):
         return {name: (here[name], there[name]) for name in here if here[name] != there[name]}
 
 
-class FirstVersionsTest(_LikeUpstream):
+class FirstVersionsTest(_LikeUpstream, base.TestCase):
 
     scenarios = _scenarios(protocol_cases, resource_cases, amount_cases)
 
 
-class TreesTest(_LikeUpstream):
+class TreesTest(_LikeUpstream, base.TestCase):
 
     afterwards = _AFTERWARDS_OF_TREES
     scenarios = _scenarios(provider_cases)
 
 
-class ClaimsTest(_LikeUpstream):
+class ClaimsTest(_LikeUpstream, base.TestCase):
 
     afterwards = _AFTERWARDS_OF_CLAIMS
     scenarios = _scenarios(inventory_cases, claim_cases)

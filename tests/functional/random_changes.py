@@ -4,10 +4,12 @@
 import unittest
 
 import hypothesis
+import sqlalchemy as sa
 from hypothesis import stateful
 from hypothesis import strategies as st
 
 from placement_rpc.api import InventoryList
+from placement_rpc.db import models
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -34,6 +36,24 @@ _wanted = st.dictionaries(_one, _amount, max_size=3)
 _claims = st.dictionaries(_consumer, st.tuples(_wanted, _off), min_size=1, max_size=2)
 
 
+_providers, _classes = models.resource_providers, models.resource_classes
+_ROWS = {
+    "providers": _providers.select(), "consumers": models.consumers.select(),
+    "inventories": sa.select(_providers.c.uuid, _classes.c.name, models.inventories).select_from(
+        models.inventories.join(_providers).join(_classes)),
+    "traits": sa.select(_providers.c.uuid, models.traits.c.name).select_from(
+        models.resource_provider_traits.join(_providers).join(models.traits)),
+    "aggregates": sa.select(_providers.c.uuid, models.aggregates.c.uuid).select_from(
+        models.resource_provider_aggregates.join(_providers).join(models.aggregates)),
+    "allocations": sa.select(
+        models.consumers.c.uuid.label("consumer"), _providers.c.uuid.label("provider"),
+        _classes.c.name, models.allocations.c.used).select_from(
+        models.allocations.join(models.consumers).join(
+            _providers, _providers.c.id == models.allocations.c.resource_provider_id).join(
+            _classes, _classes.c.id == models.allocations.c.resource_class_id)),
+}
+
+
 class RandomChanges(stateful.RuleBasedStateMachine):
     """Each change is accepted or refused as the model says; the stores are equal after it."""
 
@@ -52,6 +72,7 @@ class RandomChanges(stateful.RuleBasedStateMachine):
 
     def teardown(self):
         try:
+            self.check_answers()
             trees.check(unittest.TestCase(), self.service.database)
         finally:
             self.service.cleanUp()
@@ -224,25 +245,55 @@ class RandomChanges(stateful.RuleBasedStateMachine):
     # -- after each step ------------------------------------------------------------------
 
     @stateful.invariant()
-    def providers_are_equal(self):
+    def rows_are_equal(self):
         model = self.model
-        rows = self.api.list_providers(None).objects
-        assert {each.uuid: (each.name, each.parent_provider_uuid, each.root_provider_uuid,
-                            each.generation) for each in rows} == {
+        with self.service.database.reader() as tx:
+            rows = {name: tx.execute(query).all() for name, query in _ROWS.items()}
+        uuids = {row.id: row.uuid for row in rows["providers"]}
+        assert {row.uuid: (row.name, uuids.get(row.parent_provider_id),
+                           uuids[row.root_provider_id or row.id], row.generation)
+                for row in rows["providers"]} == {
             uuid: (each.name, each.parent, model.root(uuid), each.generation)
             for uuid, each in model.providers.items()}
-        for uuid, each in model.providers.items():
-            assert {row.resource_class: (store_model.Inventory(
-                row.total, row.reserved, row.min_unit, row.max_unit, row.step_size,
-                row.allocation_ratio), row.used)
-                for row in self.api.get_inventory(None, uuid).objects} == {
-                name: (inventory, model.used(uuid, name))
-                for name, inventory in each.inventories.items()}
-            assert set(self.api.get_provider_traits(None, uuid).traits) == each.traits
-            assert set(self.api.get_aggregates(None, uuid).aggregates) == each.aggregates
+        assert {(row.uuid, row.name): (store_model.Inventory(
+            row.total, row.reserved, row.min_unit, row.max_unit, row.step_size,
+            row.allocation_ratio), row.used) for row in rows["inventories"]} == {
+            (uuid, name): (inventory, model.used(uuid, name))
+            for uuid, each in model.providers.items()
+            for name, inventory in each.inventories.items()}
+        for field in ("traits", "aggregates"):
+            assert {tuple(row) for row in rows[field]} == {
+                (uuid, value) for uuid, each in model.providers.items()
+                for value in getattr(each, field)}
+        assert {(row.uuid, row.generation) for row in rows["consumers"]} == {
+            (uuid, each["generation"]) for uuid, each in model.consumers.items()}
+        assert {(row.consumer, row.provider, row.name): row.used
+                for row in rows["allocations"]} == {
+            (uuid, *key): amount for uuid, each in model.consumers.items()
+            for key, amount in each["held"].items()}
 
     @stateful.invariant()
-    def consumers_are_equal(self):
+    def candidates_are_equal(self):
+        assert self.api.verify_index(None)["differences"] == {}
+        for wanted in ({"VCPU": 1}, {"VGPU": 4}):
+            assert {each.uuid for each in self.api.get_by_request(
+                None, ResourceRequest(resources=wanted)).objects} == {
+                uuid for uuid in self.model.providers if self.model.fits(uuid, wanted)}
+
+    def check_answers(self):
+        """Check that the calls that read tell what the rows say."""
+        for uuid, each in self.model.providers.items():
+            found = self.api.get_provider(None, uuid)
+            assert (found.name, found.parent_provider_uuid, found.generation) == (
+                each.name, each.parent, each.generation)
+            assert {row.resource_class: row.used
+                    for row in self.api.get_inventory(None, uuid).objects} == {
+                name: self.model.used(uuid, name) for name in each.inventories}
+            assert set(self.api.get_provider_traits(None, uuid).traits) == each.traits
+            assert set(self.api.get_aggregates(None, uuid).aggregates) == each.aggregates
+            assert {row.uuid for row in self.api.list_providers(None, in_tree=uuid).objects} == {
+                other for other in self.model.providers
+                if self.model.root(other) == self.model.root(uuid)}
         for uuid in _CONSUMERS:
             found = self.api.get_allocations(None, uuid)
             assert {(provider, name): amount
@@ -250,16 +301,6 @@ class RandomChanges(stateful.RuleBasedStateMachine):
                     for name, amount in resources.items()} == self.model.held(uuid)
             consumer = found.value("consumer")
             assert (consumer.generation if consumer else 0) == self.model.generation(uuid)
-
-    @stateful.invariant()
-    def candidates_are_equal(self):
-        assert self.api.verify_index(None)["differences"] == {}
-        for name in _CLASSES:
-            for amount in (1, 4):
-                wanted = {name: amount}
-                assert {each.uuid for each in self.api.get_by_request(
-                    None, ResourceRequest(resources=wanted)).objects} == {
-                    uuid for uuid in self.model.providers if self.model.fits(uuid, wanted)}
 
 
 def _of(inventories):

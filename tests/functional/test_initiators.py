@@ -13,6 +13,7 @@ from placement_rpc.context import RequestContext
 from placement_rpc.db import models
 from placement_rpc.db.queries import events
 from placement_rpc.objects.claim import Claim
+from placement_rpc.objects.inventory import InventoryList
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, http
@@ -54,6 +55,10 @@ class InitiatorTest(base.ContractTest):
         self.api.claim_batch(context, [base.claim({node: {"VCPU": 1}}) for _ in range(2)])
         self.api.claim_by_request(context, ResourceRequest(resources={"VCPU": 1}), Claim(
             consumer_uuid=base.new_uuid(), project_id="project", user_id="user"))
+        self.api.set_allocations(context, [base.claim({node: {"VCPU": 1}})])
+        at = self.api.get_provider(None, node).generation
+        self.api.reshape(context, [InventoryList(
+            provider_uuid=node, generation=at, objects=[base.inventory("VCPU", 10)])], [])
         self.api.move_allocations(context, claim.consumer_uuid, other)
         self.api.release_allocations(context, other)
         self.assertRaises(exception.CapacityExceeded, self.api.claim_allocations, context,

@@ -25,6 +25,7 @@ from placement_rpc.db.queries import events
 from placement_rpc.manager import Manager
 from placement_rpc.notifications import envelope
 from placement_rpc.notifications.payload_pin import pinned
+from placement_rpc.objects.inventory import InventoryList
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.rpc import serializer
@@ -39,12 +40,14 @@ DIRECTORY = pathlib.Path(__file__).with_name("golden")
 NODE = "0c5a2b3e-8f0f-4bd0-9d0a-3e1b7b1f6a01"
 SHARE = "0c5a2b3e-8f0f-4bd0-9d0a-3e1b7b1f6a02"
 SERVER = "7e64b4d2-14b5-4e0b-93d5-1a2b3c4d5e01"
+CHILD = "0c5a2b3e-8f0f-4bd0-9d0a-3e1b7b1f6a03"
 OTHER = "7e64b4d2-14b5-4e0b-93d5-1a2b3c4d5e02"
 AGGREGATE = "c9a3f7d8-3c11-4d7c-8f5e-6b7a8c9d0e01"
 
 # What differs each time.
 _MASKED = frozenset(("event_id", "occurred_at", "message_id", "timestamp", "_unique_id",
-                     "snapshot_id", "pid", "time", "incident"))
+                     "snapshot_id", "pid", "time", "incident", "updated_at", "epoch",
+                     "tag"))
 
 
 def recorded():
@@ -119,7 +122,7 @@ class Story:
 
     def tell(self):
         for part in (self._providers, self._claims, self._reading, self._nodes, self._of_1_1,
-                     self._of_1_2, self._endings, self._looking):
+                     self._of_1_2, self._of_1_3, self._endings, self._looking):
             part()
 
     def _do(self, method, *arguments, **named):
@@ -215,6 +218,40 @@ class Story:
             resources={"VCPU": 2}, member_of=[[AGGREGATE]]))
         self._do("sync_compute_node", self._node(), {SERVER: {
             "project_id": "project", "user_id": "user", "resources": {"VCPU": 2}}}, 1.0e9)
+
+    def _of_1_3(self):
+        if self.release.number < (1, 3):
+            return
+        self._do("create_trait", "CUSTOM_FAST")
+        self._do("create_trait", "CUSTOM_SLOW")
+        self._do("list_traits", ["CUSTOM_FAST", "HW_CPU_X86_AVX2"])
+        self._do("set_provider_traits", NODE, ["CUSTOM_FAST", "HW_CPU_X86_AVX2"])
+        self._do("get_provider_traits", NODE)
+        self._do("delete_trait", "CUSTOM_SLOW")
+        self._do("delete_trait", "CUSTOM_FAST")
+        self._do("create_provider", "gpu_0", CHILD, parent_provider_uuid=NODE)
+        self._do("update_provider", CHILD, "gpu_0", parent_provider_uuid=None)
+        self._do("update_provider", CHILD, "gpu_0", parent_provider_uuid=NODE)
+        self._do("update_provider", NODE, "cmp0001.row1.example.org", parent_provider_uuid=CHILD)
+        self._do("list_providers", in_tree=CHILD, required=[["CUSTOM_FAST"]],
+                 forbidden=["HW_CPU_X86_AVX"], not_member_of=[SERVER], resources={"VCPU": 1})
+        self._do("list_providers", uuid=CHILD)
+        self._do("add_inventory", NODE, base.inventory("VGPU", 4))
+        self._do("claim_allocations", base.claim(
+            {NODE: {"VCPU": 1, "VGPU": 2}}, OTHER, consumer_type="INSTANCE",
+            mappings={"": [NODE]}))
+        self._do("claim_allocations", base.claim(
+            {NODE: {"VGPU": 3}}, AGGREGATE, consumer_tags=["1-1"]))
+        self._do("update_inventory", NODE, base.inventory("VGPU", 1), allow_below_use=True)
+        self._do("reshape", [InventoryList(provider_uuid=CHILD, objects=[
+            base.inventory("VGPU", 4)])], [base.claim({CHILD: {"VGPU": 2}}, OTHER)])
+        self._do("set_allocations", [
+            base.claim({}, AGGREGATE), base.claim({NODE: {"VCPU": 2}}, SERVER)])
+        self._do("set_allocations", [
+            base.claim({NODE: {"VCPU": 9999}}, AGGREGATE), base.claim({}, SERVER)])
+        self._do("get_allocations", OTHER)
+        self._do("get_project_usages", "project", consumer_type="INSTANCE")
+        self._do("release_allocations", OTHER, consumer_tags=["1-1"])
 
     def _endings(self):
         self._do("release_allocations", SERVER)
