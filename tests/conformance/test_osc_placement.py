@@ -8,16 +8,13 @@ and renaming a class, for which it has no command.
 
 import operator
 
-import testscenarios
 import testtools
-from osc_placement import version as known
 
 from tests import base
-from tests.conformance import commands, web
+from tests.conformance import commands
+from tests.conformance.osc_case import PROJECT, USER, CommandTest, since
 
-_BORDERS = ("1.0", "1.4", "1.8", "1.14", "1.19", "1.28", "1.39")
 _UNLIMITED = 2147483647
-_PROJECT, _USER = "blue", "ada"
 
 
 def _record(resource_class, total, **values):
@@ -28,82 +25,6 @@ def _record(resource_class, total, **values):
 
 def _by_class(records):
     return sorted(records, key=operator.itemgetter("resource_class"))
-
-
-def _since(first):
-    """Return scenarios of every server at every version from ``first`` on."""
-    return testscenarios.multiply_scenarios(
-        [(name, {"server": name}) for name in web.SERVERS],
-        # The test runner would take a dot for the end of a class name.
-        [(version.replace(".", "_"), {"version": version})
-         for version in known.SUPPORTED_MICROVERSIONS if _minor(version) >= _minor(first)
-         and (base.FULL or version == first or version in _BORDERS)])
-
-
-def _minor(version):
-    return int(version.partition(".")[2])
-
-
-class CommandTest(testscenarios.WithScenarios, base.TestCase):
-    """Commands at each version that has them, against each server."""
-
-    scenarios = _since("1.0")
-
-    def setUp(self):
-        super().setUp()
-        openstack = self.useFixture(
-            commands.OpenStack(web.SERVERS[self.server](), self.version))
-        self.run_command, self.show = openstack.run, openstack.show
-        self.minor = _minor(self.version)
-
-    @property
-    def is_ours(self):
-        return self.server == "placement_rpc"
-
-    def row(self, uuid, name, generation=0, root=None, parent=None):
-        """Return a provider as the commands show it."""
-        return {"uuid": uuid, "name": name, "generation": generation, **(
-            {"root_provider_uuid": root or uuid, "parent_provider_uuid": parent}
-            if self.minor >= 14 else {})}
-
-    def generation(self, uuid):
-        return self.show("resource provider show", uuid)["generation"]
-
-    def trait(self):
-        """Return the name of a new trait."""
-        name = f"CUSTOM_{base.new_uuid().upper().replace('-', '_')}"
-        self.run_command("trait create", name)
-        return name
-
-    def set_traits(self, uuid, *names):
-        return [row["name"] for row in self.show("resource provider trait set", uuid, *(
-            part for each in names for part in ("--trait", each)))]
-
-    def take(self, consumer, *allocations, project=_PROJECT, kind="INSTANCE"):
-        """Set the allocations of a consumer; return the rows."""
-        options = [part for each in allocations for part in ("--allocation", each)]
-        if self.minor >= 8:
-            options += ["--project-id", project, "--user-id", _USER]
-        if self.minor >= 38:
-            options += ["--consumer-type", kind]
-        return self.show("resource provider allocation set", consumer, *options)
-
-    def refused(self, words, command, *arguments):
-        """Check that a command ends with an error of these words."""
-        with testtools.ExpectedException(commands.CommandFailed, f"(?s).*{words}"):
-            self.run_command(command, *arguments)
-
-    def provider(self, **totals):
-        """Return the uuid of a new provider with these inventories."""
-        name = f"provider {base.new_uuid()}"
-        uuid = self.show("resource provider create", name)["uuid"]
-        if totals:
-            self.inventories(uuid, *(f"{name}={total}" for name, total in totals.items()))
-        return uuid
-
-    def inventories(self, uuid, *resources):
-        return self.show("resource provider inventory set", uuid, *(
-            part for each in resources for part in ("--resource", each)))
 
 
 class Providers(CommandTest):
@@ -205,68 +126,10 @@ class Inventories(CommandTest):
         self.assertEqual([], self.show("resource provider inventory list", uuid))
 
 
-class Aggregates(CommandTest):
-    """``resource provider aggregate set`` and ``list``"""
-
-    scenarios = _since("1.1")
-
-    def set(self, uuid, *aggregates):
-        return self.show("resource provider aggregate set", uuid, *(
-            part for each in aggregates for part in ("--aggregate", each)), *self.at(uuid))
-
-    def at(self, uuid):
-        """Return the option that is required from 1.19 on."""
-        return ["--generation", str(self.generation(uuid))] if self.minor >= 19 else []
-
-    def test_set_and_list(self):
-        uuid, aggregates = self.provider(), sorted(base.new_uuid() for _ in range(2))
-        shown = self.set(uuid, *aggregates)
-        self.assertEqual(aggregates, sorted(row["uuid"] for row in shown))
-        shown = self.show("resource provider aggregate list", uuid)
-        self.assertEqual(aggregates, sorted(row["uuid"] for row in shown))
-        self.assertEqual([], self.set(uuid))
-        self.assertEqual([], self.show("resource provider aggregate list", uuid))
-        if self.minor >= 19:
-            self.assertEqual(2, self.generation(uuid))
-            self.refused(r"\(HTTP 409\)", "resource provider aggregate set", uuid,
-                         "--aggregate", aggregates[0], "--generation", "0")
-            self.refused("generation must be", "resource provider aggregate set", uuid)
-
-    def test_missing(self):
-        self.refused(r"\(HTTP 404\)", "resource provider aggregate list", base.new_uuid())
-        uuid = self.provider()
-        self.refused(r"\(HTTP 400\)", "resource provider aggregate set", uuid,
-                     "--aggregate", "pony", *self.at(uuid))
-
-
-class ByAggregate(Aggregates):
-    """``resource provider list --member-of`` and ``inventory set --aggregate``"""
-
-    scenarios = _since("1.3")
-
-    test_set_and_list = test_missing = None
-
-    def test_list_by_aggregate(self):
-        uuid, aggregate = self.provider(), base.new_uuid()
-        self.set(uuid, aggregate)
-        for option in ("--member-of", "--aggregate-uuid"):
-            rows = self.show("resource provider list", option, aggregate)
-            self.assertEqual([uuid], [row["uuid"] for row in rows])
-            self.assertEqual([], self.show("resource provider list", option, base.new_uuid()))
-
-    def test_of_an_aggregate(self):
-        aggregate, uuids = base.new_uuid(), [self.provider(), self.provider()]
-        for uuid in uuids:
-            self.set(uuid, aggregate)
-        rows = self.show("resource provider inventory set", aggregate, "--aggregate",
-                         "--resource", "VCPU=8")
-        self.assertEqual(sorted(uuids), sorted(row["resource_provider"] for row in rows))
-
-
 class ByResource(CommandTest):
     """``resource provider list --resource``"""
 
-    scenarios = _since("1.4")
+    scenarios = since("1.4")
 
     def test_list_by_resource(self):
         uuid = self.provider(VCPU=4)
@@ -282,7 +145,7 @@ class Allocations(CommandTest):
 
     def test_set_and_show(self):
         uuids, consumer = [self.provider(VCPU=8), self.provider(DISK_GB=100)], base.new_uuid()
-        owner = {**({"project_id": _PROJECT, "user_id": _USER} if self.minor >= 12 else {}),
+        owner = {**({"project_id": PROJECT, "user_id": USER} if self.minor >= 12 else {}),
                  **({"consumer_type": "INSTANCE"} if self.minor >= 38 else {})}
         expected = sorted([
             {"resource_provider": uuids[0], "generation": 2, "resources": {"VCPU": 2}, **owner},
@@ -333,7 +196,7 @@ class Allocations(CommandTest):
             self.refused("1.12", unset, consumer)
             return
         rows = self.show(unset, consumer, "--provider", two)
-        self.assertEqual([(one, {"VCPU": 2, "MEMORY_MB": 64}, _PROJECT)], [
+        self.assertEqual([(one, {"VCPU": 2, "MEMORY_MB": 64}, PROJECT)], [
             (row["resource_provider"], row["resources"], row["project_id"]) for row in rows])
         rows = self.show(unset, consumer, "--resource-class", "VCPU")
         self.assertEqual([{"MEMORY_MB": 64}], [row["resources"] for row in rows])
@@ -344,7 +207,7 @@ class Allocations(CommandTest):
 class Classes(CommandTest):
     """``resource class create``, ``list``, ``show``, ``delete``"""
 
-    scenarios = _since("1.2")
+    scenarios = since("1.2")
 
     def setUp(self):
         super().setUp()
@@ -381,139 +244,3 @@ class Classes(CommandTest):
         self.refused(r"\(HTTP 409\)", "resource class delete", self.name)
         self.run_command("resource provider delete", uuid)
         self.run_command("resource class delete", self.name)
-
-
-class Traits(CommandTest):
-    """``trait`` and ``resource provider trait``"""
-
-    scenarios = _since("1.6")
-
-    def names(self, command, *arguments):
-        return [row["name"] for row in self.show(command, *arguments)]
-
-    def test_create_show_list_delete(self):
-        name = self.trait()
-        # The command shows the letters of the name: it gives its only value as all values.
-        self.run_command("trait show", name)
-        self.run_command("trait create", name)
-        self.assertEqual([name], self.names("trait list", "--name", f"in:{name},CUSTOM_NO"))
-        self.assertEqual([name], self.names("trait list", "--name", f"startswith:{name[:-3]}"))
-        self.assertLess(200, len(self.names("trait list")))
-        self.assertNotIn(name, self.names("trait list", "--associated"))
-        self.assertEqual("", self.run_command("trait delete", name))
-        for command in ("show", "delete"):
-            self.refused(r"\(HTTP 404\)", f"trait {command}", name)
-
-    def test_refused(self):
-        self.refused(r"\(HTTP 400\)", "trait create", "PONY")
-        self.refused(r"\(HTTP 400\)", "trait delete", "HW_CPU_X86_AVX2")
-        self.refused(r"\(HTTP 400\)", "trait list", "--name", "pony")
-        name, uuid = self.trait(), self.provider()
-        self.set_traits(uuid, name)
-        self.refused(r"\(HTTP 409\)", "trait delete", name)
-
-    def test_of_a_provider(self):
-        uuid, name = self.provider(), self.trait()
-        self.assertEqual([], self.names("resource provider trait list", uuid))
-        expected = sorted([name, "HW_CPU_X86_AVX2"])
-        self.assertEqual(expected, sorted(self.set_traits(uuid, *expected)))
-        self.assertEqual(expected, sorted(self.names("resource provider trait list", uuid)))
-        self.assertIn(name, self.names("trait list", "--associated"))
-        self.assertEqual(1, self.generation(uuid))
-        self.assertEqual("", self.run_command("resource provider trait delete", uuid))
-        self.assertEqual([], self.names("resource provider trait list", uuid))
-        self.refused(r"\(HTTP 400\)", "resource provider trait set", uuid, "--trait", "CUSTOM_NO")
-        for command in ("list", "delete"):
-            self.refused(r"\(HTTP 404\)", f"resource provider trait {command}", base.new_uuid())
-
-
-class Trees(CommandTest):
-    """``--parent-provider`` and ``--in-tree``"""
-
-    scenarios = _since("1.14")
-
-    def test_a_child(self):
-        root, name = self.provider(), f"provider {base.new_uuid()}"
-        uuid = base.new_uuid()
-        expected = self.row(uuid, name, root=root, parent=root)
-        self.assertEqual(expected, self.show(
-            "resource provider create", name, "--uuid", uuid, "--parent-provider", root))
-        self.assertEqual(expected, self.show("resource provider show", uuid))
-        for each in (root, uuid):
-            self.assertEqual({root, uuid}, {row["uuid"] for row in self.show(
-                "resource provider list", "--in-tree", each)})
-        self.refused(r"\(HTTP 409\)", "resource provider delete", root)
-        self.refused(r"\(HTTP 400\)", "resource provider create", f"{name} too",
-                     "--parent-provider", base.new_uuid())
-
-    def test_a_parent_is_set(self):
-        root, other, uuid = (self.provider() for _ in range(3))
-        name = self.show("resource provider show", uuid)["name"]
-        of = ("resource provider set", uuid, "--name", name, "--parent-provider")
-        self.assertEqual(root, self.show(*of, root)["root_provider_uuid"])
-        if self.minor >= 37:
-            self.assertEqual(other, self.show(*of, other)["root_provider_uuid"])
-        else:
-            self.refused(r"re-parenting a provider.*\(HTTP 400\)", *of, other)
-
-
-class ByTrait(CommandTest):
-    """``resource provider list --required`` and ``--forbidden``"""
-
-    scenarios = _since("1.18")
-
-    def test_list_by_trait(self):
-        both, one = self.provider(), self.provider()
-        first, second = self.trait(), self.trait()
-        self.set_traits(both, first, second)
-        self.set_traits(one, first)
-
-        def found(*options):
-            return {row["uuid"] for row in self.show("resource provider list", *options)}
-
-        self.assertEqual({both, one}, found("--required", first))
-        self.assertEqual({both}, found("--required", first, "--required", second))
-        if self.minor >= 22:
-            self.assertEqual({one}, found("--required", first, "--forbidden", second))
-        if self.minor >= 39:
-            self.assertEqual({both, one}, found("--required", f"{first},{second}"))
-        self.refused(r"\(HTTP 400\)", "resource provider list", "--required", "CUSTOM_NO")
-
-
-class ByAggregates(Aggregates):
-    """``--member-of`` given twice"""
-
-    scenarios = _since("1.24")
-    test_set_and_list = test_missing = None
-
-    def test_all_of_several(self):
-        both, one = self.provider(), self.provider()
-        first, second = base.new_uuid(), base.new_uuid()
-        self.set(both, first, second)
-        self.set(one, first)
-
-        def found(*options):
-            return {row["uuid"] for row in self.show("resource provider list", *options)}
-
-        self.assertEqual({both, one}, found("--member-of", f"{first},{second}"))
-        self.assertEqual({both}, found("--member-of", first, "--member-of", second))
-
-
-class Usages(CommandTest):
-    """``resource usage show``"""
-
-    scenarios = _since("1.9")
-
-    def test_of_a_project(self):
-        uuid, project = self.provider(VCPU=8, DISK_GB=100), base.new_uuid()
-        self.take(base.new_uuid(), f"rp={uuid},VCPU=2,DISK_GB=10", project=project)
-        self.take(base.new_uuid(), f"rp={uuid},VCPU=1", project=project)
-        for options, found in (((), {"VCPU": 3, "DISK_GB": 10}),
-                               (("--user-id", _USER), {"VCPU": 3, "DISK_GB": 10}),
-                               (("--user-id", "bob"), {})):
-            rows = {row["resource_class"]: row["usage"] for row in self.show(
-                "resource usage show", project, *options)}
-            # From 1.38 on the command shows what is under the type, for the class.
-            self.assertEqual(found if self.minor < 38 or not found else {
-                "INSTANCE": {**found, "consumer_count": 2}}, rows)
-        self.assertEqual([], self.show("resource usage show", base.new_uuid()))

@@ -4,8 +4,11 @@
 import json
 from unittest import mock
 
+import sqlalchemy as sa
+
 from placement_rpc import api, exception
 from placement_rpc.db import models
+from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, trees
 
 
@@ -276,3 +279,26 @@ class PositionTest(base.ContractTest):
         self.assertIn(("inventory.create", self.late), [
             (each["event_type"], each["payload"].get("provider_uuid"))
             for each in self.api.list_events(None, after=page.position).events])
+
+
+class PlanTest(base.TestCase):
+    """A list with a filter does not look at every provider."""
+
+    def test_filters_begin_with_an_index(self):
+        service = self.useFixture(placement_fixtures.RunningService("local"))
+        uuid, aggregate = service.api.create_provider(None, "provider").uuid, base.new_uuid()
+        service.api.set_aggregates(None, uuid, [aggregate])
+        service.api.set_provider_traits(None, uuid, ["COMPUTE_NODE"])
+        asked = []
+        sa.event.listen(service.database.engine, "before_cursor_execute",
+                        lambda *arguments: asked.append(arguments[2:4]))
+        for filters in ({"in_tree": uuid}, {"required": [["COMPUTE_NODE"]]},
+                        {"member_of": [[aggregate]]}, {"uuid": uuid}):
+            asked.clear()
+            found = service.api.list_providers(None, **filters).objects
+            self.assertEqual([uuid], [each.uuid for each in found])
+            (statement, parameters), = [each for each in asked if "ORDER BY" in each[0]]
+            with service.database.reader() as tx:
+                plan = tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+            self.assertEqual([], [row.detail for row in plan
+                                  if row.detail.startswith("SCAN resource_providers")], filters)

@@ -18,6 +18,8 @@ from tests.functional import (
     test_resource_classes,
     test_sync,
     test_sync_differences,
+    test_traits,
+    test_trees,
 )
 
 
@@ -37,7 +39,8 @@ class OnRealServers:
 
 for _module in (test_claims, test_compute_node_objects, test_compute_nodes, test_events,
                 test_input, test_inventories, test_providers, test_queries, test_requests,
-                test_reshape, test_resource_classes, test_sync, test_sync_differences):
+                test_reshape, test_resource_classes, test_sync, test_sync_differences,
+                test_traits, test_trees):
     for _name, _class in inspect.getmembers(_module, inspect.isclass):
         if issubclass(_class, base.ContractTest):
             globals()[_name] = type(_name, (OnRealServers, _class), {"__module__": __name__})

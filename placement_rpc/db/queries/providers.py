@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource providers."""
 
+import functools
+
 import sqlalchemy as sa
 
 from placement_rpc.db import models
 from placement_rpc.db.queries import bulk
 
 _providers = models.resource_providers
-_links = models.resource_provider_aggregates
+_links, _has = models.resource_provider_aggregates, models.resource_provider_traits
 _parents, _roots = (_providers.alias(name) for name in ("parents", "roots"))
 _COLUMNS = (
     _providers.c.id, _providers.c.uuid, _providers.c.name, _providers.c.generation,
@@ -113,51 +115,84 @@ def page(tx, name=None, uuid=None, member_of=None, not_member_of=None, in_tree=N
     :param limit: int, how many at most
     :returns: list of rows as of :func:`get`
     """
-    query = _SELECT.order_by(_providers.c.id)
-    if name is not None:
-        query = query.where(_providers.c.name == name)
-    if uuid is not None:
-        query = query.where(_providers.c.uuid == uuid)
-    if among is not None:
-        query = query.where(_providers.c.uuid.in_(among))
-    if in_tree is not None:
-        query = query.where(_in_tree(tx, in_tree))
-    if marker is not None:
-        query = query.where(_providers.c.id > sa.select(_providers.c.id).where(
-            _providers.c.uuid == marker).scalar_subquery())
-    query = query.where(
-        *(in_aggregates(_providers.c.id, uuids) for uuids in member_of or ()),
-        *(_has_trait(ids) for ids in required or ()))
-    if not_member_of:
-        query = query.where(~in_aggregates(_providers.c.id, not_member_of))
-    if forbidden:
-        query = query.where(~_has_trait(forbidden))
-    return tx.execute(query.limit(limit)).all()
+    values = {name: value for name, value in (
+        ("name", name), ("uuid", uuid), ("among", among), ("in_tree", in_tree),
+        ("marker", marker), ("not_member_of", not_member_of or None),
+        ("forbidden", forbidden or None), ("limit", limit)) if value is not None}
+    values |= {f"member_of_{number}": uuids for number, uuids in enumerate(member_of or ())}
+    values |= {f"required_{number}": ids for number, ids in enumerate(required or ())}
+    return tx.execute(_page(tuple(values)), values).all()
 
 
-def _in_tree(tx, uuid):
-    """Return the condition that a provider is in the tree of another."""
-    member = get(tx, uuid)
-    if member is None:
-        return sa.false()
-    return sa.or_(_providers.c.id == member.root_id,
-                  _providers.c.root_provider_id == member.root_id)
+@functools.lru_cache(maxsize=256)
+def _page(names):
+    """Return the statement of a page; to build it takes longer than to run it.
 
-
-def _has_trait(ids):
-    """Return the condition that a provider has one of the traits."""
-    links = models.resource_provider_traits
-    return sa.exists().where(
-        links.c.resource_provider_id == _providers.c.id, links.c.trait_id.in_(ids))
-
-
-def in_aggregates(provider_id, uuids):
-    """Return the condition that a provider is in one of the aggregates.
-
-    :param provider_id: column
-    :param uuids: list of aggregate uuids
+    :param names: tuple of the names of its parameters
     """
-    return sa.exists().where(
-        _links.c.resource_provider_id == provider_id,
+    query = _SELECT.order_by(_providers.c.id)
+    for name in names:
+        if name == "limit":
+            query = query.limit(sa.bindparam(name))
+        else:
+            query = query.where(_CONDITIONS[name.rstrip("_0123456789")](name))
+    return query
+
+
+def _several(name):
+    return sa.bindparam(name, expanding=True)
+
+
+def _in_tree(name):
+    """Return the condition that a provider is in the tree of another."""
+    member = _providers.alias()
+    root = sa.select(sa.func.coalesce(member.c.root_provider_id, member.c.id)).where(
+        member.c.uuid == sa.bindparam(name)).scalar_subquery()
+    return sa.or_(_providers.c.id == root, _providers.c.root_provider_id == root)
+
+
+def _with_trait(name):
+    """Return the condition that a provider has one of the traits.
+
+    Here and for aggregates SQLite begins with the providers that have it; with EXISTS it would
+    look at all providers.
+    """
+    return _providers.c.id.in_(sa.select(_has.c.resource_provider_id).where(
+        _has.c.trait_id.in_(_several(name))))
+
+
+def _without_trait(name):
+    return ~sa.exists().where(
+        _has.c.resource_provider_id == _providers.c.id, _has.c.trait_id.in_(_several(name)))
+
+
+def _in_aggregate(name):
+    return _providers.c.id.in_(sa.select(_links.c.resource_provider_id).where(
         _links.c.aggregate_id == models.aggregates.c.id,
-        models.aggregates.c.uuid.in_(uuids))
+        models.aggregates.c.uuid.in_(_several(name))))
+
+
+def _in_no_aggregate(name):
+    return ~sa.exists().where(
+        _links.c.resource_provider_id == _providers.c.id,
+        _links.c.aggregate_id == models.aggregates.c.id,
+        models.aggregates.c.uuid.in_(_several(name)))
+
+
+def _after(name):
+    return _providers.c.id > sa.select(_providers.c.id).where(
+        _providers.c.uuid == sa.bindparam(name)).scalar_subquery()
+
+
+# Parameter to a function of its name that returns the condition.
+_CONDITIONS = {
+    "name": lambda name: _providers.c.name == sa.bindparam(name),
+    "uuid": lambda name: _providers.c.uuid == sa.bindparam(name),
+    "among": lambda name: _providers.c.uuid.in_(_several(name)),
+    "in_tree": _in_tree,
+    "marker": _after,
+    "member_of": _in_aggregate,
+    "not_member_of": _in_no_aggregate,
+    "required": _with_trait,
+    "forbidden": _without_trait,
+}
