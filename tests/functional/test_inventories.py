@@ -166,6 +166,7 @@ class InventoryTest(base.ContractTest):
                             ("CUSTOM_NOT_THERE", exception.ResourceClassNotFound)):
             self.assertRaises(error, self.api.update_inventory, None, uuid,
                               base.inventory(name, 5))
+            self.assertRaises(error, self.api.delete_inventory, None, uuid, name)
 
     def test_the_time_of_the_last_change(self):
         uuid = self.provider(VCPU=8, DISK_GB=10)
