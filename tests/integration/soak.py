@@ -240,7 +240,8 @@ class Soak(fixtures.Fixture):
         with self.store.database.reader() as tx:
             return tx.execute(sa.select(sa.func.count()).select_from(models.requests).where(
                 models.requests.c.method.in_((
-                    "claim_allocations", "release_allocations", "move_allocations")))).scalar()
+                    "claim_allocations", "release_allocations", "move_allocations",
+                    "set_allocations")))).scalar()
 
 
 def check(test, soak, reports):
