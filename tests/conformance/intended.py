@@ -30,8 +30,6 @@ def _table():
 _ROWS = (
     ("a uuid is the same in either letter case, with or without dashes", _ALL, [
         (200, 404, "GET /resource_providers/<FULL>"), (200, 200, "list uuid=<FULL>"),
-        (200, 200, *(f"list member_of=<AGGREGATE> at {version}" for version in (
-            "1.23", "1.24", "1.31", "1.32"))),
         (200, 200, "set capitals as aggregates", "set no dashes as aggregates"),
         (204, 400, "allocate of capitals")]),
     ("what is an error of the server there is one of the client here", _ALL, [

@@ -76,6 +76,7 @@ class _LikeUpstream(testscenarios.WithScenarios):
             _WORLDS.discard()
         difference = intended.DIFFERENCES.get(self.case.name)
         if difference is not None:
+            self.assertNotEqual({}, found, "there is no difference any more")
             self.assertEqual(difference.statuses, self.statuses, difference.reason)
             found = {name: values for name, values in found.items()
                      if name not in difference.excused}
