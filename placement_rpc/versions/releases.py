@@ -83,7 +83,7 @@ _OF_2026_2 = Release(
         "ComputeNode": "1.19", "ComputeNodeList": "1.17", "NUMACell": "1.5",
         "NetworkMetadata": "1.0"},
     payloads=_OCATA.payloads)
-# Open: it may still change, and its messages are not recorded before it is published.
+# Its messages are recorded in tests/upgrade/golden, so that a later change of it is found.
 _OF_2027_1 = Release(
     "2027.1", "1.3",
     objects=_OF_2026_2.objects | {
