@@ -6,7 +6,6 @@ In this order: request id, authentication (401), microversion (400, 406), method
 """
 
 import datetime
-import functools
 import itertools
 import json
 import re
@@ -105,7 +104,7 @@ class _Address:
         route = compiled.route
         if route.rule is not None:
             self._facade.authorize(req.context.caller, route.rule, route.owner and (
-                functools.partial(route.owner, self._facade, path, req.params)))
+                lambda: route.owner(self._facade, path, queries.read(req))))
         self._check_accept(req, route)
         query = queries.read(req)
         body = self._body(req, compiled, path)

@@ -70,6 +70,14 @@ class OwnedTest(http.HTTPTest):
             self.assertEqual(status, answer.status_code, answer.text)
         self.assertEqual(403, self.usages("project_id=ada", token="ada").status_code)
 
+    def test_the_rule_reads_the_project_that_is_answered(self):
+        self.allocate(base.new_uuid(), "bob", VCPU=1)
+        for query in ("project_id=ada&user_id=anna;project_id=bob", "project_id=ada;project_id=bob",
+                      "project_id=ada&project_id=bob", "project_id=ada&%70roject_id=bob"):
+            answer = self.send("GET", f"/usages?{query}", token="ada", X_Roles="reader")
+            self.assertEqual(403, answer.status_code, (query, answer.text))
+        self.assertEqual({"VCPU": 1}, self.usages("project_id=ada;project_id=bob").json["usages"])
+
 
 class TypedTest(http.HTTPTest):
     """Requests at microversion 1.38."""

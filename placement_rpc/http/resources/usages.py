@@ -44,6 +44,4 @@ def of_types(call):
 
 def project(_facade, _path, query):
     """Return the project that is asked for, as the owner that a policy rule can refer to."""
-    found = query.get("project_id")
-    return types.SimpleNamespace(
-        project_id=found[-1] if isinstance(found, list) else found, user_id=None)
+    return types.SimpleNamespace(project_id=query.get("project_id"), user_id=None)
