@@ -28,6 +28,21 @@ def newest(objects):
     return max((each.value("updated_at") or "" for each in objects), default="") or NOW
 
 
+_PAGE = 1000
+
+
+def all_pages(read):
+    """Return the objects of all pages of a list that is ordered by name.
+
+    :param read: callable of ``marker`` and ``limit`` that returns a list of versioned objects
+    """
+    found, page = [], read(marker=None, limit=_PAGE).objects
+    while len(page) == _PAGE:
+        found += page
+        page = read(marker=page[-1].name, limit=_PAGE).objects
+    return found + page
+
+
 def provider_uuid(path):
     """Return the uuid of the provider in an address, in canonical spelling.
 
@@ -170,8 +185,8 @@ class Call:
         :raises ConcurrentUpdate: if the body has another generation than all tags, and one of
             them is current
         """
-        if given is not None and not 0 <= given <= preconditions.NEWEST:
-            given = preconditions.NEWEST
+        if given is not None:
+            given = preconditions.given_generation(given)
         wanted = self._if_match
         if wanted is None:
             if self.spelling.needs_etag and self._req.method == "PUT":

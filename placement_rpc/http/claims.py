@@ -6,18 +6,16 @@ import re
 
 from placement_rpc import exception
 from placement_rpc.api import Claim, as_uuid
-from placement_rpc.http import errors
+from placement_rpc.http import errors, preconditions
 from placement_rpc.schemas import common
 
-# The generation that no consumer has.
-_NEVER = 2 ** 63 - 1
-_SUFFIX = re.compile(common.SUFFIX.replace("$", r"\Z"))
+_SUFFIX = re.compile(common.SUFFIX)
 
 
 class GenerationConflict(exception.Conflict):
     """A consumer is not at the generation that the request names."""
 
-    code = "placement.concurrent_update"
+    code = exception.ConcurrentUpdate.code
     message = "consumer generation conflict - expected {expected} but got {given}"
 
 
@@ -44,7 +42,7 @@ def of_body(call, uuid, body):
     if "consumer_type" in body:
         claim.consumer_type = body["consumer_type"]
     mappings = {suffix: uuids for suffix, uuids in body.get("mappings", {}).items()
-                if _SUFFIX.match(suffix)}
+                if _SUFFIX.fullmatch(suffix)}
     if mappings:
         claim.mappings = mappings
     return claim
@@ -65,7 +63,8 @@ def _generation(given):
     """Return the generation that a consumer must have; 0 is that of one without allocations."""
     if given is None:
         return 0
-    return given if 0 < given < _NEVER else _NEVER
+    # No consumer has generation 0, which therefore conflicts as a negative one does.
+    return preconditions.given_generation(given or -1)
 
 
 def _amounts(allocations):

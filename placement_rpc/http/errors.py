@@ -26,13 +26,13 @@ class Unauthorized(exception.PlacementException):
 
 
 class NotAcceptable(exception.PlacementException):
-    code = "placement.undefined_code"
+    code = peer_errors.UNDEFINED
     http_status = 406
     message = "Only {offered} is provided"
 
 
 class UnsupportedMediaType(exception.InvalidInput):
-    code = "placement.undefined_code"
+    code = peer_errors.UNDEFINED
     http_status = 415
     message = "The media type {given} is not supported, use application/json"
 
@@ -46,17 +46,17 @@ class BodyTooLarge(exception.InvalidInput):
 class BadRequest(exception.InvalidInput):
     """A malformed request; the raising code gives the whole text."""
 
-    code = "placement.undefined_code"
+    code = peer_errors.UNDEFINED
     message = "{reason}"
 
 
 class AddressNotFound(exception.NotFound):
-    code = "placement.undefined_code"
+    code = peer_errors.UNDEFINED
     message = "The resource could not be found."
 
 
 class MethodNotAllowed(exception.PlacementException):
-    code = "placement.undefined_code"
+    code = peer_errors.UNDEFINED
     http_status = 405
     message = "The method {method} is not allowed for this resource."
 

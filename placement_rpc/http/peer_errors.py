@@ -15,19 +15,18 @@ UNDEFINED = "placement.undefined_code"
 #: The first microversion at which the peer's errors have a code
 SINCE = (1, 23)
 
-_CONCURRENT = "placement.concurrent_update"
-_DUPLICATE = "placement.duplicate_name"
-_IN_USE = "placement.inventory.inuse"
+_CONCURRENT = exception.ConcurrentUpdate.code
+_DUPLICATE = exception.NameInUse.code
 _CODES = frozenset((
-    UNDEFINED, _CONCURRENT, _DUPLICATE, _IN_USE, "placement.resource_provider.inuse",
-    "placement.resource_provider.cannot_delete_parent", "placement.query.duplicate_key",
+    UNDEFINED, _CONCURRENT, _DUPLICATE, exception.InventoryInUse.code,
+    exception.ProviderInUse.code, exception.ProviderIsParent.code, "placement.query.duplicate_key",
     "placement.query.bad_value", "placement.query.missing_value"))
 # The peer has the conditions and gives them codes of others.
 _CODES_BY_CLASS = {
     exception.ConsumerConflict: _CONCURRENT, exception.InventoryExists: _CONCURRENT,
     exception.ProviderExists: _DUPLICATE}
 # Conditions that the peer does not have.
-_OURS = (exception.RequestIdReused, exception.PreconditionRequired, exception.PreconditionFailed)
+_OURS = exception.RequestIdReused
 _OUR_STATUSES = frozenset((410, 412, 413, 428))
 _FIRST_SERVER_ERROR = 500
 
@@ -69,8 +68,6 @@ _UPDATE_CONFLICT = PeerError(
     "update conflict: Inventory for '{resource_class}' on resource provider '{provider}' in "
     "use. {text}")
 _IN_INVENTORY = "for resource provider {uuid}: {text}"
-
-
 _NOT_RESHAPED = PeerError(
     "Resource provider {provider} in inventories not found: {text}",
     exception.ProviderNotFound.code)

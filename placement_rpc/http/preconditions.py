@@ -9,13 +9,12 @@ the tag that the service gives it.
 import re
 
 from placement_rpc import exception
+from placement_rpc.schemas import common
 
 _TAG = re.compile(r'\s*((?:W/)?"[\x21\x23-\x7e\x80-\xff]*")\s*(?:,|$)')
 _OURS = re.compile(r'"([0-9a-f-]{36})-([0-9]{1,19})"')
 
 ANY = "*"
-#: A generation that no provider reaches
-NEWEST = 2 ** 63 - 1
 # No consumer has a longer tag, and none needs to be compared with more.
 _LONGEST_TAG, _MOST_TAGS = 64, 100
 
@@ -69,10 +68,21 @@ def generations(wanted, uuid):
         return None
     matches = (_OURS.fullmatch(each) for each in wanted)
     found = [int(match[2]) for match in matches
-             if match and match[1] == uuid and int(match[2]) <= NEWEST]
+             if match and match[1] == uuid and int(match[2]) <= common.MAX_GENERATION]
     if not found:
         raise failed()
     return found
+
+
+def given_generation(given):
+    """Return the generation that a body names; one that nothing can have becomes the highest.
+
+    No provider and no consumer reaches the highest, so it conflicts with all of them, and the
+    service answers as for any other generation that is not the current one.
+
+    :param given: int
+    """
+    return given if 0 <= given <= common.MAX_GENERATION else common.MAX_GENERATION
 
 
 def consumer_tags(wanted, uuid):

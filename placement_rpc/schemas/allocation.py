@@ -30,16 +30,15 @@ CLAIM_1_0 = {
     "required": ["allocations"],
     "additionalProperties": False,
 }
-_OWNER = {"type": "string", "minLength": 1, "maxLength": 255}
 
 
-def _with(schema, required=True, **properties):
+def _with(schema, **properties):
     """Return the schema of an object that has more properties."""
-    return {**schema, "properties": {**schema["properties"], **properties},
-            "required": [*schema["required"], *(properties if required else ())]}
+    return {**common.with_optional(schema, **properties),
+            "required": [*schema["required"], *properties]}
 
 
-CLAIM_1_8 = _with(CLAIM_1_0, project_id=_OWNER, user_id=_OWNER)
+CLAIM_1_8 = _with(CLAIM_1_0, project_id=common.NAME, user_id=common.NAME)
 
 # The key of a uuid: it is read as one, in any spelling of this length.
 UUID_KEY = r"^[0-9a-fA-F-]{36}$"
@@ -52,10 +51,10 @@ _BY_PROVIDER = {
         "additionalProperties": False}},
     "additionalProperties": False,
 }
-_CLAIM_1_13 = _with(CLAIM_1_8, required=False, allocations=_BY_PROVIDER)
-CLAIM_1_12 = _with(CLAIM_1_8, required=False, allocations={**_BY_PROVIDER, "minProperties": 1})
+_CLAIM_1_13 = common.with_optional(CLAIM_1_8, allocations=_BY_PROVIDER)
+CLAIM_1_12 = common.with_optional(CLAIM_1_8, allocations={**_BY_PROVIDER, "minProperties": 1})
 CLAIM_1_28 = _with(_CLAIM_1_13, consumer_generation={"type": ["integer", "null"]})
-CLAIM_1_34 = _with(CLAIM_1_28, required=False, mappings={
+CLAIM_1_34 = common.with_optional(CLAIM_1_28, mappings={
     "type": "object",
     "minProperties": 1,
     # A key that is no suffix may have any value, and is ignored.
@@ -79,10 +78,10 @@ OF_CONSUMER = common.exactly(allocations={
     "type": "object", "additionalProperties": common.exactly(
         generation=common.GENERATION, resources=_HELD)})
 # A consumer without allocations has no owner.
-OF_CONSUMER_1_12 = _with(
-    OF_CONSUMER, required=False, project_id={"type": "string"}, user_id={"type": "string"})
-OF_CONSUMER_1_28 = _with(OF_CONSUMER_1_12, required=False, consumer_generation=common.GENERATION)
-OF_CONSUMER_1_38 = _with(OF_CONSUMER_1_28, required=False, consumer_type={"type": "string"})
+OF_CONSUMER_1_12 = common.with_optional(
+    OF_CONSUMER, project_id={"type": "string"}, user_id={"type": "string"})
+OF_CONSUMER_1_28 = common.with_optional(OF_CONSUMER_1_12, consumer_generation=common.GENERATION)
+OF_CONSUMER_1_38 = common.with_optional(OF_CONSUMER_1_28, consumer_type={"type": "string"})
 
 
 def _of_provider(**properties):

@@ -14,6 +14,8 @@ CLASS_NAME = {"type": "string", "pattern": r"^[A-Z0-9_]+$", "maxLength": 255}
 CUSTOM_CLASS_NAME = {"type": "string", "pattern": r"^CUSTOM_[A-Z0-9_]+$", "maxLength": 255}
 #: The suffix of a group of a request; that of the group without one is empty.
 SUFFIX = r"^([a-zA-Z0-9_-]{1,64})?$"
+#: A project, a user, or the type of a consumer
+NAME = {"type": "string", "minLength": 1, "maxLength": 255}
 LIMIT = {"type": "integer", "minimum": 1, "maximum": MAX_INT}
 
 RESOURCES = {
@@ -33,6 +35,11 @@ def exactly(**properties):
     """Return the schema of an object that has all of these properties and no others."""
     return {"type": "object", "properties": properties, "required": list(properties),
             "additionalProperties": False}
+
+
+def with_optional(schema, **properties):
+    """Return a schema with more properties, or others in their place, and no more required."""
+    return {**schema, "properties": {**schema["properties"], **properties}}
 
 
 ERRORS = exactly(errors={"type": "array", "minItems": 1, "items": {

@@ -12,8 +12,7 @@ _VALUES = {
     "allocation_ratio": {"type": "number", "maximum": 3.40282e+38},
 }
 _GENERATION = {"resource_provider_generation": common.GENERATION}
-# One that no provider can have conflicts with that of any, as another one does.
-_GIVEN_GENERATION = {"resource_provider_generation": {"type": "integer"}}
+_GIVEN_GENERATION = {"resource_provider_generation": common.ANY_GENERATION}
 
 
 def _inventory(required, **more):
@@ -52,15 +51,13 @@ _USED = {"type": "object", "additionalProperties": {"type": "integer", "minimum"
 USAGES = common.exactly(**_GENERATION, usages=_USED)
 USAGES_OF_POOL = common.exactly(usages=_USED)
 USAGES_OF_PROJECT = USAGES_OF_POOL
-_OWNER = {"type": "string", "minLength": 1, "maxLength": 255}
 USAGES_QUERY = {
     "type": "object",
-    "properties": {"project_id": _OWNER, "user_id": _OWNER},
+    "properties": {"project_id": common.NAME, "user_id": common.NAME},
     "required": ["project_id"],
     "additionalProperties": False,
 }
 # As OpenStack Placement's: what only begins with "all" is a type that nothing has.
-USAGES_QUERY_1_38 = {**USAGES_QUERY, "properties": {
-    **USAGES_QUERY["properties"],
-    "consumer_type": {**_OWNER, "pattern": r"^[A-Z0-9_]+$|^all|^unknown$"}}}
+USAGES_QUERY_1_38 = common.with_optional(USAGES_QUERY, consumer_type={
+    **common.NAME, "pattern": r"^[A-Z0-9_]+$|^all|^unknown$"})
 USAGES_OF_TYPES = common.exactly(usages={"type": "object", "additionalProperties": _USED})

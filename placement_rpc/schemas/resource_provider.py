@@ -22,15 +22,8 @@ UPDATE = {
 }
 
 _PARENT = {"anyOf": [common.UUID, {"type": "null"}]}
-
-
-def _and(schema, **properties):
-    """Return a schema with more optional properties."""
-    return {**schema, "properties": {**schema["properties"], **properties}}
-
-
-CREATE_1_14 = _and(CREATE, parent_provider_uuid=_PARENT)
-UPDATE_1_14 = _and(UPDATE, parent_provider_uuid=_PARENT)
+CREATE_1_14 = common.with_optional(CREATE, parent_provider_uuid=_PARENT)
+UPDATE_1_14 = common.with_optional(UPDATE, parent_provider_uuid=_PARENT)
 
 REQUEST = {
     "type": "object",
@@ -54,10 +47,10 @@ LIST_1_0 = {
 }
 # The values are parsed by placement_rpc.http.request_groups.
 _TEXT = {"type": "string"}
-LIST_1_3 = _and(LIST_1_0, member_of=_TEXT)
-LIST_1_4 = _and(LIST_1_3, resources=_TEXT)
-LIST_1_14 = _and(LIST_1_4, in_tree=common.UUID)
-LIST_1_18 = _and(LIST_1_14, required=_TEXT)
+LIST_1_3 = common.with_optional(LIST_1_0, member_of=_TEXT)
+LIST_1_4 = common.with_optional(LIST_1_3, resources=_TEXT)
+LIST_1_14 = common.with_optional(LIST_1_4, in_tree=common.UUID)
+LIST_1_18 = common.with_optional(LIST_1_14, required=_TEXT)
 
 _FIELDS = {"uuid": common.UUID, "name": {"type": "string"}, "generation": common.GENERATION,
            "links": common.LINKS}

@@ -72,8 +72,9 @@ class OwnedTest(http.HTTPTest):
 
     def test_the_rule_reads_the_project_that_is_answered(self):
         self.allocate(base.new_uuid(), "bob", VCPU=1)
-        for query in ("project_id=ada&user_id=anna;project_id=bob", "project_id=ada;project_id=bob",
-                      "project_id=ada&project_id=bob", "project_id=ada&%70roject_id=bob"):
+        for query in ("project_id=ada&user_id=anna;project_id=bob",
+                      "project_id=ada;project_id=bob", "project_id=ada&project_id=bob",
+                      "project_id=ada&%70roject_id=bob"):
             answer = self.send("GET", f"/usages?{query}", token="ada", X_Roles="reader")
             self.assertEqual(403, answer.status_code, (query, answer.text))
         self.assertEqual({"VCPU": 1}, self.usages("project_id=ada;project_id=bob").json["usages"])

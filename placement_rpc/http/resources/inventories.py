@@ -7,7 +7,6 @@ from placement_rpc import exception
 from placement_rpc.api import Inventory, canonical, capacity_of
 from placement_rpc.http import preconditions
 from placement_rpc.http.call import NO_CONTENT, Answer, newest
-from placement_rpc.schemas.common import MAX_GENERATION
 
 _FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 # The first microversions at which a capacity may be set below what is used, and at which the whole
@@ -30,7 +29,7 @@ def shown(call):
 def replaced(call):
     """Replace all inventories of a provider."""
     uuid = call.uuid()
-    expected = call.generation(uuid, generation(call.body))
+    expected = call.generation(uuid, call.body.get("resource_provider_generation"))
     with _bad_request(exception.ResourceClassNotFound):
         found = call.api.set_inventory(
             call.context, uuid, [
@@ -59,7 +58,7 @@ def added(call):
 def updated(call):
     """Change the inventory of a class; the one in the address counts, not one in the body."""
     uuid, name = call.uuid(), call.class_name()
-    expected = call.generation(uuid, generation(call.body))
+    expected = call.generation(uuid, call.body.get("resource_provider_generation"))
     # The address of a pool's inventory is that of a resource, as the draft says.
     with _bad_request(*(exception.InventoryNotFound,) if call.spelling.has_generations else ()):
         found = call.api.update_inventory(
@@ -101,15 +100,6 @@ def _bad_request(*classes):
     except classes as error:
         error.http_status = 400
         raise
-
-
-def generation(body):
-    """Return the generation of a provider in a body; None if there is none.
-
-    One that no provider can have is an integer too, and conflicts with all.
-    """
-    given = body.get("resource_provider_generation")
-    return given if given is None or 0 <= given < MAX_GENERATION else MAX_GENERATION
 
 
 def record(name, values):

@@ -3,7 +3,7 @@
 
 from placement_rpc import exception
 from placement_rpc.api import InventoryList
-from placement_rpc.http import claims
+from placement_rpc.http import claims, preconditions
 from placement_rpc.http.call import NO_CONTENT
 from placement_rpc.http.peer_errors import ReshapedProviderNotFound
 from placement_rpc.http.resources import inventories
@@ -32,6 +32,7 @@ def _inventories(uuid, given):
     :param given: dict, the body of a ``PUT .../inventories``
     """
     return InventoryList(
-        provider_uuid=uuid, generation=inventories.generation(given),
+        provider_uuid=uuid,
+        generation=preconditions.given_generation(given["resource_provider_generation"]),
         objects=[inventories.record(name, values)
                  for name, values in given["inventories"].items()])

@@ -1,26 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource classes (custom-resource-classes)."""
 
+import functools
+
 from placement_rpc import exception
 from placement_rpc.http import bodies
-from placement_rpc.http.call import NO_CONTENT, Answer, newest
+from placement_rpc.http.call import NO_CONTENT, Answer, all_pages, newest
 from placement_rpc.objects import class_names
 from placement_rpc.schemas import common
 
-_PAGE = 1000
 _NAME = bodies.compiled(common.CUSTOM_CLASS_NAME)
 
 
 def listed(call):
     """List all resource classes that OpenStack Placement has too, and the custom ones."""
     call.refuse_condition()
-    found, marker = [], None
-    while True:
-        page = call.api.resource_class_list(call.context, marker=marker, limit=_PAGE).objects
-        found += page
-        if len(page) < _PAGE:
-            break
-        marker = page[-1].name
+    found = all_pages(functools.partial(call.api.resource_class_list, call.context))
     return Answer(body={"resource_classes": [
         _written(call, each.name) for each in found if each.name not in class_names.PREDEFINED]},
                   updated_at=newest(found))

@@ -1,27 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traits, and the traits of resource providers (microversion 1.6)."""
 
+import functools
+
 from placement_rpc import exception
 from placement_rpc.http import errors, preconditions
-from placement_rpc.http.call import NO_CONTENT, NOW, Answer, newest
+from placement_rpc.http.call import NO_CONTENT, NOW, Answer, all_pages, newest
 from placement_rpc.objects.fields import is_trait_name
 from placement_rpc.objects.trait import is_custom
-
-_PAGE = 1000
 
 
 def listed(call):
     """List traits; ``name`` and ``associated`` select among them."""
     call.refuse_condition()
-    wanted = _wanted(call.query)
-    found, marker = [], None
-    while True:
-        page = call.api.list_traits(call.context, marker=marker, limit=_PAGE, **wanted).objects
-        found += page
-        if len(page) < _PAGE:
-            return Answer(body={"traits": [each.name for each in found]},
-                          updated_at=newest(found))
-        marker = page[-1].name
+    found = all_pages(functools.partial(
+        call.api.list_traits, call.context, **_wanted(call.query)))
+    return Answer(body={"traits": [each.name for each in found]}, updated_at=newest(found))
 
 
 def _wanted(query):
