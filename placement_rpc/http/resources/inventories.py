@@ -91,7 +91,7 @@ def _allow_below_use(call):
 
 @contextlib.contextmanager
 def _bad_request(*classes):
-    """Answer 400 for what is not found, since not the address names it.
+    """Answer 400, not 404, if something is not found that the body names.
 
     :param classes: classes of errors
     """
