@@ -128,8 +128,12 @@ def _headers(route):
     """Yield the headers that only the answers of some routes have."""
     if route.status == 201 or route.locates:
         yield "location"
-    if "{uuid}" in route.path and route.method != "DELETE":
+    if ("{uuid}" in route.path and route.method != "DELETE") or (
+            "{consumer_uuid}" in route.path and route.method == "GET"):
         yield "etag"
+    if route.answer is not None:
+        yield "cache-control"
+        yield "last-modified"
     if route.method == "GET" and (
             "allocations" in route.path or route.path in ("/resource_providers", "/events")):
         yield "placement-position"

@@ -9,6 +9,8 @@ from wsgiref import simple_server
 import fixtures
 from keystoneauth1 import fixture
 
+from placement_rpc.http import microversion
+from placement_rpc.osc import plugin
 from tests import base
 from tests.functional.test_osc_program import Openstack
 
@@ -95,6 +97,13 @@ class CommandTest(base.TestCase):
         self.assertNotIn("Traceback", err)
         self.assertEqual(1, len(err.splitlines()), err)
         return err.strip()
+
+
+class VersionTest(base.TestCase):
+    """The plugin imports no part of the service, so it repeats the newest microversion."""
+
+    def test_the_newest_is_that_of_the_service(self):
+        self.assertEqual(microversion.text(microversion.MAX), plugin.DEFAULT_API_VERSION)
 
 
 class ProviderTest(CommandTest):
