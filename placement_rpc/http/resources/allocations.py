@@ -109,7 +109,7 @@ def owner(facade, path, _query):
 
 
 def future_owner(facade, path, query):
-    """Return the consumer of an address, or the owner that a PUT would give it."""
+    """Return the consumer of an address; the configured owner if it has no allocations."""
     return owner(facade, path, query) or Claim(
         project_id=facade.conf.placement.incomplete_consumer_project_id,
         user_id=facade.conf.placement.incomplete_consumer_user_id)
