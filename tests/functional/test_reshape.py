@@ -7,6 +7,7 @@ from placement_rpc.accounting.claims import ClaimChange, request_of_claim
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.accounting.reshape import ReshapeChange
 from placement_rpc.api import InventoryList
+from placement_rpc.endpoints.base import ManagerBase
 from tests import base, stored_events
 
 
@@ -148,6 +149,13 @@ class ReshapeTest(stored_events.StoredEvents, base.ContractTest):
             exception.ConstraintsViolated, self.api.reshape, None,
             [inventories(self.root, 3, VCPU=8, VGPU={"total": 4, "max_unit": 1})],
             [base.claim({self.root: {"VCPU": 1, "VGPU": 2}}, self.one)])
+
+    def test_two_deliveries_in_one_transaction(self):
+        given = [inventories(self.root, VCPU=9, VGPU=4)]
+        outcomes = batch.settle(self.service.database, [
+            ReshapeChange(Request.of("one", "reshape", {}), given, []) for _ in range(2)])
+        self.assertEqual([False, True], [
+            each.replayed for each in [ManagerBase.answer(found) for found in outcomes]])
 
     def test_a_capacity_below_what_is_used(self):
         """Also one of 0, since more is reserved than there is."""
