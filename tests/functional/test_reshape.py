@@ -175,6 +175,13 @@ class ReshapeTest(stored_events.StoredEvents, base.ContractTest):
             for each in self.api.get_usages(None, self.root).objects})
         self.assertEqual(["inventory.update", *["inventory.capacity_exceeded"] * 2], self.types())
 
+    def test_a_capacity_that_is_enough_after_the_claims(self):
+        """As when dedicated processors become a class of their own."""
+        self.api.reshape(None, [inventories(self.root, VCPU=8, VGPU=1)],
+                         [base.claim({self.root: {"VCPU": 1}}, self.one)])
+        self.assertEqual({"VCPU": 2, "VGPU": 1}, self.used(self.root))
+        self.assertEqual(["inventory.update", "allocation.update"], self.types())
+
     def test_a_claim_without_allocations_releases(self):
         done = self.api.reshape(
             None, [inventories(self.root, 3, VCPU=8)],
