@@ -156,11 +156,7 @@ def _settle_new(tx, pending):
     outcomes = BatchOutcomes(tx)
     for each in pending:
         outcomes.add(each, lambda outbox, each=each: each.apply(state, outbox))
-    refused = Scope()
-    for each in in_time:
-        if outcomes.by_id[id(each)].error is not None:
-            each.add_to_scope(refused)
-    locked_state.check_absent(tx, state, refused.consumers)
+    locked_state.check_absent(tx, state)
     locked_state.write(tx, state, *outcomes.rows(state.used_after()))
     return outcomes.by_id
 

@@ -55,6 +55,7 @@ class LockedInventories:
         self._entries = {state.class_names[class_id]: entry
                          for class_id, entry in provider.inventories.items()}
         self._given: set[str] = set()
+        self._changed: list[str] = []
 
     @property
     def classes(self) -> set[str]:
@@ -78,7 +79,7 @@ class LockedInventories:
         return found
 
     def change(self, wanted: Mapping[str, Columns], removed: Collection[str], outbox: Outbox,
-               below_use: BelowUse = False) -> None:
+               below_use: BelowUse = False, final: bool = True) -> None:
         """Change inventories: all that are given, or none; equal ones change nothing.
 
         The generation of the provider is raised if anything changes.
@@ -87,6 +88,8 @@ class LockedInventories:
         :param removed: names of the classes whose inventories are removed
         :param below_use: whether a capacity may shrink below what is used; it always may if the
             option ``[claims] allow_capacity_below_use`` is set
+        :param final: whether the request changes no allocations after that; otherwise it calls
+            :meth:`record_excess` when it has
         :raises InventoryInUse: if something is allocated from an inventory that is removed
         :raises CapacityConflict: if a capacity shrinks below what is used, and may not
         :raises UpgradeInProgress: the same, if it may not yet
@@ -107,9 +110,16 @@ class LockedInventories:
         added = [name for name in wanted if name not in self._entries]
         for name in added:
             self.check_class(name)
-        self._given = {*changed, *added}
+        self._given, self._changed = {*changed, *added}, changed
         if removed or changed or added:
             self._put(wanted, removed, changed, added, outbox)
+        if final:
+            self.record_excess(outbox)
+
+    def record_excess(self, outbox: Outbox) -> None:
+        """Record which inventories have a capacity below what is used, of the last change."""
+        for name in self._changed:
+            self._record_excess(outbox, name)
 
     def check_class(self, name: str) -> None:
         """Check that a class of the scope exists.
@@ -152,8 +162,6 @@ class LockedInventories:
         for kind, names in (("delete", removed), ("update", changed), ("create", added)):
             if names:
                 self._record(outbox, kind, previous, before, sorted(names))
-        for name in changed:
-            self._record_excess(outbox, name)
 
     def _set(self, name, entry):
         self._entries[name] = self._provider.inventories[entry.resource_class_id] = entry

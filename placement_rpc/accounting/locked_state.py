@@ -253,17 +253,18 @@ def _read_consumers(tx, consumers):
     return providers
 
 
-def check_absent(tx: db.Connection, state: LockedState, uuids: Collection[str]) -> None:
-    """Check that consumers that had no row when they were to be locked have none still.
+def check_absent(tx: db.Connection, state: LockedState) -> None:
+    """Check that consumers that have no row, and get none, have none still.
 
-    There is nothing to lock of a new consumer. Its claim may have waited for a provider on which
+    There is nothing to lock of a new consumer. Its request may have waited for a provider on which
     another transaction, meanwhile committed, made the consumer hold something: a refusal that
-    does not count that as its own would be wrong. An acceptance needs no check, since the row that
-    it inserts would be a duplicate.
+    does not count that as its own would be wrong, and so would a release that leaves it. A
+    consumer that gets a row needs no check, since its row would be a duplicate.
 
     :raises placement_rpc.db.api.Stale: if one of them has a row now
     """
-    missing = [uuid for uuid in uuids if state.consumers[uuid].read_id is None]
+    missing = [uuid for uuid, entry in state.consumers.items()
+               if entry.read_id is None and not entry.held]
     if missing and queries.consumer_ids(tx, missing):
         raise db.Stale("a consumer")
 

@@ -61,9 +61,10 @@ class ReshapeChange(PendingRequest):
         wanted = [columns_of(each.objects, may_contradict=True) for each in self.inventories]
         with state.all_or_nothing(), outbox.all_or_nothing():
             for provider, columns in zip(providers, wanted, strict=True):
-                provider.change(columns, (), outbox, below_use=True)
+                provider.change(columns, (), outbox, below_use=True, final=False)
             claimed = self.claims.apply(state, outbox)
             for provider, columns in zip(providers, wanted, strict=True):
+                provider.record_excess(outbox)
                 provider.change({}, provider.classes - columns.keys(), outbox)
         named = {each.provider_uuid for each in self.inventories}.union(
             *(each.generations for each in claimed.objects))

@@ -136,8 +136,8 @@ class Relay:
             raise _LeaseLost
         self._confirmed = None
         read_from, rows = batch
+        self._seen = rows[-1].position if rows else read_from
         if rows:
-            self._seen = rows[-1].position
             self._publisher.publish(
                 [pinned(row, self._pin) for row in rows] if self._pin else rows,
                 self._still_leading)

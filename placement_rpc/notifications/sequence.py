@@ -42,7 +42,7 @@ class Sequence:
         self.position: int | None = state.get("position")
         #: The epoch of that position; None if it is not known.
         self.epoch: str | None = state.get("epoch")
-        self._ended_epochs = set()
+        self._ended_epochs = set(state.get("ended_epochs", ()))
         # The first and the last position of each gap, in order.
         self._missing = [tuple(gap) for gap in state.get("missing", ())]
         self._on_gap = on_gap or _log_gap
@@ -54,7 +54,7 @@ class Sequence:
     def state(self) -> dict[str, Any]:
         """JSON values from which another process can continue"""
         return {"position": self.position, "missing": [list(gap) for gap in self._missing],
-                "epoch": self.epoch}
+                "epoch": self.epoch, "ended_epochs": sorted(self._ended_epochs)}
 
     def is_new(self, event: Event) -> bool:
         """Return whether an event has not been handled yet."""

@@ -115,9 +115,13 @@ class ClaimResult(base.PlacementObject):
 
         :param settled: :class:`placement_rpc.accounting.batch.Outcome` without an error
         """
-        done = settled.result
-        return cls(consumer_uuid=done.consumer_uuid, generations=done.generations,
-                   consumer_generation=done.consumer_generation, replayed=settled.replayed)
+        return cls.of(settled.result, settled.replayed)
+
+    @classmethod
+    def of(cls, accepted: typing.Self, replayed: bool) -> typing.Self:
+        """Return a copy of a result; two deliveries of a request share the one that is given."""
+        return cls(consumer_uuid=accepted.consumer_uuid, generations=accepted.generations,
+                   consumer_generation=accepted.consumer_generation, replayed=replayed)
 
     def exception(self) -> exception.PlacementException | None:
         """Return the error of a refused claim of a batch; None if it was accepted."""
@@ -150,6 +154,5 @@ class ClaimResultList(base.PlacementObjectList):
 
         :param settled: :class:`placement_rpc.accounting.batch.Outcome` without an error
         """
-        for each in settled.result.objects:
-            each.replayed = settled.replayed
-        return settled.result
+        return cls(objects=[
+            ClaimResult.of(each, settled.replayed) for each in settled.result.objects])

@@ -50,5 +50,6 @@ class ReshapeResult(base.PlacementObject):
 
         :param settled: :class:`placement_rpc.accounting.batch.Outcome` without an error
         """
-        settled.result.replayed = settled.replayed
-        return settled.result
+        done = settled.result
+        return cls(generations=done.generations, consumer_generations=done.consumer_generations,
+                   replayed=settled.replayed)

@@ -2,6 +2,12 @@
 """Claims, releases and moves: one that fits is accepted, any other changes nothing."""
 
 from placement_rpc import exception
+from placement_rpc.accounting import batch
+from placement_rpc.accounting.claims import ClaimSetChange
+from placement_rpc.accounting.idempotency import Request
+from placement_rpc.db import api as db
+from placement_rpc.db.queries import claims as queries
+from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects.request import ResourceRequest
 from tests import base
 
@@ -465,6 +471,34 @@ class ClaimSetTest(base.ContractTest):
         self.assertRaises(exception.RequestIdReused, self.set, *claims[:2], request_id="set")
         self.assertEqual(
             3, len(self.api.get_request_result(None, "set").result().objects))
+
+    def test_two_deliveries_in_one_transaction(self):
+        claim = base.claim({self.provider(VCPU=8): {"VCPU": 1}})
+        outcomes = batch.settle(self.service.database, [
+            ClaimSetChange(Request.of("one", "set_allocations", {}), [claim]) for _ in range(2)])
+        answers = [ManagerBase.answer(each) for each in outcomes]
+        self.assertEqual([False, True], [each.objects[0].replayed for each in answers])
+
+    def test_a_release_of_what_a_consumer_got_meanwhile_is_made_again(self):
+        """It read that the consumer has nothing, and waited for a provider of another claim."""
+        provider, released = self.provider(VCPU=8), base.claim({})
+
+        class Meanwhile(ClaimSetChange):
+            def apply(self, state, outbox):
+                queries.write(self.tx, dict.fromkeys(
+                    ("allocations", "used", "generations", "events", "requests"), ()) | {
+                        "consumers": [(released.consumer_uuid, "project", "user", 1, None)]})
+                return super().apply(state, outbox)
+
+        def settle(tx):
+            for claims in ([released], [released, base.claim({provider: {"VCPU": 1}})]):
+                pending = Meanwhile(Request.of("one", "set_allocations", {}), claims)
+                pending.tx = tx
+                with tx.begin_nested() as point:
+                    self.assertRaises(db.Stale, batch.settle_once, tx, [pending])
+                    point.rollback()
+
+        self.service.database.write(settle)
 
     def test_a_refusal_is_final_whatever_the_generations_in_the_repetition(self):
         node = self.provider(VCPU=8)

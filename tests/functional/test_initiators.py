@@ -154,6 +154,15 @@ class EpochTest(base.TestCase):
         self.assertEqual({self.epoch()}, {each["epoch"] for each in second})
         self.assertNotEqual(first[0]["epoch"], self.epoch())
 
+    def test_what_was_confirmed_of_the_store_before_it_was_restored_does_not_count(self):
+        database = self.useFixture(placement_fixtures.Store()).database
+
+        def batch(tx):
+            events.acquire(tx, "relay", "this", 60)
+            return events.next_batch(tx, "relay", "this", (0, 9), 10, seen=9)
+
+        self.assertEqual((0, []), database.write(batch))
+
     def test_a_store_of_an_older_release_gets_one(self):
         self.published("a")
         self.database.write(lambda tx: tx.execute(sa.update(models.relay_state).values(

@@ -7,6 +7,7 @@ from placement_rpc.accounting.claims import ClaimChange, request_of_claim
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.accounting.reshape import ReshapeChange
 from placement_rpc.api import InventoryList
+from placement_rpc.endpoints.base import ManagerBase
 from tests import base, stored_events
 
 
@@ -146,8 +147,23 @@ class ReshapeTest(stored_events.StoredEvents, base.ContractTest):
     def test_amounts_that_stay_have_to_agree_with_the_new_inventories(self):
         self.assertRaises(
             exception.ConstraintsViolated, self.api.reshape, None,
-            [inventories(self.root, 3, VCPU=8, VGPU={"total": 4, "max_unit": 1})],
+            [inventories(self.root, 3, VCPU=8, VGPU={"total": 4, "min_unit": 3})],
             [base.claim({self.root: {"VCPU": 1, "VGPU": 2}}, self.one)])
+
+    def test_an_amount_that_does_not_grow_may_exceed_a_lowered_maximum(self):
+        given = [inventories(self.root, VCPU=8, VGPU={"total": 4, "max_unit": 1})]
+        self.api.reshape(None, given, [base.claim({self.root: {"VCPU": 1, "VGPU": 2}}, self.one)])
+        self.assertEqual({"VCPU": 2, "VGPU": 3}, self.used(self.root))
+        self.assertRaises(
+            exception.ConstraintsViolated, self.api.reshape, None, given,
+            [base.claim({self.root: {"VCPU": 1, "VGPU": 2}}, self.two)])
+
+    def test_two_deliveries_in_one_transaction(self):
+        given = [inventories(self.root, VCPU=9, VGPU=4)]
+        outcomes = batch.settle(self.service.database, [
+            ReshapeChange(Request.of("one", "reshape", {}), given, []) for _ in range(2)])
+        self.assertEqual([False, True], [
+            each.replayed for each in [ManagerBase.answer(found) for found in outcomes]])
 
     def test_a_capacity_below_what_is_used(self):
         """Also one of 0, since more is reserved than there is."""
@@ -158,6 +174,13 @@ class ReshapeTest(stored_events.StoredEvents, base.ContractTest):
             each.resource_class: (each.used, each.capacity)
             for each in self.api.get_usages(None, self.root).objects})
         self.assertEqual(["inventory.update", *["inventory.capacity_exceeded"] * 2], self.types())
+
+    def test_a_capacity_that_is_enough_after_the_claims(self):
+        """As when dedicated processors become a class of their own."""
+        self.api.reshape(None, [inventories(self.root, VCPU=8, VGPU=1)],
+                         [base.claim({self.root: {"VCPU": 1}}, self.one)])
+        self.assertEqual({"VCPU": 2, "VGPU": 1}, self.used(self.root))
+        self.assertEqual(["inventory.update", "allocation.update"], self.types())
 
     def test_a_claim_without_allocations_releases(self):
         done = self.api.reshape(

@@ -41,7 +41,8 @@ class SequenceTest(base.TestCase):
         again = Sequence(sequence.state)
         self.assertEqual([5, 3, 8], handle(again, [5, 3, 2, 9, 8, 5]))
         self.assertEqual(
-            {"position": 9, "missing": [[4, 4], [6, 7]], "epoch": None}, again.state)
+            {"position": 9, "missing": [[4, 4], [6, 7]], "epoch": None, "ended_epochs": []},
+            again.state)
 
     def test_a_new_epoch_begins_a_new_sequence(self):
         """The store was restored from a backup at position 3."""
@@ -53,12 +54,18 @@ class SequenceTest(base.TestCase):
                 sequence = Sequence(sequence.state, lambda *gap, gaps=gaps: gaps.append(gap))
             self.assertEqual([4, 5, 6], handle(sequence, [4, 5, 5, 4, 6], "second"))
             self.assertEqual([(6, 9)], gaps)
-            self.assertEqual({"position": 6, "missing": [], "epoch": "second"}, sequence.state)
+            self.assertEqual({"position": 6, "missing": [], "epoch": "second",
+                              "ended_epochs": ["first"]}, sequence.state)
             self.assertEqual(number, self.log.output.count("restored from a backup"))
             # One that was on its way has an id by which it can be recognised.
             self.assertEqual([8, 8], handle(sequence, [8, 8], "first"))
             self.assertEqual("second", sequence.state["epoch"])
             self.assertEqual([7], handle(sequence, [7, 7], "second"))
+            # Also in another process.
+            sequence = Sequence(sequence.state)
+            self.assertEqual([9, 9], handle(sequence, [9, 9], "first"))
+            self.assertEqual([8], handle(sequence, [7, 8, 8], "second"))
+            self.assertEqual(number, self.log.output.count("restored from a backup"))
 
     def test_events_without_an_epoch_belong_to_the_known_one(self):
         """A relay of an older release publishes in between."""

@@ -198,10 +198,11 @@ def next_batch(tx, lease, holder, confirmed, limit, seen=0):
     if row is None or row.holder != holder:
         return None
     last, published = row.last_position, row.published_position
+    restored = last < seen
     # Stores of release 2026.2 have no epoch yet.
-    if row.epoch is None or last < seen:
+    if row.epoch is None or restored:
         begin_epoch(tx)
-    if confirmed and confirmed[0] == published:
+    if confirmed and confirmed[0] == published and not restored:
         published = confirmed[1]
     # Also if many events wait to be published: readers that follow the events by their positions,
     # as the candidate indexes do, read all events without a position each time.
