@@ -181,4 +181,4 @@ class ReadTest(base.ContractTest):
                       *self.api.resource_class_list(None).objects,
                       *self.api.list_traits(None, names=["CUSTOM_A"]).objects):
             self.assertGreater(datetime.datetime.fromisoformat(found.updated_at),
-                               bulk.now() - datetime.timedelta(minutes=10), found)
+                               bulk.now() - datetime.timedelta(days=1), found)
