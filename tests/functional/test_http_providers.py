@@ -322,6 +322,14 @@ class AggregatesTest(_ProvidersTest):
         answer = self.send("PUT", self.path, [], version="1.18")
         self.assertEqual((200, {"aggregates": []}), (answer.status_code, answer.json))
 
+    def test_two_spellings_of_a_uuid_are_one_aggregate(self):
+        first, second = self.aggregates
+        answer = self.put(0, [second.upper(), first, second, first.replace("-", "")])
+        self.assertEqual(
+            (200, {"aggregates": [second, first], "resource_provider_generation": 1}),
+            (answer.status_code, answer.json))
+        self.assertEqual([first, second], sorted(self.get(self.path)["aggregates"]))
+
     def test_what_is_refused(self):
         for generation in (1, -1, 2 ** 70):
             self.assertEqual("placement.concurrent_update",

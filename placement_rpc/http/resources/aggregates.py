@@ -21,8 +21,9 @@ def replaced(call):
         given, wanted = wanted["resource_provider_generation"], wanted["aggregates"]
     found = call.api.set_aggregates(
         call.context, uuid, wanted, call.generation(uuid, given), request_id=call.request_id)
-    # In the order in which they were given, as OpenStack Placement answers.
-    found.aggregates = [as_uuid("aggregates", each) for each in wanted]
+    # In the order in which they were given, as OpenStack Placement answers. Two spellings of one
+    # uuid are one aggregate.
+    found.aggregates = list(dict.fromkeys(as_uuid("aggregates", each) for each in wanted))
     answer = _answered(call, found)
     return answer if call.spelling.answers_changes else Answer(204, etag=answer.etag)
 
