@@ -229,8 +229,11 @@ _JSON = st.recursive(
     max_leaves=8)
 
 
+_VERSIONS = st.sampled_from(["1.4", "1.12", "1.28", "1.39"])
+
+
 class NoSurpriseTest(http.HTTPTest):
-    """No input causes a 500, with any JSON, query or path."""
+    """No input causes a 500, with any JSON, query or path, at any microversion."""
 
     def setUp(self):
         super().setUp()
@@ -242,44 +245,49 @@ class NoSurpriseTest(http.HTTPTest):
             ("POST", f"/resource_providers/{self.uuid}/inventories"),
             ("PUT", f"/resource_providers/{self.uuid}/inventories/VCPU"),
             ("PUT", f"/resource_providers/{self.uuid}/aggregates"),
-            ("PUT", f"/allocations/{self.uuid}"), ("POST", "/resource_classes"),
+            ("PUT", f"/resource_providers/{self.uuid}/traits"),
+            ("PUT", f"/allocations/{self.uuid}"), ("POST", "/allocations"),
+            ("POST", "/reshaper"), ("POST", "/resource_classes"),
             ("PUT", "/resource_classes/CUSTOM_A")]
 
     def test_bodies(self):
         @settings(max_examples=base.examples(150), deadline=None, database=None,
                   suppress_health_check=list(HealthCheck))
-        @given(st.integers(0, len(self.paths) - 1), _JSON)
-        def send(number, body):
+        @given(st.integers(0, len(self.paths) - 1), _JSON, _VERSIONS)
+        def send(number, body, version):
             method, path = self.paths[number]
-            answer = self.send(method, path, json.dumps(body))
-            self.assertLess(answer.status_code, 500, (path, body))
+            answer = self.send(method, path, json.dumps(body), version)
+            self.assertLess(answer.status_code, 500, (path, body, version))
 
         send()
 
     def test_values_in_known_places(self):
         names = st.sampled_from(["name", "uuid", "total", "resources", "allocations", "limit",
                                  "inventories", "resource_provider_generation", "VCPU",
-                                 "resource_provider", "member_of", "resource_class"])
+                                 "resource_provider", "member_of", "resource_class", "traits",
+                                 "aggregates", "parent_provider_uuid", "consumer_generation",
+                                 "consumer_type", "mappings", "project_id", self.uuid])
 
         @settings(max_examples=base.examples(150), deadline=None, database=None,
                   suppress_health_check=list(HealthCheck))
         @given(st.integers(0, len(self.paths) - 1), st.dictionaries(names, _JSON | st.dictionaries(
-            names, _JSON, max_size=4), max_size=5))
-        def send(number, body):
+            names, _JSON, max_size=4), max_size=5), _VERSIONS)
+        def send(number, body, version):
             method, path = self.paths[number]
-            answer = self.send(method, path, json.dumps(body))
-            self.assertLess(answer.status_code, 500, (path, body))
+            answer = self.send(method, path, json.dumps(body), version)
+            self.assertLess(answer.status_code, 500, (path, body, version))
 
         send()
 
     def test_queries(self):
         @settings(max_examples=base.examples(100), deadline=None, database=None,
                   suppress_health_check=list(HealthCheck))
-        @given(st.sampled_from(["name", "uuid", "member_of", "resources", "after", "limit"]),
-               st.text(st.characters(codec="ascii")))
-        def send(name, value):
-            for path in ("/resource_providers", "/events"):
-                answer = self.send("GET", f"{path}?{name}={parse.quote(value)}")
-                self.assertLess(answer.status_code, 500, (name, value))
+        @given(st.sampled_from(["name", "uuid", "member_of", "resources", "after", "limit",
+                                "in_tree", "required", "associated", "consumer_type"]),
+               st.text(st.characters(codec="ascii")), _VERSIONS)
+        def send(name, value, version):
+            for path in ("/resource_providers?", "/events?", "/traits?", "/usages?project_id=a&"):
+                answer = self.send("GET", f"{path}{name}={parse.quote(value)}", version=version)
+                self.assertLess(answer.status_code, 500, (path, name, value, version))
 
         send()
