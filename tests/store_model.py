@@ -209,7 +209,8 @@ class StoreModel:
         inventory = self.providers[uuid].inventories.get(name)
         if inventory is None:
             return "CapacityExceeded"
-        if (as_new or amount != held) and not inventory.can_be_allocated(amount, held):
+        if (as_new or amount != held) and not inventory.can_be_allocated(
+                amount, 0 if as_new else held):
             return "ConstraintsViolated"
         return None
 

@@ -35,8 +35,8 @@ class DesiredAllocations:
         event; None for none
     :param skip_unit_checks: whether the amounts are exempt from min_unit, max_unit and step_size,
         since another consumer holds them and they were checked when it claimed them
-    :param as_new: whether min_unit and step_size hold for the amounts that the consumer has
-        already, too, since the same request changes the inventories
+    :param as_new: whether min_unit, max_unit and step_size hold for the amounts that the consumer
+        has already, too, since the same request changes the inventories
     :param raise_generation: whether the generation of a consumer rises even if nothing changes
     """
 
@@ -186,8 +186,9 @@ class Ledger:
         :raises ConstraintsViolated: if one of them cannot be allocated at once
         """
         for key, amount in amounts.items():
-            if desired.as_new or (
-                    amount != held.get(key) and not desired.skip_unit_checks):
+            if desired.as_new:
+                self._check_unit(key, amount, 0)
+            elif amount != held.get(key) and not desired.skip_unit_checks:
                 self._check_unit(key, amount, held.get(key, 0))
 
     def _check_unit(self, key, amount, held):

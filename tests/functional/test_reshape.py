@@ -147,16 +147,8 @@ class ReshapeTest(stored_events.StoredEvents, base.ContractTest):
     def test_amounts_that_stay_have_to_agree_with_the_new_inventories(self):
         self.assertRaises(
             exception.ConstraintsViolated, self.api.reshape, None,
-            [inventories(self.root, 3, VCPU=8, VGPU={"total": 4, "min_unit": 3})],
+            [inventories(self.root, 3, VCPU=8, VGPU={"total": 4, "max_unit": 1})],
             [base.claim({self.root: {"VCPU": 1, "VGPU": 2}}, self.one)])
-
-    def test_an_amount_that_does_not_grow_may_exceed_a_lowered_maximum(self):
-        given = [inventories(self.root, VCPU=8, VGPU={"total": 4, "max_unit": 1})]
-        self.api.reshape(None, given, [base.claim({self.root: {"VCPU": 1, "VGPU": 2}}, self.one)])
-        self.assertEqual({"VCPU": 2, "VGPU": 3}, self.used(self.root))
-        self.assertRaises(
-            exception.ConstraintsViolated, self.api.reshape, None, given,
-            [base.claim({self.root: {"VCPU": 1, "VGPU": 2}}, self.two)])
 
     def test_two_deliveries_in_one_transaction(self):
         given = [inventories(self.root, VCPU=9, VGPU=4)]
