@@ -256,10 +256,11 @@ def status(tx):
     :returns: dict of unpositioned, last_position, published_position, oldest_kept (a position),
         oldest_unsent (a datetime), events, epoch
     """
-    row = state(tx)
-    published = row.published_position if row else 0
+    # Read before the positions, so that an event which gets one in between is counted as waiting.
     waiting = tx.execute(sa.select(sa.func.count(), sa.func.min(_events.c.occurred_at)).where(
         _events.c.position.is_(None))).one()
+    row = state(tx)
+    published = row.published_position if row else 0
     unsent = tx.execute(sa.select(sa.func.min(_events.c.occurred_at)).where(
         _events.c.position > published)).scalar()
     return {
