@@ -12,8 +12,9 @@ What each statement locks, on a store that is in use:
   ``consumers`` is the large table, and gets nothing but a column, at the end.
 * On a Galera cluster each statement stops all writers for as long as it takes.
 
-No statement waits for a lock for more than :data:`PATIENCE` seconds, since everybody else would
-wait behind it. It fails then, and the migration can be run again.
+No statement waits for a lock for more than ``online.PATIENCE`` seconds, since all other
+statements on the table would wait behind it. After that it fails, and the migration can be run
+again.
 
 The foreign keys keep a conductor of an older release, which knows nothing of trees, from deleting
 a provider that has children. A NULL parent or root is a root's; types of consumers have no foreign
@@ -26,6 +27,8 @@ Revises: 0005
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
+
+from placement_rpc.db.migrations import online
 
 revision = "0006"
 down_revision = "0005"
@@ -43,48 +46,31 @@ PROVIDERS = "resource_providers"
 LINKS = {"parent_provider_id": "parent", "root_provider_id": "root"}
 
 
-#: Seconds to wait for a lock.
-PATIENCE = 5
-
-
 def upgrade():
-    _run(postgresql=f"SET LOCAL lock_timeout = '{PATIENCE}s'",
-         mysql=f"SET SESSION lock_wait_timeout = {PATIENCE}")
-    # MariaDB commits each step: steps of an interrupted attempt are not repeated.
-    found = sa.inspect(op.get_bind())
-    tables = set(found.get_table_names())
-    if "traits" not in tables:
-        _create_named("traits", ID)
-    if "consumer_types" not in tables:
-        _create_named("consumer_types", sa.Integer())
-    if "resource_provider_traits" not in tables:
-        _create_links()
-    columns = _columns(found, PROVIDERS)
-    indexes = {each["name"] for each in found.get_indexes(PROVIDERS)}
-    keys = {each["name"] for each in found.get_foreign_keys(PROVIDERS)}
-    for column, short in LINKS.items():
-        if column not in columns:
-            _add_link(column)
-        if f"ix_{PROVIDERS}_{short}" not in indexes:
-            _add_index(column, f"ix_{PROVIDERS}_{short}")
-        if f"fk_{PROVIDERS}_{column}" not in keys:
-            _add_key(column, f"fk_{PROVIDERS}_{column}")
-    if "consumer_type_id" not in _columns(found, "consumers"):
-        statement = "ALTER TABLE consumers ADD COLUMN consumer_type_id INTEGER"
-        _run(sqlite=statement, postgresql=statement, mysql=f"{statement}, ALGORITHM=INSTANT")
-    _run(mysql="SET SESSION lock_wait_timeout = DEFAULT")
-
-
-def _columns(found, table):
-    return {each["name"] for each in found.get_columns(table)}
-
-
-def _run(**statements):
-    """Run the statements of this database; there may be none."""
-    dialect = op.get_bind().dialect.name
-    found = statements.get("mysql" if dialect == "mariadb" else dialect, ())
-    for statement in (found,) if isinstance(found, str) else found:
-        op.execute(statement)
+    with online.patience():
+        # MariaDB commits each step: steps of an interrupted attempt are not repeated.
+        found = sa.inspect(op.get_bind())
+        tables = set(found.get_table_names())
+        if "traits" not in tables:
+            _create_named("traits", ID)
+        if "consumer_types" not in tables:
+            _create_named("consumer_types", sa.Integer())
+        if "resource_provider_traits" not in tables:
+            _create_links()
+        columns = online.columns(found, PROVIDERS)
+        indexes = {each["name"] for each in found.get_indexes(PROVIDERS)}
+        keys = {each["name"] for each in found.get_foreign_keys(PROVIDERS)}
+        for column, short in LINKS.items():
+            if column not in columns:
+                _add_link(column)
+            if f"ix_{PROVIDERS}_{short}" not in indexes:
+                _add_index(column, f"ix_{PROVIDERS}_{short}")
+            if f"fk_{PROVIDERS}_{column}" not in keys:
+                _add_key(column, f"fk_{PROVIDERS}_{column}")
+        if "consumer_type_id" not in online.columns(found, "consumers"):
+            statement = "ALTER TABLE consumers ADD COLUMN consumer_type_id INTEGER"
+            online.run(sqlite=statement, postgresql=statement,
+                       mysql=f"{statement}, ALGORITHM=INSTANT")
 
 
 def _create_named(table, type_):
@@ -116,7 +102,7 @@ def _create_links():
 
 
 def _add_link(column):
-    _run(
+    online.run(
         # SQLite adds a foreign key with its column only.
         sqlite=f"ALTER TABLE {PROVIDERS} ADD COLUMN {column} INTEGER "
                f"CONSTRAINT fk_{PROVIDERS}_{column} REFERENCES {PROVIDERS} (id)",
@@ -126,14 +112,14 @@ def _add_link(column):
 
 def _add_index(column, name):
     statement = f"CREATE INDEX {name} ON {PROVIDERS} ({column})"
-    _run(sqlite=statement, postgresql=statement,
-         mysql=f"ALTER TABLE {PROVIDERS} ADD INDEX {name} ({column}), ALGORITHM=INPLACE, "
-               "LOCK=NONE")
+    online.run(sqlite=statement, postgresql=statement,
+               mysql=f"ALTER TABLE {PROVIDERS} ADD INDEX {name} ({column}), ALGORITHM=INPLACE, "
+                     "LOCK=NONE")
 
 
 def _add_key(column, name):
     reference = f"FOREIGN KEY ({column}) REFERENCES {PROVIDERS} (id)"
-    _run(
+    online.run(
         postgresql=f"ALTER TABLE {PROVIDERS} ADD CONSTRAINT {name} {reference}",
         # MariaDB adds a foreign key in place only while it checks none; all values are NULL.
         mysql=(

@@ -11,8 +11,9 @@ What each statement locks, on a store that is in use:
 * On a Galera cluster each statement stops all writers for as long as it takes. A low
   ``[notifications] retention`` beforehand makes that short.
 
-No statement waits for a lock for more than :data:`PATIENCE` seconds, since everybody else would
-wait behind it. It fails then, and the migration can be run again.
+No statement waits for a lock for more than ``online.PATIENCE`` seconds, since all other
+statements on the table would wait behind it. After that it fails, and the migration can be run
+again.
 
 Conductors of older releases leave the column NULL. The payloads of such deletions are searched, as
 before, for as long as they are recent.
@@ -24,39 +25,25 @@ Revises: 0006
 import sqlalchemy as sa
 from alembic import op
 
+from placement_rpc.db.migrations import online
+
 revision = "0007"
 down_revision = "0006"
 branch_labels = None
 depends_on = None
-
-#: Seconds to wait for a lock.
-PATIENCE = 5
 
 _COLUMN, _INDEX = "released_consumer", "ix_events_released"
 _KEYS = f"({_COLUMN}, event_type, occurred_at)"
 
 
 def upgrade():
-    _run(postgresql=f"SET LOCAL lock_timeout = '{PATIENCE}s'",
-         mysql=f"SET SESSION lock_wait_timeout = {PATIENCE}")
-    # MariaDB commits each step: steps of an interrupted attempt are not repeated.
-    found = sa.inspect(op.get_bind())
-    if _COLUMN not in {each["name"] for each in found.get_columns("events")}:
-        statement = f"ALTER TABLE events ADD COLUMN {_COLUMN} "
-        _run(sqlite=f"{statement} VARCHAR(36)", postgresql=f"{statement} VARCHAR(36)",
-             mysql=f"{statement} CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NULL, "
-                   "ALGORITHM=INSTANT")
-    if _INDEX not in {each["name"] for each in found.get_indexes("events")}:
-        statement = f"CREATE INDEX {_INDEX} ON events {_KEYS} WHERE event_type = " \
-                    "'allocation.delete'"
-        _run(sqlite=statement, postgresql=statement,
-             mysql=f"ALTER TABLE events ADD INDEX {_INDEX} {_KEYS}, ALGORITHM=INPLACE, LOCK=NONE")
-    _run(mysql="SET SESSION lock_wait_timeout = DEFAULT")
-
-
-def _run(**statements):
-    """Run the statement of this database; there may be none."""
-    dialect = op.get_bind().dialect.name
-    statement = statements.get("mysql" if dialect == "mariadb" else dialect)
-    if statement is not None:
-        op.execute(statement)
+    with online.patience():
+        # MariaDB commits each step: steps of an interrupted attempt are not repeated.
+        found = sa.inspect(op.get_bind())
+        online.add_uuid(found, "events", _COLUMN)
+        if _INDEX not in {each["name"] for each in found.get_indexes("events")}:
+            statement = f"CREATE INDEX {_INDEX} ON events {_KEYS} WHERE event_type = " \
+                        "'allocation.delete'"
+            online.run(sqlite=statement, postgresql=statement,
+                       mysql=f"ALTER TABLE events ADD INDEX {_INDEX} {_KEYS}, ALGORITHM=INPLACE, "
+                             "LOCK=NONE")

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements of revisions that run on a store that is in use."""
+
+import contextlib
+
+from alembic import op
+
+#: Seconds to wait for a lock.
+PATIENCE = 5
+
+
+@contextlib.contextmanager
+def patience():
+    """Let each statement wait for a lock for at most :data:`PATIENCE` seconds."""
+    run(postgresql=f"SET LOCAL lock_timeout = '{PATIENCE}s'",
+        mysql=f"SET SESSION lock_wait_timeout = {PATIENCE}")
+    yield
+    # Not after an error: the migration ends then, and its connection is closed.
+    run(mysql="SET SESSION lock_wait_timeout = DEFAULT")
+
+
+def run(**statements):
+    """Run the statements of this database; there may be none.
+
+    :param statements: by dialect, a str or a sequence of str; those of ``mysql`` are MariaDB's too
+    """
+    dialect = op.get_bind().dialect.name
+    found = statements.get("mysql" if dialect == "mariadb" else dialect, ())
+    for statement in (found,) if isinstance(found, str) else found:
+        op.execute(statement)
+
+
+def columns(found, table):
+    """Return the names of the columns of a table, a set of str.
+
+    MariaDB commits each statement, so a revision looks for what an interrupted attempt has made.
+
+    :param found: :class:`sqlalchemy.engine.reflection.Inspector`
+    """
+    return {each["name"] for each in found.get_columns(table)}
+
+
+def add_uuid(found, table, column):
+    """Add a column for uuids without a default, unless it is there.
+
+    MariaDB is told to refuse any way that changes the rows.
+
+    :param found: :class:`sqlalchemy.engine.reflection.Inspector`
+    """
+    if column not in columns(found, table):
+        statement = f"ALTER TABLE {table} ADD COLUMN {column} "
+        run(sqlite=f"{statement} VARCHAR(36)", postgresql=f"{statement} VARCHAR(36)",
+            mysql=f"{statement} CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NULL, "
+                  "ALGORITHM=INSTANT")
