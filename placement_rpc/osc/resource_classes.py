@@ -3,64 +3,36 @@
 
 from osc_lib.command import command
 
-from placement_rpc.osc import retry
-from placement_rpc.osc.client import path_of
-
-_FIELDS = ("name", "custom")
-_PREFIX = "CUSTOM_"
+from placement_rpc.osc import names
 
 
-def _path(*name):
-    return path_of("resource_classes", *name)
-
-
-def _values(name):
-    return name, name.startswith(_PREFIX)
-
-
-class _OfClasses:
-    """Base of the commands: a client whose microversion has resource classes."""
-
-    @property
-    def client(self):
-        client = self.app.client_manager.placement_rpc
-        client.need(2, "resource classes")
-        return client
+class _OfClasses(names.OfNames):
+    collection, what, since = "resource_classes", "resource classes", 2
 
 
 class ListClasses(_OfClasses, command.Lister):
     """List the resource classes, standard ones and custom ones"""
 
     def take_action(self, options):
-        document, _ = self.client.read(_path())
-        return _FIELDS, [_values(each["name"]) for each in document["resource_classes"]]
+        document, _ = self.client.read(self.path())
+        return names.FIELDS, [names.values(each["name"])
+                              for each in document["resource_classes"]]
 
 
-class ShowClass(_OfClasses, command.ShowOne):
+class ShowClass(_OfClasses, names.OfOne, command.ShowOne):
     """Show whether a resource class exists, and whether it is a custom one"""
 
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        parser.add_argument("name", metavar="NAME")
-        return parser
-
     def take_action(self, options):
-        document, _ = self.client.read(_path(options.name))
-        return _FIELDS, _values(document["name"])
+        document, _ = self.client.read(self.path(options.name))
+        return names.FIELDS, names.values(document["name"])
 
 
-class CreateClass(_OfClasses, command.ShowOne):
+class CreateClass(_OfClasses, names.OfNew, command.ShowOne):
     """Create a custom resource class"""
 
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        parser.add_argument("name", metavar="NAME",
-                            help=f"its name, which must begin with {_PREFIX}")
-        return parser
-
     def take_action(self, options):
-        self.client.send("POST", _path(), {"name": options.name})
-        return _FIELDS, _values(options.name)
+        self.client.send("POST", self.path(), {"name": options.name})
+        return names.FIELDS, names.values(options.name)
 
 
 class RenameClass(_OfClasses, command.ShowOne):
@@ -70,22 +42,13 @@ class RenameClass(_OfClasses, command.ShowOne):
         parser = super().get_parser(prog_name)
         parser.add_argument("name", metavar="NAME", help="the current name")
         parser.add_argument("new_name", metavar="NEW",
-                            help=f"the new name, which must begin with {_PREFIX} too")
+                            help=f"the new name, which must begin with {names.PREFIX} too")
         return parser
 
     def take_action(self, options):
-        self.client.send("PUT", _path(options.name), {"name": options.new_name})
-        return _FIELDS, _values(options.new_name)
+        self.client.send("PUT", self.path(options.name), {"name": options.new_name})
+        return names.FIELDS, names.values(options.new_name)
 
 
-class DeleteClasses(_OfClasses, command.Command):
+class DeleteClasses(_OfClasses, names.Delete):
     """Delete custom resource classes, unless inventories use them"""
-
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        parser.add_argument("name", nargs="+", metavar="NAME")
-        return parser
-
-    def take_action(self, options):
-        client = self.client
-        retry.delete_each(options.name, lambda name: client.send("DELETE", _path(name)))

@@ -3,31 +3,14 @@
 
 from osc_lib.command import command
 
-from placement_rpc.osc import resource_types, retry
-from placement_rpc.osc.client import path_of
+from placement_rpc.osc import names, resource_types, retry
 
-_PREFIX = "CUSTOM_"
-_FIELDS = ("name", "custom")
 #: The first minor version with traits.
 SINCE = 6
 
 
-def _path(*name):
-    return path_of("traits", *name)
-
-
-def _values(name):
-    return name, name.startswith(_PREFIX)
-
-
-class _OfTraits:
-    """Base of the commands: a client whose microversion has traits."""
-
-    @property
-    def client(self):
-        client = self.app.client_manager.placement_rpc
-        client.need(SINCE, "traits")
-        return client
+class _OfTraits(names.OfNames):
+    collection, what, since = "traits", "traits", SINCE
 
 
 class ListTraits(_OfTraits, command.Lister):
@@ -41,58 +24,37 @@ class ListTraits(_OfTraits, command.Lister):
         return parser
 
     def take_action(self, options):
-        document, _ = self.client.read(_path(), {
+        document, _ = self.client.read(self.path(), {
             "name": options.prefix and f"startswith:{options.prefix}",
             "associated": "true" if options.associated else None}, SINCE)
-        return _FIELDS, [_values(name) for name in sorted(document["traits"])]
+        return names.rows(document["traits"])
 
 
-class ShowTrait(_OfTraits, command.ShowOne):
+class ShowTrait(_OfTraits, names.OfOne, command.ShowOne):
     """Show whether a trait exists, and whether it is a custom one"""
 
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        parser.add_argument("name", metavar="NAME")
-        return parser
-
     def take_action(self, options):
-        self.client.send("GET", _path(options.name), minor=SINCE)
-        return _FIELDS, _values(options.name)
+        self.client.send("GET", self.path(options.name), minor=SINCE)
+        return names.FIELDS, names.values(options.name)
 
 
-class CreateTrait(_OfTraits, command.ShowOne):
+class CreateTrait(_OfTraits, names.OfNew, command.ShowOne):
     """Create a custom trait, unless it exists"""
 
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        parser.add_argument("name", metavar="NAME",
-                            help=f"its name, which must begin with {_PREFIX}")
-        return parser
-
     def take_action(self, options):
-        self.client.send("PUT", _path(options.name), minor=SINCE)
-        return _FIELDS, _values(options.name)
+        self.client.send("PUT", self.path(options.name), minor=SINCE)
+        return names.FIELDS, names.values(options.name)
 
 
-class DeleteTraits(_OfTraits, command.Command):
+class DeleteTraits(_OfTraits, names.Delete):
     """Delete custom traits, unless resource providers have them"""
-
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        parser.add_argument("name", nargs="+", metavar="NAME")
-        return parser
-
-    def take_action(self, options):
-        client = self.client
-        retry.delete_each(
-            options.name, lambda name: client.send("DELETE", _path(name), minor=SINCE))
 
 
 class _OfProvider(_OfTraits):
     """Base of the commands about the traits of one provider."""
 
     @staticmethod
-    def path(options):
+    def path_in(options):
         return resource_types.PROVIDER.path(options.uuid, "traits")
 
     def get_parser(self, prog_name):
@@ -106,7 +68,7 @@ class _OfProvider(_OfTraits):
         :param changed: callable that takes the set of names that it has and returns the new one
         :returns: columns and rows of the result, for cliff
         """
-        client, path = self.client, self.path(options)
+        client, path = self.client, self.path_in(options)
 
         def write(document):
             present = set(document["traits"])
@@ -115,19 +77,15 @@ class _OfProvider(_OfTraits):
                 client.send("PUT", path, {**document, "traits": sorted(wanted)}, minor=SINCE)
             return wanted
 
-        return _rows(retry.change(
+        return names.rows(retry.change(
             lambda: client.read(path, minor=SINCE)[0], write))
-
-
-def _rows(names):
-    return _FIELDS, [_values(name) for name in sorted(names)]
 
 
 class ListProviderTraits(_OfProvider, command.Lister):
     """List the traits of a resource provider"""
 
     def take_action(self, options):
-        return _rows(self.client.read(self.path(options), minor=SINCE)[0]["traits"])
+        return names.rows(self.client.read(self.path_in(options), minor=SINCE)[0]["traits"])
 
 
 class SetProviderTraits(_OfProvider, command.Lister):
