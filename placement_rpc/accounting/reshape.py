@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reshapes: inventories and allocations of many providers change in one transaction.
 
-An inventory cannot be removed before its allocations, and there can be no allocations before
-their inventory. So a reshape has three steps on one locked state: each provider gets the new
-inventories beside the old ones, then the allocations are replaced, and then the inventories that
-are not wanted any more are removed. Each step that changes a provider raises its generation, and
-its events tell it. If a step is refused, nothing has changed.
+An inventory cannot be removed before its allocations, and an allocation cannot be made before its
+inventory. So a reshape has three steps on one locked state. Each provider first gets the new
+inventories in addition to the old ones, then the allocations are replaced, and then the old
+inventories that the request does not name are removed. Each step that changes a provider raises
+its generation and records its events. If a step is refused, nothing has changed.
 """
 
 from collections.abc import Sequence
