@@ -5,6 +5,7 @@ import inspect
 
 from tests import base, servers
 from tests.functional import (
+    test_claim_sets,
     test_claims,
     test_compute_node_objects,
     test_compute_nodes,
@@ -13,6 +14,7 @@ from tests.functional import (
     test_inventories,
     test_providers,
     test_queries,
+    test_raw_input,
     test_requests,
     test_reshape,
     test_resource_classes,
@@ -37,10 +39,10 @@ class OnRealServers:
                 "transport_url": self.useFixture(servers.VirtualHost()).url}
 
 
-for _module in (test_claims, test_compute_node_objects, test_compute_nodes, test_events,
-                test_input, test_inventories, test_providers, test_queries, test_requests,
-                test_reshape, test_resource_classes, test_sync, test_sync_differences,
-                test_traits, test_trees):
+for _module in (test_claim_sets, test_claims, test_compute_node_objects, test_compute_nodes,
+                test_events, test_input, test_inventories, test_providers, test_queries,
+                test_raw_input, test_requests, test_reshape, test_resource_classes, test_sync,
+                test_sync_differences, test_traits, test_trees):
     for _name, _class in inspect.getmembers(_module, inspect.isclass):
         if issubclass(_class, base.ContractTest):
             globals()[_name] = type(_name, (OnRealServers, _class), {"__module__": __name__})
