@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trees that have too little for all parts of a request together, found without enumerating.
 
-A provider may serve each of several parts and not all of them: they ask for the same class, or
-the policy gives each a provider of its own. By Hall's theorem any parts need as many units as they
-are, among all providers that any of them may choose. This is exact if the parts differ in nothing
-but their providers, as those of eight equal devices. Else a tree that is left may have no candidate
-still, which the enumeration finds out.
+A provider may be able to serve each of several parts, but not all of them: they ask for the same
+class, or the policy wants a provider of its own for each. By Hall's theorem, any of these parts
+need as many units as they are, of all providers that one of them may choose. This decides for
+parts that ask for equal amounts, such as those of eight devices. In other cases a tree that is
+left may still have no candidate, which the enumeration finds out.
 """
 
 import dataclasses

@@ -184,7 +184,8 @@ class _Search:
             ranked = [_by_rank(*each.run(quota)) for each in started]
             for rank in range(max(map(len, ranked))):
                 for each in ranked:
-                    found.add(*each[rank:rank + 1])
+                    if rank < len(each):
+                        found.add(each[rank])
             started = [each for each in started if not each.is_done]
         found.arrange(found.rows)
         return found.rows
@@ -230,8 +231,9 @@ class _Search:
         """Return how many slots have about so many trees, and how many a window may have."""
         index = self._index
         slots = len(index.id) // max(len(index.root), 1) + 1
-        largest = max(_MIN_SLOTS, min(_MAX_SLOTS, _MAX_PAIRS // (1 + self._finder.sharing) * slots))
-        return max(_MIN_SLOTS, trees * slots * 3 // 2), largest
+        trees_of_pairs = _MAX_PAIRS // (1 + self._finder.sharing)
+        return (max(_MIN_SLOTS, trees * slots * 3 // 2),
+                max(_MIN_SLOTS, min(_MAX_SLOTS, trees_of_pairs * slots)))
 
     def _possible(self, batch):
         """Return the trees of a batch that have candidates for what restricts each other.

@@ -175,9 +175,11 @@ def collective_of(index: CandidateIndex, group: Group) -> Collective | None:
     # Requirements that the same trait sets meet are one.
     masks = {mask.tobytes(): mask for mask in map(
         index.trait_sets.having_any, {frozenset(each) for each in group.required})}
-    needed, met = [], []
+    needed: list[int] = []
+    met: list[np.ndarray] = []
     for first in range(0, len(masks), _BITS):
         some = list(masks.values())[first:first + _BITS]
         needed.append((1 << len(some)) - 1)
-        met.append(sum(mask.astype(np.int64) << bit for bit, mask in enumerate(some)))
+        bits = 1 << np.arange(len(some), dtype=np.int64)
+        met.append(bits @ np.array(some, np.int64))
     return Collective(needed, met)

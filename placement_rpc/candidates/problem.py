@@ -264,7 +264,7 @@ def in_order(parts: Sequence[Part], rules: Rules, sizes: Sequence[int]) -> list[
     related = [{other for other in range(len(parts))
                 if other != part and rules.related(parts[part], parts[other])}
                for part in range(len(parts))]
-    left, order = list(range(len(parts))), []
+    left, order = list(range(len(parts))), list[int]()
     while left:
         placed = set(order)
         best = min(left, key=lambda part: (

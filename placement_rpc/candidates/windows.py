@@ -7,8 +7,8 @@ what a search costs follows from the ranges that it needs for its answer, and no
 
 import numpy as np
 
-from placement_rpc.candidates.fitting import Inventories
 from placement_rpc.candidates.index import CandidateIndex
+from placement_rpc.candidates.inventories import Inventories
 
 
 class Window:
