@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from oslo_versionedobjects import fields as library_fields
 
 from placement_rpc import exception
-from placement_rpc.objects import base, fields, request
+from placement_rpc.objects import base, claim, fields, request
 
 _AMOUNT = 2 ** 63 - 1
 _SUFFIX = re.compile(r"[a-zA-Z0-9_-]{0,64}", re.ASCII)
@@ -140,6 +140,22 @@ class CandidatesRequest(base.PlacementObject):
         if both:
             raise _invalid(f"the root is to have {min(both)}, and not to have it")
 
+    def check_claimable(self, max_resources: int) -> None:
+        """Check the request as :meth:`check`, and that a claim can have what it asks for.
+
+        :param max_resources: the maximum number of amounts of a claim
+        :raises InvalidInput: if a class is asked for in greater amounts than can be allocated
+        :raises BatchTooLarge: if it has more amounts
+        """
+        self.check()
+        amounts = [each for group in self.groups for each in group.value("resources", {}).items()]
+        if len(amounts) > max_resources:
+            raise exception.BatchTooLarge(
+                what="claim", limit=max_resources, size=len(amounts))
+        for name in {name for name, _ in amounts}:
+            if sum(amount for each, amount in amounts if each == name) > fields.MAX_INT:
+                raise _invalid(f"it has more than {fields.MAX_INT} of {name}")
+
     @property
     def text(self) -> str:
         """What is asked for, for errors and logs."""
@@ -231,6 +247,42 @@ class AllocationCandidates(base.PlacementObject):
     @functools.cached_property
     def _decoded(self) -> dict[str, typing.Any]:
         return json.loads(b"".join(self.chunks()))
+
+
+@base.PlacementObjectRegistry.register
+class CandidateClaimResult(claim.ClaimResult):
+    """The outcome of a claim for which the service chose a candidate of a request with groups.
+
+    ``allocations`` maps provider uuid to a mapping of resource class to amount; ``mappings`` maps
+    the suffix of each group to the uuids of its providers. The other fields are those of every
+    claim.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "allocations": fields.field(fields.Mapping(fields.Amounts())),
+        "mappings": fields.field(fields.Mappings()),
+    }
+
+    added: typing.ClassVar[dict[str, str]] = {}
+
+    @classmethod
+    def of_claim(cls, accepted: claim.ClaimResult, allocations: typing.Any,
+                 mappings: typing.Any) -> typing.Self:
+        """Return the result of a claim with what was chosen for it."""
+        found = cls.of(accepted, accepted.replayed)
+        found.allocations, found.mappings = allocations, mappings
+        return found
+
+    @classmethod
+    def of(cls, accepted: claim.ClaimResult, replayed: bool) -> typing.Self:
+        found = super().of(accepted, replayed)
+        for name in ("allocations", "mappings"):
+            if name in accepted.fields:
+                setattr(found, name, getattr(accepted, name))
+        return found
 
 
 def _deflate(parts: Iterable[str]) -> Iterator[str]:
