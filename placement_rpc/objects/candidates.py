@@ -78,10 +78,11 @@ class CandidateGroup(base.PlacementObject):
     fields = {
         "suffix": fields.field(Suffix(), default=""),
         "resources": fields.field(_GroupAmounts(maximum=_AMOUNT), default={}),
-        "required": fields.field(request.TRAIT_SETS, default=[]),
+        "required": fields.field(
+            fields.Several(request.TRAITS, maximum=1000), default=[]),
         "forbidden": fields.field(request.TRAITS, default=[]),
         "member_of": fields.field(
-            fields.Several(fields.Several(fields.Uuid()), maximum=100), default=[]),
+            fields.Several(request.AGGREGATES, maximum=100), default=[]),
         "not_member_of": fields.field(request.AGGREGATES, default=[]),
         "in_tree": fields.field(fields.Uuid(), nullable=True, default=None),
     }
