@@ -11,6 +11,7 @@ import re
 from placement_rpc import exception
 from placement_rpc.api import as_uuid
 from placement_rpc.http.errors import BadRequest
+from placement_rpc.schemas import common
 
 # The first microversions with these forms.
 _FORBIDDEN_TRAITS = (1, 22)
@@ -19,8 +20,8 @@ _FORBIDDEN_AGGREGATES = (1, 32)
 _NAMED_SUFFIXES = (1, 33)
 _ANY_OF_TRAITS = (1, 39)
 
-_KEY = re.compile(r"(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64})?")
-_NUMBER = re.compile("[1-9][0-9]*")
+_KEY = re.compile(f"(resources|required|member_of|in_tree)({common.GROUP_SUFFIX})?")
+_NUMBER = re.compile(common.GROUP_NUMBER)
 _MAX_AMOUNT = 2 ** 63 - 1
 _INVALID = "Invalid query string parameters: "
 # How much of a value an error quotes.
