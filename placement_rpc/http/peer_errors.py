@@ -84,6 +84,8 @@ TABLE = {
           ResourceClassNotFound=PeerError(
               "Invalid resource class in resources parameter: {text}"),
           TraitNotFound=PeerError('Invalid trait(s) in "required" parameter: {text}')),
+    **_at([("GET", "/allocation_candidates")], ResourceClassNotFound=PeerError(
+        "Invalid resource class in resources parameter: {text}")),
     **_at([("POST", _PROVIDERS)],
           ResourceClassNotFound=PeerError("Invalid resource class in resources: {text}")),
     **_at([("DELETE", _PROVIDER)],

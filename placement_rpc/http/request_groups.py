@@ -84,7 +84,7 @@ def group(query, version, suffix=""):
 
     :raises BadRequest: if a value is malformed
     """
-    required, forbidden = _traits(query.all(f"required{suffix}"), version)
+    required, forbidden = traits(query.all(f"required{suffix}"), version)
     member_of, not_member_of = _aggregates(query.all(f"member_of{suffix}"), version, suffix)
     resources, in_tree = query.get(f"resources{suffix}"), query.get(f"in_tree{suffix}")
     return RequestGroup(
@@ -130,8 +130,15 @@ def _amount(name, text):
     return amount
 
 
-def _traits(values, version):
-    """Return the required sets and the forbidden traits of ``required``."""
+def traits(values, version):
+    """Return the traits that are required, and those that are forbidden.
+
+    :param values: list of str, those of a repeated ``required``
+    :param version: tuple of int, the microversion
+    :returns: tuple of a list of lists of names, of each of which one is required, and a list of
+        names
+    :raises BadRequest: if a value is malformed
+    """
     required, forbidden = [], set()
     for value in values if version >= _ANY_OF_TRAITS else values[-1:]:
         if value.startswith("in:"):

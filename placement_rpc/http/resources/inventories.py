@@ -58,7 +58,8 @@ def updated(call):
     uuid, name = call.uuid(), call.class_name()
     expected = call.generation(uuid, call.body.get("resource_provider_generation"))
     # The address of a pool's inventory is that of a resource, as the draft says.
-    with errors.bad_request(*(exception.InventoryNotFound,) if call.spelling.has_generations else ()):
+    missing = (exception.InventoryNotFound,) if call.spelling.has_generations else ()
+    with errors.bad_request(*missing):
         found = call.api.update_inventory(
             call.context, uuid, _given(call, name, call.body), expected,
             request_id=call.request_id, allow_below_use=_allow_below_use(call))
