@@ -5,8 +5,10 @@ The order of the checks is OpenStack Placement's: parameters of the whole reques
 the groups belong together.
 """
 
+import dataclasses
 import itertools
 
+from placement_rpc import exception
 from placement_rpc.api import CandidateGroup, CandidatesRequest
 from placement_rpc.http import bodies, names, request_groups
 from placement_rpc.http.errors import BadRequest
@@ -59,17 +61,16 @@ def parse(query, version):
         raise BadRequest(reason='The "group_policy" parameter is required when specifying more '
                                 'than one "resources{N}" parameter.')
     _check_names((*required, *forbidden), groups.values())
-    return CandidatesRequest(
-        groups=[_group(suffix, group) for suffix, group in groups.items()], group_policy=policy,
-        same_subtree=same_subtree, root_required=required, root_forbidden=forbidden,
-        limit=_limit(query.first("limit")))
-
-
-def _group(suffix, group):
-    return CandidateGroup(
-        suffix=suffix, resources=group.resources, required=group.required,
-        forbidden=group.forbidden, member_of=group.member_of,
-        not_member_of=group.not_member_of, in_tree=group.in_tree)
+    try:
+        return CandidatesRequest(
+            groups=[CandidateGroup(suffix=suffix, **dataclasses.asdict(group))
+                    for suffix, group in groups.items()],
+            group_policy=policy, same_subtree=same_subtree, root_required=required,
+            root_forbidden=forbidden, limit=_limit(query.first("limit")))
+    except exception.BatchTooLarge as error:
+        raise BadRequest(reason=exception.fill(
+            "Invalid query string parameters: {what} has {size} values, and {limit} are allowed",
+            error.kwargs)) from None
 
 
 def _limit(text):

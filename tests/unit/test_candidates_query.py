@@ -171,6 +171,16 @@ class RefusedTest(base.TestCase):
                 ("resources_A=VCPU:1&required_A=", "Got an empty trait")):
             self.refused(text, NEWEST, says)
 
+    def test_more_values_than_are_allowed(self):
+        uuids, traits = ",".join([ONE] * 499), ",".join(f"CUSTOM_{n}" for n in range(2001))
+        for text, what in (
+                (f"required=in:{traits}", "required[0] has 2001 values, and 2000 are allowed"),
+                (f"required=!{traits.replace(',', ',!')}", "forbidden has 2001 values"),
+                (f"root_required={traits}", "root_required has 2001 values"),
+                ("&".join(f"member_of=in:{uuids}" for _ in range(101)), "member_of has 101"),
+                ("&".join(["resources1=VCPU:1"] + ["same_subtree=1"] * 101), "has 101 values")):
+            self.refused(f"resources=VCPU:1&{text}", NEWEST, what)
+
     def test_names_that_nothing_can_have(self):
         for text, error in (
                 ("resources=vcpu:1", exception.ResourceClassNotFound),
