@@ -133,7 +133,9 @@ def _summary(fleet, provider, minor, requested):
         for name, (capacity, used) in provider.inventories.items()
         if minor >= 27 or name in requested}}
     if minor >= 17:
-        summary["traits"] = sorted(provider.traits)
+        # Standard traits first.
+        summary["traits"] = sorted(provider.traits, key=lambda trait: (
+            trait.startswith("CUSTOM_"), trait))
     if minor >= 29:
         summary["parent_provider_uuid"] = (
             None if provider.parent is None else fleet[provider.parent].uuid)
@@ -163,7 +165,7 @@ class ShapeTest(base.TestCase):
         host, numa, share = (str(uuid.UUID(int=number)) for number in (1, 2, 2 ** 100 + 3))
         self.host, self.numa, self.share = host, numa, share
         self.fleet = [
-            _Provider(None, 0, frozenset({"COMPUTE_NODE", "CUSTOM_FAST"}),
+            _Provider(None, 0, frozenset({"CUSTOM_FAST", "COMPUTE_NODE", "HW_NUMA_ROOT"}),
                       {"VCPU": (64, 3), "MEMORY_MB": (4096, 0)}, host),
             _Provider(0, 0, frozenset(), {}, numa),
             _Provider(None, 2, frozenset({"MISC_SHARES_VIA_AGGREGATE"}), {"DISK_GB": (100, 9)},
@@ -203,7 +205,7 @@ class ShapeTest(base.TestCase):
                 self.host: {"resources": {"VCPU": 5}},
                 self.share: {"resources": {"DISK_GB": 10}},
             }, {self.host: {"resources": {"VCPU": {"capacity": 64, "used": 3}},
-                            "traits": ["COMPUTE_NODE", "CUSTOM_FAST"]},
+                            "traits": ["COMPUTE_NODE", "HW_NUMA_ROOT", "CUSTOM_FAST"]},
                 self.share: {"resources": {"DISK_GB": {"capacity": 100, "used": 9}},
                              "traits": ["MISC_SHARES_VIA_AGGREGATE"]}})
 
