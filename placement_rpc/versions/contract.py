@@ -13,7 +13,7 @@ Contract versions:
 * 1.1: ocata: custom resource classes, generations of consumers, limits
 * 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node, events, explain
 * 1.3: 2027.1: traits, trees, entity tags and types of consumers, claims that keep the owner,
-  sets of claims, reshapes (not complete)
+  sets of claims, reshapes, candidates with groups (not complete)
 """
 
 import dataclasses
@@ -139,6 +139,8 @@ CALLS = {
         rules=_rules(f"{_PROVIDERS}:allocations", "list"), large=True),
     "get_usages": Call(rules=_rules(_PROVIDERS, "usages")),
     "get_by_request": Call(slow=True, large=True, rules=_rules(_PROVIDERS, "list")),
+    "get_allocation_candidates": Call(
+        since="1.3", slow=True, large=True, rules=_rules("allocation_candidates", "list")),
     # Also a list of one provider that has to be in some aggregates.
     "get_aggregates": Call(rules=(*_rules(_AGGREGATES, "list"), *_rules(_PROVIDERS, "list"))),
     "set_aggregates": Call(queue=FLEET, rules=_rules(_AGGREGATES, "update")),

@@ -25,6 +25,7 @@ from placement_rpc.db.queries import events
 from placement_rpc.manager import Manager
 from placement_rpc.notifications import envelope
 from placement_rpc.notifications.payload_pin import pinned
+from placement_rpc.objects.candidates import CandidateGroup, CandidatesRequest
 from placement_rpc.objects.inventory import InventoryList
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.request import ResourceRequest
@@ -62,6 +63,9 @@ def masked(value, key=None):
     if isinstance(value, dict):
         return {name: masked(item, name) for name, item in value.items()}
     if isinstance(value, list):
+        if key == "body":
+            # Rendered JSON, which may be split anywhere.
+            return json.loads("".join(value))
         found = [masked(item) for item in value]
         return sorted(found) if key is not None and key.endswith(".changes") else found
     return value
@@ -122,7 +126,8 @@ class Story:
 
     def tell(self):
         for part in (self._providers, self._claims, self._reading, self._nodes, self._of_1_1,
-                     self._of_1_2, self._of_1_3, self._endings, self._looking):
+                     self._of_1_2, self._of_1_3, self._endings, self._looking,
+                     self._candidates):
             part()
 
     def _do(self, method, *arguments, **named):
@@ -264,6 +269,15 @@ class Story:
         self._do("get_event_positions")
         self._do("list_events")
         self._do("verify_index")
+
+    def _candidates(self):
+        if self.release.number < (1, 3):
+            return
+        self._do("get_allocation_candidates", CandidatesRequest(
+            groups=[CandidateGroup(resources={"PGPU": 1})]))
+        self._do("get_allocation_candidates", CandidatesRequest(
+            groups=[CandidateGroup(resources={"CUSTOM_NONE": 1})]))
+        self._do("get_allocation_candidates", CandidatesRequest(groups=[]))
 
 
 def in_order():
