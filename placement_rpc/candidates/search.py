@@ -9,13 +9,14 @@ import numpy as np
 from oslo_config import cfg
 
 from placement_rpc import exception
-from placement_rpc.candidates import matching
-from placement_rpc.candidates.group_queries import Bounds
+from placement_rpc.candidates import groups, matching, rendering
+from placement_rpc.candidates.group_queries import Bounds, groups_query_of
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.live_index import LiveIndex
 from placement_rpc.candidates.offers import Offer, flat_offer
 from placement_rpc.candidates.query import Candidate, ProviderView, query_of, with_class_names
 from placement_rpc.candidates.reservations import Amounts, Reservations
+from placement_rpc.candidates.tree_offers import tree_offer
 from placement_rpc.db.api import Database
 from placement_rpc.objects import class_names
 from placement_rpc.objects.candidates import CandidatesRequest
@@ -79,10 +80,16 @@ class CandidateSearch:
         :raises ServiceUnavailable: if the index is not built in time
         :raises StoreUnavailable: if the store cannot be read
         """
+        bounds, limit = self._bounds, request.value("limit")
+        query = groups_query_of(request, None if bounds.is_sample else limit, shape)
         with self.index.current(deadline) as index:
-            for group in request.groups:
-                _class_ids(index, group.value("resources", {}))
-            return Rendered(['{"allocation_requests": [], "provider_summaries": {}}'], 0, False)
+            found = groups.find(
+                index, query, self._random, limit=bounds.maximum, strategy=bounds.strategy)
+            if bounds.is_sample:
+                chosen = self._random.permutation(len(found.rows))[:limit]
+                found = dataclasses.replace(found, rows=found.rows[chosen])
+            taken = rendering.take(index, found, shape)
+        return Rendered(taken.parts(), taken.count, found.is_cut)
 
     def offers(self, request: ResourceRequest | CandidatesRequest,
                deadline: float | None = None,
@@ -123,7 +130,7 @@ class CandidateSearch:
         if isinstance(request, ResourceRequest):
             return flat_offer(
                 index, request, _class_ids(index, request.resources), self._random, reserved)
-        return None
+        return tree_offer(index, request, self._random, self._bounds, reserved, given_back)
 
     @property
     def reserved(self) -> dict[int, dict[int, int]]:
