@@ -136,16 +136,27 @@ class CandidateSearch:
         :raises StoreUnavailable: if the store cannot be read
         """
         with self.index.current(deadline) as index:
-            after = 0 if marker is None else max(index.ids_of({marker}), default=None)
-            if after is None:
-                raise exception.ProviderNotFound(provider=marker)
             ids = _class_ids(index, request.resources)
+            slots = index.page(_id_of(index, marker) if marker else 0, limit)
             return [ProviderView(
-                uuid, name, generation,
-                {class_name: index.inventory_of(id_, class_id)
+                uuid, index.name_of(slot), generation,
+                {class_name: index.inventory_of(slot, class_id)
                  for class_name, class_id in ids.items()},
-                index.aggregates_of(id_)) for id_, uuid, name, generation in index.page(
-                    after, limit)]
+                index.aggregate_sets[aggregates])
+                for slot, uuid, generation, aggregates in zip(
+                    slots.tolist(), index.uuids_of(slots), index.generation[slots].tolist(),
+                    index.aggregate_set[slots].tolist(), strict=True)]
+
+
+def _id_of(index, uuid):
+    """Return the id of a provider.
+
+    :raises ProviderNotFound: if there is no provider of that uuid
+    """
+    slot = index.slots_of_uuids([uuid]).get(uuid)
+    if slot is None:
+        raise exception.ProviderNotFound(provider=uuid)
+    return int(index.id[slot])
 
 
 def get_search(conf: cfg.ConfigOpts, database: Database) -> CandidateSearch:
