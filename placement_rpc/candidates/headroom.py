@@ -138,7 +138,7 @@ def _by_aggregate(taken: Taken, counted: Counted, limits: Sequence[_Limit],
     for name in sorted({*by_root, *partly}):
         least, most, binding = by_root.get(name, (0, 0, {}))
         if name in partly:
-            of_roots = np.zeros(max(taken.names) + 1, bool)
+            of_roots = np.zeros(max(taken.names, default=0) + 1, bool)
             of_roots[[number for number, names in taken.names.items() if name in names]] = True
             # Trees that are counted by their roots already are left out.
             is_counted = of_roots[root_sets] & ~counted.is_shared
@@ -174,7 +174,7 @@ def _by_trait(taken: Taken, counted: Counted, limits: Sequence[_Limit],
     rest = [column.only(combined[column.anchors] < 0) for column in counted.columns]
     # Traits that the same sets have are counted once.
     known: dict[bytes, Packed] = {}
-    size = max(taken.names) + 1
+    size = max(taken.names, default=0) + 1
     in_rest = {number for column in rest for number in np.unique(column.pairs["traits"]).tolist()}
     others = {name for number in in_rest for name in taken.names[number]}
     for name in sorted({*by_sets, *others}):

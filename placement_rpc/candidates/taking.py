@@ -46,14 +46,16 @@ def take(index: CandidateIndex, query: GroupsQuery, by: str | None = None) -> Ta
     is_served = all([parts.check_names(index, group) for group in query.groups])
     of_groups = [list(parts.parts_of(index, group)) for group in query.groups]
     trees = len(index.root)
-    if not is_served or not all(of_groups):
+    if not is_served or not all(of_groups) or any(
+            class_id not in index.inventories
+            for some in of_groups for part in some for class_id in part.amounts):
         return Taken((), Rules(), trees, {}, None)
     is_root = None if root_mask is None else root_mask[index.trait_set[index.root]]
     together = {suffix for suffixes in query.same_subtree if len(suffixes) > 1
                 for suffix in suffixes}
     wanted = _wanted(query, by)
     families: dict[tuple, list[Part]] = {}
-    for part in (part for each in of_groups for part in each):
+    for part in (part for some in of_groups for part in some):
         # Equal groups are counted together, unless it matters which of them has which provider.
         key = (part.key if part.suffix and part.amounts and part.suffix not in together
                else (part.suffix, *part.amounts))
@@ -130,12 +132,9 @@ def _supply(index: CandidateIndex, family: Sequence[Part], is_root: np.ndarray |
 
 def _slots_with_inventories(index: CandidateIndex, part: Part) -> np.ndarray:
     """Return the slots that have inventories of all classes of a part, or all that are alive."""
-    of_classes = [index.inventories.get(class_id) for class_id in part.amounts]
-    if not of_classes:
+    if not part.amounts:
         return np.flatnonzero(index.tree >= 0).astype(np.int32)
-    if any(inventories is None for inventories in of_classes):
-        return np.empty(0, np.int32)
-    rarest, *others = sorted((each for each in of_classes if each is not None), key=len)
+    rarest, *others = sorted((index.inventories[class_id] for class_id in part.amounts), key=len)
     slots = rarest.slots
     if part.tree is not None:
         slots = slots[slice(*slots.searchsorted(np.array(part.tree, slots.dtype)))]
