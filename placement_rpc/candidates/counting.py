@@ -68,6 +68,24 @@ def count(columns: Sequence[Supply], rules: Rules, trees: int, packer: dependent
     return Counted(columns, least, most, is_shared, together)
 
 
+def serving(columns: Sequence[Supply], rules: Rules, trees: int,
+            budget: dependent_trees.Budget) -> tuple[np.ndarray, bool]:
+    """Return which trees can serve a request at all.
+
+    :returns: array of bool by tree, and whether it is certain; if it is not, some of these trees
+        may be unable to
+    """
+    columns = [_with_room(column) for column in columns]
+    columns, is_dependent = _meeting(columns, rules, trees)
+    is_dependent |= _competing(columns, rules, trees)
+    found = functools.reduce(np.logical_and, [column.per_tree(trees) > 0 for column in columns])
+    for tree in np.flatnonzero(found & is_dependent).tolist():
+        if budget.is_spent:
+            return found, False
+        found[tree] = dependent_trees.has_candidate(_of_tree(columns, tree), rules)
+    return found, True
+
+
 def _may_depend(columns, rules):
     """Return whether the columns may depend on each other in some tree."""
     return bool(rules.required or rules.is_isolated or rules.same_subtree) or any(

@@ -56,6 +56,14 @@ class Packer:
         return packing.Packed(least, packed_most if is_all else most)
 
 
+def has_candidate(columns: Sequence[Supply], rules: Rules) -> bool:
+    """Return whether a request has a candidate.
+
+    :param columns: with the pairs of one tree only
+    """
+    return next(_candidates(columns, rules), None) is not None
+
+
 # What a candidate takes: amounts by slot and class.
 _Uses = dict[tuple[int, str], int]
 

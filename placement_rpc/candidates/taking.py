@@ -151,20 +151,26 @@ def _rows(inventories, slots):
     return inventories.rows_of(slots)[0]
 
 
+def pairs_of(index: CandidateIndex, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return providers once for each of their anchors: arrays of anchors and of slots."""
+    sharing = slots[np.isin(slots, index.sharing)] if len(index.sharing) else slots[:0]
+    if not len(sharing):
+        return index.tree[slots], slots
+    others = np.setdiff1d(slots, sharing, assume_unique=True)
+    of_each = [index.anchors(slot) for slot in sharing.tolist()]
+    return (np.concatenate((index.tree[others], *of_each)),
+            np.concatenate((others, np.repeat(sharing, [len(each) for each in of_each]))))
+
+
 def _pairs(index: CandidateIndex, slots: np.ndarray, part: Part,
            is_root: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the pairs that a part allows: their anchors, ascending, slots, and if they share."""
-    sharing = slots[np.isin(slots, index.sharing)] if (
-        len(index.sharing) and part.crosses_trees) else slots[:0]
-    anchors, is_shared = index.tree[slots], np.zeros(len(slots), bool)
-    if len(sharing):
-        slots = np.setdiff1d(slots, sharing)
-        of_each = [index.anchors(slot) for slot in sharing.tolist()]
-        lengths = [len(each) for each in of_each]
-        anchors = np.concatenate((index.tree[slots], *of_each))
-        is_shared = np.concatenate((
-            np.zeros(len(slots), bool), np.repeat(np.array(lengths) > 1, lengths)))
-        slots = np.concatenate((slots, np.repeat(sharing, lengths)))
+    if part.crosses_trees:
+        anchors, slots = pairs_of(index, slots)
+    else:
+        anchors = index.tree[slots]
+    is_shared = np.isin(slots, slots[index.tree[slots] != anchors]) if (
+        len(index.sharing)) else np.zeros(len(slots), bool)
     is_allowed = part.allows(index, slots, index.root[anchors])
     if is_root is not None:
         is_allowed &= is_root[anchors]
