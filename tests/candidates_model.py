@@ -204,9 +204,9 @@ def _choices(world, group, root):
 
 def _is_near_member(world, provider, root, group):
     """Whether a provider, or the root above it, is in the aggregates of the unsuffixed group."""
-    near = [provider] + ([root] if world.root(provider) is root else [])
-    return any(_is_member(each.aggregates, group) for each in near) and not any(
-        each.aggregates & set(group.not_member_of) for each in near)
+    above = [root] if world.root(provider) is root else []
+    return any(_is_member(each.aggregates, group) for each in (provider, *above)) and not any(
+        each.aggregates & set(group.not_member_of) for each in (provider, root))
 
 
 def _obeys(world, query, choice):
