@@ -48,7 +48,9 @@ AGGREGATE = "c9a3f7d8-3c11-4d7c-8f5e-6b7a8c9d0e01"
 # What differs each time.
 _MASKED = frozenset(("event_id", "occurred_at", "message_id", "timestamp", "_unique_id",
                      "snapshot_id", "pid", "time", "incident", "updated_at", "epoch",
-                     "tag"))
+                     "tag",
+                     # How much memory the index of a release takes.
+                     "bytes"))
 
 
 def recorded():
@@ -63,7 +65,7 @@ def masked(value, key=None):
     if isinstance(value, dict):
         return {name: masked(item, name) for name, item in value.items()}
     if isinstance(value, list):
-        if key == "body":
+        if key == "body" and all(isinstance(each, str) for each in value):
             # Rendered JSON, which may be split anywhere.
             return json.loads("".join(value))
         found = [masked(item) for item in value]
