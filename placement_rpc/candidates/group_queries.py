@@ -36,11 +36,12 @@ class Bounds:
                    options.randomize_allocation_candidates)
 
 
-def groups_query_of(request: CandidatesRequest, shape: int, limit: int | None) -> GroupsQuery:
+def groups_query_of(request: CandidatesRequest, limit: int | None,
+                    shape: int = _NESTED) -> GroupsQuery:
     """Return the query of a request.
 
-    :param shape: the minor microversion of the answer
     :param limit: the maximum number of candidates, in place of the request's; None for none
+    :param shape: the minor microversion of the answer
     """
     return GroupsQuery(
         [_group(each) for each in request.groups], request.value("group_policy"),

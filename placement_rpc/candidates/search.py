@@ -3,7 +3,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import numpy as np
 from oslo_config import cfg
@@ -13,8 +13,9 @@ from placement_rpc.candidates import matching
 from placement_rpc.candidates.group_queries import Bounds
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.live_index import LiveIndex
+from placement_rpc.candidates.offers import Offer, flat_offer
 from placement_rpc.candidates.query import Candidate, ProviderView, query_of, with_class_names
-from placement_rpc.candidates.reservations import Reservations
+from placement_rpc.candidates.reservations import Amounts, Reservations
 from placement_rpc.db.api import Database
 from placement_rpc.objects import class_names
 from placement_rpc.objects.candidates import CandidatesRequest
@@ -83,12 +84,16 @@ class CandidateSearch:
                 _class_ids(index, group.value("resources", {}))
             return Rendered(['{"allocation_requests": [], "provider_summaries": {}}'], 0, False)
 
-    def offers(self, request: ResourceRequest, deadline: float | None = None) -> Iterator[str]:
-        """Yield the uuid of one provider after the other to claim from, while any fits.
+    def offers(self, request: ResourceRequest | CandidatesRequest,
+               deadline: float | None = None,
+               given_back: Callable[[], Amounts] | None = None) -> Iterator[Offer]:
+        """Yield one candidate after the other to claim, while any fits.
 
-        What is offered is reserved until the next provider is asked for or the generator is
+        What is offered is reserved until the next candidate is asked for or the generator is
         closed, so that concurrent claims do not all try the last free provider.
 
+        :param given_back: for a request with groups, returns what the claim's consumer holds now,
+            which counts as free; None to count it as used
         :raises ResourceClassNotFound: if a class does not exist
         :raises ServiceUnavailable: if the index is not built in time
         :raises StoreUnavailable: if the store cannot be read
@@ -96,28 +101,29 @@ class CandidateSearch:
         reservation = None
         try:
             while True:
+                held = given_back() if given_back is not None else {}
+                if given_back is not None and not held:
+                    return
                 with self.index.current(deadline) as index:
                     if reservation is not None:
                         self._reservations.cancel(reservation)
                         reservation = None
-                    found = self._first(index, request)
-                    if found is None:
+                    offer = self._first(index, request, held)
+                    if offer is None:
                         return
-                    uuid, provider_id, amounts = found
-                    reservation = self._reservations.make(provider_id, amounts)
-                yield uuid
+                    reservation = self._reservations.make(offer.reserved)
+                yield offer
         finally:
             if reservation is not None:
                 self._reservations.cancel(reservation)
 
-    def _first(self, index, request):
-        """Return uuid, id and amounts by class id of the first provider that fits, or None."""
-        query = query_of(request, _class_ids(index, request.resources))
-        query.limit = 1
-        # Not every reservation becomes a claim: a provider that is fully reserved may have room.
-        found = matching.find(index, query, self._random, self._reservations.amounts()) or (
-            matching.find(index, query, self._random))
-        return (found[0].uuid, found[0].id, query.amounts) if found else None
+    def _first(self, index, request, given_back):
+        """Return the first candidate that fits; None if there is none."""
+        reserved = self._reservations.amounts()
+        if isinstance(request, ResourceRequest):
+            return flat_offer(
+                index, request, _class_ids(index, request.resources), self._random, reserved)
+        return None
 
     @property
     def reserved(self) -> dict[int, dict[int, int]]:
@@ -136,16 +142,27 @@ class CandidateSearch:
         :raises StoreUnavailable: if the store cannot be read
         """
         with self.index.current(deadline) as index:
-            after = 0 if marker is None else max(index.ids_of({marker}), default=None)
-            if after is None:
-                raise exception.ProviderNotFound(provider=marker)
             ids = _class_ids(index, request.resources)
+            slots = index.page(_id_of(index, marker) if marker else 0, limit)
             return [ProviderView(
-                uuid, name, generation,
-                {class_name: index.inventory_of(id_, class_id)
+                uuid, index.name_of(slot), generation,
+                {class_name: index.inventory_of(slot, class_id)
                  for class_name, class_id in ids.items()},
-                index.aggregates_of(id_)) for id_, uuid, name, generation in index.page(
-                    after, limit)]
+                index.aggregate_sets[aggregates])
+                for slot, uuid, generation, aggregates in zip(
+                    slots.tolist(), index.uuids_of(slots), index.generation[slots].tolist(),
+                    index.aggregate_set[slots].tolist(), strict=True)]
+
+
+def _id_of(index, uuid):
+    """Return the id of a provider.
+
+    :raises ProviderNotFound: if there is no provider of that uuid
+    """
+    slot = index.slots_of_uuids([uuid]).get(uuid)
+    if slot is None:
+        raise exception.ProviderNotFound(provider=uuid)
+    return int(index.id[slot])
 
 
 def get_search(conf: cfg.ConfigOpts, database: Database) -> CandidateSearch:

@@ -88,15 +88,21 @@ class AllocationCalls(Client):
         results = {each.consumer_uuid: each for each in answer.objects}
         return [results[claim.consumer_uuid] for claim in given]
 
-    def claim_by_request(self, context: RequestContext | None, wanted: ResourceRequest,
+    def claim_by_request(self, context: RequestContext | None,
+                         wanted: ResourceRequest | CandidatesRequest,
                          claim: Claim, request_id: str | None = None,
                          timeout: float | None = None) -> ClaimResult:
-        """Find a provider with room and claim from it, in one call.
+        """Find a provider, or a tree of providers, with room and claim from it, in one call.
 
+        :param wanted: a request for one provider, or one with groups; its limit is ignored
         :param claim: without allocations
-        :returns: the result; its ``generations`` names the provider
+        :returns: the result, whose ``generations`` name the providers; of a request with groups a
+            :class:`placement_rpc.objects.candidates.CandidateClaimResult`, with the
+            ``allocations`` that were made and their ``mappings``
         :raises NoCandidates: if no provider has room
         :raises ResourceClassNotFound: if there is no such class
+        :raises TraitNotFound: if there is no such trait
+        :raises ServiceTooOld: if a request has groups, and a service is older than contract 1.3
         :raises ConsumerConflict: if the consumer is at another generation
         """
         context = own_context(context)

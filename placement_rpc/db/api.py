@@ -39,6 +39,9 @@ Connection = sa.Connection
 
 _SQLITE_POOL_SIZE = 8
 
+# PostgreSQL and MariaDB alike: of the transaction that begins.
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+
 # Seconds after which a connection of the pool is pinged before it is used again.
 _IDLE = 1.0
 # Key of a pool record's info: when the connection was returned, by the monotonic clock.
@@ -125,19 +128,23 @@ class Database:
         return self.engine.dialect.name
 
     @contextlib.contextmanager
-    def reader(self):
+    def reader(self, snapshot=False):
         """Begin a transaction that only reads.
 
+        :param snapshot: bool, whether all statements see the same state, that of the first
         :returns: a context manager whose value is a :class:`sqlalchemy.Connection`
         :raises StoreUnavailable: when the database cannot be reached
         :raises StoreBusy: when the database cancelled a statement that waited or ran too long
         """
         with span("database"), _busy_if_locked(), self._connect() as connection:
-            if self.dialect == "postgresql":
+            if self.dialect == "postgresql" and not snapshot:
                 # Each statement sees what is committed in either mode, and there is nothing to
                 # commit: one round trip less.
                 connection = connection.execution_options(isolation_level="AUTOCOMMIT")
             with connection.begin():
+                if snapshot and not self._sqlite:
+                    # A transaction on SQLite sees the same state in any case.
+                    connection.exec_driver_sql(_SNAPSHOT)
                 yield connection
 
     @contextlib.contextmanager

@@ -133,19 +133,27 @@ class AllocationEndpoint(ManagerBase):
         return self.settle_claim(MoveChange(asked, source, target, generation, context.deadline))
 
     @exposed
-    def claim_by_request(self, context: RequestContext, wanted: request.ResourceRequest,
+    def claim_by_request(self, context: RequestContext,
+                         wanted: request.ResourceRequest | CandidatesRequest,
                          claim: Claim, request_id: str) -> ClaimResult:
-        require_fields(instance_of(request.ResourceRequest, "wanted", wanted), "resources")
         instance_of(Claim, "claim", claim).check_owner()
-        if claim.value("allocations"):
-            raise exception.InvalidInput(
-                what="allocations", reason="claim_by_request chooses the provider itself")
+        chosen = ["allocations"]
+        if isinstance(wanted, CandidatesRequest):
+            require_fields(wanted, "groups").check_claimable(self.conf.claims.max_resources)
+            chosen.append("mappings")
+        else:
+            require_fields(instance_of(request.ResourceRequest, "wanted", wanted), "resources")
+        for name in chosen:
+            if claim.value(name):
+                raise exception.InvalidInput(
+                    what=name, reason="claim_by_request chooses the provider itself")
         self._check_type(claim)
         form, whole = forms_of_claim(claim)
         asked = Request.of(request_id, "claim_by_request", {"wanted": wanted, "claim": form},
                            {"claim": whole})
-        return ClaimResult.of_settled(find_and_claim.claim_by_request(
-            context, self.candidates, self.group_commit, asked, wanted, claim))
+        outcome = find_and_claim.claim_by_request(
+            context, self.candidates, self.group_commit, asked, wanted, claim)
+        return type(outcome.result).of_settled(outcome)
 
     @exposed
     def get_allocations(self, context: RequestContext, consumer_uuid: str) -> AllocationList:
@@ -193,6 +201,9 @@ class AllocationEndpoint(ManagerBase):
         # Read before the index, which may not have what happens between the two.
         position = reads.last_position(self.database)
         found = self.candidates.candidates(wanted, shape, context.deadline)
+        if found.is_cut:
+            self.cut_answers.count(
+                self.conf.placement.max_allocation_candidates, wanted.text)
         return AllocationCandidates.of(
             found.parts, deflated, position=position, is_cut=found.is_cut, count=found.count)
 

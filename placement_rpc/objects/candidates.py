@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from oslo_versionedobjects import fields as library_fields
 
 from placement_rpc import exception
-from placement_rpc.objects import base, fields, request
+from placement_rpc.objects import base, claim, fields, request
 from placement_rpc.schemas import common
 
 _AMOUNT = 2 ** 63 - 1
@@ -79,10 +79,11 @@ class CandidateGroup(base.PlacementObject):
     fields = {
         "suffix": fields.field(Suffix(), default=""),
         "resources": fields.field(_GroupAmounts(maximum=_AMOUNT), default={}),
-        "required": fields.field(request.TRAIT_SETS, default=[]),
+        "required": fields.field(
+            fields.Several(request.TRAITS, maximum=1000), default=[]),
         "forbidden": fields.field(request.TRAITS, default=[]),
         "member_of": fields.field(
-            fields.Several(fields.Several(fields.Uuid()), maximum=100), default=[]),
+            fields.Several(request.AGGREGATES, maximum=100), default=[]),
         "not_member_of": fields.field(request.AGGREGATES, default=[]),
         "in_tree": fields.field(fields.Uuid(), nullable=True, default=None),
     }
@@ -140,6 +141,22 @@ class CandidatesRequest(base.PlacementObject):
         both = set(self.value("root_required", [])) & set(self.value("root_forbidden", []))
         if both:
             raise _invalid(f"the root is to have {min(both)}, and not to have it")
+
+    def check_claimable(self, max_resources: int) -> None:
+        """Check the request as :meth:`check`, and that a claim can have what it asks for.
+
+        :param max_resources: the maximum number of amounts of a claim
+        :raises InvalidInput: if a class is asked for in greater amounts than can be allocated
+        :raises BatchTooLarge: if it has more amounts
+        """
+        self.check()
+        amounts = [each for group in self.groups for each in group.value("resources", {}).items()]
+        if len(amounts) > max_resources:
+            raise exception.BatchTooLarge(
+                what="claim", limit=max_resources, size=len(amounts))
+        for name in {name for name, _ in amounts}:
+            if sum(amount for each, amount in amounts if each == name) > fields.MAX_INT:
+                raise _invalid(f"it has more than {fields.MAX_INT} of {name}")
 
     @property
     def text(self) -> str:
@@ -232,6 +249,42 @@ class AllocationCandidates(base.PlacementObject):
     @functools.cached_property
     def _decoded(self) -> dict[str, typing.Any]:
         return json.loads(b"".join(self.chunks()))
+
+
+@base.PlacementObjectRegistry.register
+class CandidateClaimResult(claim.ClaimResult):
+    """The outcome of a claim for which the service chose a candidate of a request with groups.
+
+    ``allocations`` maps provider uuid to a mapping of resource class to amount; ``mappings`` maps
+    the suffix of each group to the uuids of its providers. The other fields are those of every
+    claim.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "allocations": fields.field(fields.Mapping(fields.Amounts())),
+        "mappings": fields.field(fields.Mappings()),
+    }
+
+    added: typing.ClassVar[dict[str, str]] = {}
+
+    @classmethod
+    def of_claim(cls, accepted: claim.ClaimResult, allocations: typing.Any,
+                 mappings: typing.Any) -> typing.Self:
+        """Return the result of a claim with what was chosen for it."""
+        found = cls.of(accepted, accepted.replayed)
+        found.allocations, found.mappings = allocations, mappings
+        return found
+
+    @classmethod
+    def of(cls, accepted: claim.ClaimResult, replayed: bool) -> typing.Self:
+        found = super().of(accepted, replayed)
+        for name in ("allocations", "mappings"):
+            if name in accepted.fields:
+                setattr(found, name, getattr(accepted, name))
+        return found
 
 
 def _deflate(parts: Iterable[str]) -> Iterator[str]:
