@@ -13,9 +13,10 @@ from oslo_versionedobjects import fields as library_fields
 
 from placement_rpc import exception
 from placement_rpc.objects import base, claim, fields, request
+from placement_rpc.schemas import common
 
 _AMOUNT = 2 ** 63 - 1
-_SUFFIX = re.compile(r"[a-zA-Z0-9_-]{0,64}", re.ASCII)
+_SUFFIX = re.compile(common.SUFFIX)
 #: The most groups of a request: each of them is a condition on every tree.
 MAX_GROUPS = 100
 POLICIES = ("none", "isolate")
@@ -38,7 +39,7 @@ class Suffix(library_fields.FieldType):
         return value
 
     def get_schema(self):
-        return {"type": ["string"], "pattern": f"^{_SUFFIX.pattern}$"}
+        return {"type": ["string"], "pattern": common.SUFFIX}
 
 
 class _GroupAmounts(fields.Amounts):
