@@ -218,13 +218,18 @@ def _summary(summaries, shape, kind, uuids, inventories):
             resources.append([texts[each.of.searchsorted(kind)]])
     yield from (b'"', uuids[kind], b'":{"resources":{', *_separated(resources), b"}")
     if shape.traits:
-        yield b',"traits":' + _json(sorted(summaries.trait_sets[summaries.trait_set[one]]))
+        traits = summaries.trait_sets[summaries.trait_set[one]]
+        yield b',"traits":' + _json(sorted(traits, key=_standard_first))
     if shape.trees:
         parent = summaries.parent[kind]
         yield from (b',"parent_provider_uuid":null',) if parent[0] < 0 else (
             b',"parent_provider_uuid":"', uuids[parent], b'"')
         yield from (b',"root_provider_uuid":"', uuids[summaries.root[kind]], b'"')
     yield b"},"
+
+
+def _standard_first(trait):
+    return trait.startswith("CUSTOM_"), trait
 
 
 # -- pieces ---------------------------------------------------------------------------------

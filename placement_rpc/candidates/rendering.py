@@ -8,11 +8,11 @@ memory of the index.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
 from placement_rpc.candidates import answer_text
+from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.query import Found
 
 # Bytes of a part. Fewer and larger parts would make the first wait longer for the others.
@@ -42,7 +42,7 @@ class Answer:
         yield "}}"
 
 
-def take(index: Any, found: Found, minor: int) -> Answer:
+def take(index: CandidateIndex, found: Found, minor: int) -> Answer:
     """Copy what an answer shows; the caller holds the lock of the index.
 
     :param minor: of the microversion 1.``minor`` that the answer is for

@@ -5,14 +5,14 @@ import dataclasses
 import json
 import random
 import re
-import types
 import uuid
 
 import hypothesis
 import numpy as np
 from hypothesis import strategies as st
 
-from placement_rpc.candidates import rendering, text_rows
+from placement_rpc.candidates import changes, rendering, text_rows
+from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.query import Column, Found
 from placement_rpc.candidates.uuid_columns import to_halves
 from tests import base
@@ -36,35 +36,29 @@ class _Provider:
 
 
 def _index(fleet):
-    """Return what the candidate index has of a fleet, in which each tree is depth first."""
-    high, low = to_halves([each.uuid for each in fleet])
-    roots = sorted({each.root for each in fleet})
-    trait_sets = [frozenset(), *dict.fromkeys(each.traits for each in fleet)]
-    ends = []
-    for number in range(len(fleet)):
-        end = number + 1
-        while end < len(fleet) and number in _ancestors(fleet, end):
-            end += 1
-        ends.append(end)
-    inventories = {}
-    for name, class_id in _CLASSES.items():
-        having = [number for number, each in enumerate(fleet) if name in each.inventories]
-        if having:
-            capacity, used = (np.array([fleet[number].inventories[name][place]
-                                        for number in having], np.int64) for place in (0, 1))
-            inventories[class_id] = types.SimpleNamespace(
-                slots=np.array(having, np.int32), capacity=capacity, used=used)
-    return types.SimpleNamespace(
-        high=high, low=low, class_ids=_CLASSES, inventories=inventories, trait_sets=trait_sets,
-        tree=np.array([roots.index(each.root) for each in fleet], np.int32),
-        root=np.array(roots, np.int32), subtree_end=np.array(ends, np.int32),
-        parent=np.array([-1 if each.parent is None else each.parent for each in fleet], np.int32),
-        trait_set=np.array([trait_sets.index(each.traits) for each in fleet], np.int32))
+    """Return an index of a fleet, in which trees have been written again, and their slots.
+
+    :returns: the index, and an array of slots by number of the provider
+    """
+    index = CandidateIndex()
+    index.class_ids = _CLASSES
+    rows = [changes.Provider(number + 1, each.uuid, f"provider {number}", 1,
+                             None if each.parent is None else each.parent + 1)
+            for number, each in enumerate(fleet)]
+    # The children come later.
+    changes.put(index, [row for row in rows if row.parent_id is None])
+    changes.put(index, rows, [
+        (number + 1, _CLASSES[name], capacity, used, 1, 2 ** 31 - 1, 1)
+        for number, each in enumerate(fleet)
+        for name, (capacity, used) in each.inventories.items()
+    ], {number + 1: each.traits for number, each in enumerate(fleet)})
+    return index, index.slots_of(range(1, len(fleet) + 1))
 
 
-def _ancestors(fleet, number):
-    while (number := fleet[number].parent) is not None:
-        yield number
+def _take(fleet, found, minor):
+    """Take the answer of candidates whose rows are numbers of providers."""
+    index, slots = _index(fleet)
+    return rendering.take(index, dataclasses.replace(found, rows=slots[found.rows]), minor)
 
 
 def _fleet(draw, trees):
@@ -133,7 +127,9 @@ def _summary(fleet, provider, minor, requested):
         for name, (capacity, used) in provider.inventories.items()
         if minor >= 27 or name in requested}}
     if minor >= 17:
-        summary["traits"] = sorted(provider.traits)
+        # Standard traits first.
+        summary["traits"] = sorted(provider.traits, key=lambda trait: (
+            trait.startswith("CUSTOM_"), trait))
     if minor >= 29:
         summary["parent_provider_uuid"] = (
             None if provider.parent is None else fleet[provider.parent].uuid)
@@ -163,7 +159,7 @@ class ShapeTest(base.TestCase):
         host, numa, share = (str(uuid.UUID(int=number)) for number in (1, 2, 2 ** 100 + 3))
         self.host, self.numa, self.share = host, numa, share
         self.fleet = [
-            _Provider(None, 0, frozenset({"COMPUTE_NODE", "CUSTOM_FAST"}),
+            _Provider(None, 0, frozenset({"CUSTOM_FAST", "COMPUTE_NODE", "HW_NUMA_ROOT"}),
                       {"VCPU": (64, 3), "MEMORY_MB": (4096, 0)}, host),
             _Provider(0, 0, frozenset(), {}, numa),
             _Provider(None, 2, frozenset({"MISC_SHARES_VIA_AGGREGATE"}), {"DISK_GB": (100, 9)},
@@ -172,7 +168,7 @@ class ShapeTest(base.TestCase):
                             Column("_Y", {})], np.array([[0, 2, 0, 1]], np.int32))
 
     def _answer(self, minor):
-        answer = rendering.take(_index(self.fleet), self.found, minor)
+        answer = _take(self.fleet, self.found, minor)
         self.assertEqual(1, answer.count)
         return _read(answer)
 
@@ -203,7 +199,7 @@ class ShapeTest(base.TestCase):
                 self.host: {"resources": {"VCPU": 5}},
                 self.share: {"resources": {"DISK_GB": 10}},
             }, {self.host: {"resources": {"VCPU": {"capacity": 64, "used": 3}},
-                            "traits": ["COMPUTE_NODE", "CUSTOM_FAST"]},
+                            "traits": ["COMPUTE_NODE", "HW_NUMA_ROOT", "CUSTOM_FAST"]},
                 self.share: {"resources": {"DISK_GB": {"capacity": 100, "used": 9}},
                              "traits": ["MISC_SHARES_VIA_AGGREGATE"]}})
 
@@ -238,19 +234,19 @@ class ShapeTest(base.TestCase):
     def test_no_candidates(self):
         self.found = Found(self.found.columns, np.empty((0, 4), np.int32))
         for minor in (10, 39):
-            answer = rendering.take(_index(self.fleet), self.found, minor)
+            answer = _take(self.fleet, self.found, minor)
             self.assertEqual(0, answer.count)
             self.assertEqual('{"allocation_requests":[],"provider_summaries":{}}',
                              "".join(answer.parts()))
 
     def test_what_changes_later_is_not_shown(self):
-        index = _index(self.fleet)
-        answer = rendering.take(index, self.found, 39)
-        before = "".join(answer.parts())
-        for array in (index.high, index.low, index.parent, index.trait_set, index.root,
-                      index.inventories[0].used, index.inventories[0].capacity):
-            array[:] = 1
-        index.trait_sets.clear()
+        index, slots = _index(self.fleet)
+        found = dataclasses.replace(self.found, rows=slots[self.found.rows])
+        before = "".join(rendering.take(index, found, 39).parts())
+        answer = rendering.take(index, found, 39)
+        self.assertTrue(changes.set_used(index, 1, 1, 2, [_CLASSES["VCPU"], 60]))
+        changes.put(index, [changes.Provider(2, base.new_uuid(), "other", 7)],
+                    traits={2: ["CUSTOM_OTHER"]}, removed=[3])
         self.assertEqual(before, "".join(answer.parts()))
 
 
@@ -263,7 +259,7 @@ class RandomAnswerTest(base.TestCase):
         draw = random.Random(seed)
         fleet = _fleet(draw, trees)
         found = _found(draw, fleet, count)
-        answer = _read(rendering.take(_index(fleet), found, minor))
+        answer = _read(_take(fleet, found, minor))
         self.assertEqual(_plainly(fleet, found, minor), answer)
 
 
@@ -277,7 +273,7 @@ class LargeAnswerTest(base.TestCase):
         found = Found([Column("", {0: 1}), Column("_A", {0: 2})], np.array(
             [divmod(number, trees) for number in draw.sample(range(trees ** 2), candidates)],
             np.int32))
-        return fleet, found, rendering.take(_index(fleet), found, 36)
+        return fleet, found, _take(fleet, found, 36)
 
     def test_it_is_the_same_in_all_its_parts(self):
         """It is longer than what is divided into kinds at a time."""
