@@ -9,9 +9,12 @@ from oslo_config import cfg
 from placement_rpc.candidates.query import Group, GroupsQuery
 from placement_rpc.conf import placement
 from placement_rpc.objects.candidates import CandidateGroup, CandidatesRequest
+from placement_rpc.objects.request import ResourceRequest
 
 # The first minor microversion whose candidates may have several providers of one tree.
 _NESTED = 29
+# The group of a request without groups. A group with a suffix is served by one provider.
+_FLAT = "1"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,6 +50,13 @@ def groups_query_of(request: CandidatesRequest, limit: int | None,
         [_group(each) for each in request.groups], request.value("group_policy"),
         request.value("same_subtree", []), request.value("root_required", []),
         request.value("root_forbidden", []), limit, shape >= _NESTED)
+
+
+def flat_query_of(request: ResourceRequest) -> GroupsQuery:
+    """Return the query of a request that one provider has to meet."""
+    return GroupsQuery([Group(
+        _FLAT, request.resources, member_of=request.value("member_of") or (),
+        not_member_of=request.value("not_member_of") or ())])
 
 
 def _group(group: CandidateGroup) -> Group:

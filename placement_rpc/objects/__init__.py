@@ -4,7 +4,7 @@
 import importlib
 
 _MODULES = ("aggregate", "allocation", "candidates", "claim", "consumer", "event_page",
-            "explanation", "inventory", "nova.compute_node", "payloads", "request",
+            "explanation", "headroom", "inventory", "nova.compute_node", "payloads", "request",
             "request_result", "reshape", "resource_class", "resource_provider", "service",
             "sync_result", "trait", "usage")
 
