@@ -64,6 +64,8 @@ class CandidateIndex:
         #: Provider id to what :meth:`anchors` returned.
         self.known_anchors: dict[int, np.ndarray] = {}
         self.by_uuid = UuidOrder()
+        #: The position of an event up to which all changes are applied.
+        self.position = 0
         #: The last tree version that was given.
         self.version = 0
         #: Numbers of trees that are not used.

@@ -219,7 +219,7 @@ class LiveIndex:
                 return {"made": self._built}
             return {"providers": len(followed.index),
                     "inventories": followed.index.size, "bytes": followed.index.nbytes,
-                    "position": followed.position, "age_seconds": followed.age,
+                    "position": followed.index.position, "age_seconds": followed.age,
                     "applied": followed.applied, "made": self._built}
 
     def verify(self, after: int, limit: int, seconds: float = math.inf) -> dict | None:
@@ -262,7 +262,7 @@ class LiveIndex:
             answer = {
                 "providers": len(followed.index),
                 "inventories": followed.index.size, "bytes": followed.index.nbytes,
-                "position": followed.position, "next": end,
+                "position": followed.index.position, "next": end,
                 "differences": {str(id_): text for id_, text in found.items()}}
         if found:
             self.drop("; ".join(f"provider {id_}: {text}" for id_, text in sorted(
