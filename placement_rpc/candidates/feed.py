@@ -89,16 +89,13 @@ class FollowedIndex:
         self._read_at = time.monotonic()
         try:
             with reader(snapshot=True) as tx:
-                self._position, waiting = queries.since(tx, LATEST)
+                position, waiting = queries.since(tx, LATEST)
                 self._seen = {row.id for row in waiting}
-                self.index = loading.load(tx)
+                loader = loading.Loader(tx)
+            self.index = loader.index()
+            self.index.position = position
         except (BrokenTree, loading.CutText) as error:
             raise IndexStale(str(error)) from error
-
-    @property
-    def position(self) -> int:
-        """The position up to which all events are applied."""
-        return self._position
 
     @property
     def age(self) -> float:
@@ -113,7 +110,7 @@ class FollowedIndex:
         """
         with self.reader() as tx:
             if self.age > _LONG_UNREAD and (
-                    queries.last_position(tx) - self._position > _MOST_BEHIND):
+                    queries.last_position(tx) - self.index.position > _MOST_BEHIND):
                 raise IndexStale(f"it is more than {_MOST_BEHIND} positions behind")
             changes = self._changes(tx)
             if not changes.touched.reads:
@@ -128,12 +125,13 @@ class FollowedIndex:
                 traits=set(queries.traits(tx).values()) if touched.traits else None)
 
     def _changes(self, tx):
-        last, rows = queries.since(tx, self._position)
+        before = self.index.position
+        last, rows = queries.since(tx, before)
         positioned = sum(row.position is not None for row in rows)
-        if positioned != last - self._position:
+        if positioned != last - before:
             raise IndexStale(
-                f"{last - self._position} positions were assigned after {self._position}, and "
-                f"{positioned} of their events are in the store")
+                f"{last - before} positions were assigned after {before}, and {positioned} of "
+                "their events are in the store")
         new = [row for row in rows if row.id not in self._seen]
         return Changes(
             last, {row.id for row in rows if row.position is None}, len(new),
@@ -152,7 +150,7 @@ class FollowedIndex:
         if changes.touched.read:
             self._replace(changes.read, changes.touched.read)
         self._set_used(changes)
-        self._position = changes.position
+        self.index.position = changes.position
         self._seen = changes.waiting
         self.applied += changes.events
         self._read_at = time.monotonic()
