@@ -185,6 +185,8 @@ def _choices(world, group, root):
             and not each.traits & set(group.forbidden)]
     if group.in_tree and group.amounts:
         near = [each for each in near if each in world.tree(group.in_tree)]
+        # The unsuffixed group then takes nothing from a provider that shares with other trees.
+        near = [each for each in near if group.suffix or world.root(each) is root]
     if group.suffix:
         for provider in near:
             if (provider.fits(group.amounts) and _is_member(provider.aggregates, group)
@@ -204,9 +206,9 @@ def _choices(world, group, root):
 
 def _is_near_member(world, provider, root, group):
     """Whether a provider, or the root above it, is in the aggregates of the unsuffixed group."""
-    near = [provider] + ([root] if world.root(provider) is root else [])
-    return any(_is_member(each.aggregates, group) for each in near) and not any(
-        each.aggregates & set(group.not_member_of) for each in near)
+    above = [root] if world.root(provider) is root else []
+    return any(_is_member(each.aggregates, group) for each in (provider, *above)) and not any(
+        each.aggregates & set(group.not_member_of) for each in (provider, root))
 
 
 def _obeys(world, query, choice):

@@ -50,14 +50,17 @@ def compare(peer, seed, counts):
     for number in range(_QUERIES):
         query = candidates_random.query(rng, world, candidates_random.minor(rng))
         text = candidates_http.query_string(query)
-        status, document = peer.ask(text, query.minor)
+        # Answers without mappings may rightly have equal candidates.
+        by_anchor = query.limit is None and query.minor >= 34
+        status, document = peer.ask(text, query.minor, by_anchor)
         counts["queries"] += 1
         wrong += [f"seed {seed}, query {number}, 1.{query.minor} {text}: {each}"
-                  for each in _differences(world, query, status, document, counts)]
+                  for each in _differences(
+                      world, query, status, document, by_anchor, counts)]
     return wrong
 
 
-def _differences(world, query, status, document, counts):
+def _differences(world, query, status, document, by_anchor, counts):
     try:
         found = model.candidates(world, query)
     except model.Unknown as error:
@@ -70,8 +73,11 @@ def _differences(world, query, status, document, counts):
         return []
     if status != 200:
         return [f"{status} {document}"]
-    optional = {each for each in found if _may_be_missing(world, query, each)}
-    answer = candidates_http.read(document, query.minor)
+    answer, optional = candidates_http.read(document, query.minor), ()
+    if by_anchor:
+        answer = answer._replace(requests=collections.Counter(set(answer.requests)))
+    else:
+        optional = {each for each in found if _may_be_missing(world, query, each)}
     counts["lost as known"] += not query.limit and answer.requests.total() < len(found)
     # Below 1.29 the peer removes summaries before it applies the limit, not after.
     return candidates_http.differences(
