@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from placement_rpc.candidates import changes as index_changes
-from placement_rpc.candidates.index import CandidateIndex
+from placement_rpc.candidates import loading
 from placement_rpc.candidates.trees import BrokenTree
 from placement_rpc.db.queries import candidate_feed as queries
 
@@ -85,29 +85,21 @@ class FollowedIndex:
 
     def __init__(self, reader: Callable[..., AbstractContextManager]):
         self.reader = reader
-        self.index = CandidateIndex()
         self.applied = 0
         self._read_at = time.monotonic()
-        with reader(snapshot=True) as tx:
-            self.index.position, waiting = queries.since(tx, LATEST)
-            self._seen = {row.id for row in waiting}
-            self.index.class_ids = queries.classes(tx)
-            self.index.traits = queries.traits(tx)
-            self._load(tx)
+        try:
+            with reader(snapshot=True) as tx:
+                position, waiting = queries.since(tx, LATEST)
+                self._seen = {row.id for row in waiting}
+                self.index = loading.load(tx)
+                self.index.position = position
+        except (BrokenTree, loading.CutText) as error:
+            raise IndexStale(str(error)) from error
 
     @property
     def age(self) -> float:
         """Seconds since the index was brought up to date."""
         return time.monotonic() - self._read_at
-
-    def _load(self, tx):
-        rows = queries.providers(tx, 0, -1 if tx.dialect.name == "sqlite" else LATEST)
-        if rows:
-            between = rows[0].id, rows[-1].id
-            _put(self.index, ProviderRows(
-                rows, queries.inventories(tx, *between),
-                _by_provider(queries.trait_links(tx, *between)),
-                _by_provider(queries.members(tx, *between))))
 
     def changes(self) -> Changes:
         """Read the changes since the last read, without applying them.
@@ -129,7 +121,7 @@ class FollowedIndex:
             return changes._replace(
                 read=_read_again(tx, touched.read),
                 class_ids=queries.classes(tx) if touched.classes else None,
-                traits=queries.traits(tx) if touched.traits else None)
+                traits=set(queries.traits(tx).values()) if touched.traits else None)
 
     def _changes(self, tx):
         before = self.index.position
