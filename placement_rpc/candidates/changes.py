@@ -85,8 +85,8 @@ def put(index: CandidateIndex, providers: Sequence[Provider],
     """Insert or replace providers with all that belongs to them, and remove others.
 
     :param providers: in any order
-    :param inventories: provider id, class id, capacity, used, min_unit, max_unit and step_size of
-        all inventories of these providers
+    :param inventories: provider id, class id, capacity, used, min_unit, max_unit, step_size and
+        reserved (0 if it is missing) of all inventories of these providers
     :param traits: dict of provider id to the names of its traits
     :param aggregates: dict of provider id to the uuids of its aggregates
     :param removed: ids of providers to remove; unknown ones are ignored
@@ -265,7 +265,8 @@ def _by_class(ids, inventories):
     place = {id_: at for at, id_ in enumerate(ids.tolist())}
     by_class: dict[int, list] = {}
     for row in inventories:
-        by_class.setdefault(row[1], []).append((place[row[0]], *row[2:]))
+        by_class.setdefault(row[1], []).append(
+            (place[row[0]], *row[2:], *[0] * (2 + len(VALUES) - len(row))))
     found = {}
     for class_id, rows in by_class.items():
         places, *values = zip(*rows, strict=True)

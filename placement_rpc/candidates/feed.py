@@ -91,8 +91,9 @@ class FollowedIndex:
             with reader(snapshot=True) as tx:
                 position, waiting = queries.since(tx, LATEST)
                 self._seen = {row.id for row in waiting}
-                self.index = loading.load(tx)
-                self.index.position = position
+                loader = loading.Loader(tx)
+            self.index = loader.index()
+            self.index.position = position
         except (BrokenTree, loading.CutText) as error:
             raise IndexStale(str(error)) from error
 

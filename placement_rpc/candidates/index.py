@@ -162,12 +162,12 @@ class CandidateIndex:
         return self.by_id["slot"][first:end]
 
     def inventory_of(self, slot: int, class_id: int) -> dict[str, int] | None:
-        """Return capacity, used, min_unit, max_unit and step_size; None for no inventory."""
+        """Return a dict of capacity, used and units of an inventory; None for no inventory."""
         table = self.inventories.get(class_id)
         row = table.row_of(slot) if table is not None else None
         if table is None or row is None:
             return None
-        return {name: int(table[name][row]) for name in VALUES}
+        return {name: int(table[name][row]) for name in VALUES if name != "reserved"}
 
     # -- sharing providers ------------------------------------------------------------------
 

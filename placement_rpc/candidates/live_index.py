@@ -154,6 +154,16 @@ class LiveIndex:
         finally:
             self._using.release()
 
+    @contextlib.contextmanager
+    def peek(self) -> Iterator[CandidateIndex | None]:
+        """Lock the index as it is, without a read of the store.
+
+        :returns: context manager of the index, which must not be used after it; of None if there
+            is no index
+        """
+        with self._using:
+            yield None if self._followed is None else self._followed.index
+
     def _lock_current(self, deadline):
         wait = _LONGEST_WAIT if deadline is None else min(_LONGEST_WAIT, deadline - time.time())
         ends = time.monotonic() + wait

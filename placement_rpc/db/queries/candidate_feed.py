@@ -25,7 +25,7 @@ _trait_links = models.resource_provider_traits
 _traits = models.traits
 
 #: The columns of an inventory that an index has.
-VALUES = ("capacity", "used", "min_unit", "max_unit", "step_size")
+VALUES = ("capacity", "used", "min_unit", "max_unit", "step_size", "reserved")
 
 # One statement, so that the last position and the events are of the same moment.
 _SINCE = sa.union_all(
@@ -135,8 +135,7 @@ def providers(tx, after, limit):
 def inventories(tx, first, last):
     """Return the inventories of the providers from the first id to the last.
 
-    :returns: list of rows of resource_provider_id, resource_class_id, capacity, used, min_unit,
-        max_unit and step_size
+    :returns: list of rows of resource_provider_id, resource_class_id and :data:`VALUES`
     """
     return tx.execute(_INVENTORIES, {"first": first, "last": last}).all()
 
