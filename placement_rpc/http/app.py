@@ -51,11 +51,10 @@ class _RequestMiddleware:
 
     def _identify(self, req, resp):
         try:
-            caller = self._identity.identify(req)
+            caller = self._identity.identify(req, req.context.request_id)
         except errors.Unauthorized:
             resp.set_header("WWW-Authenticate", self._identity.challenge)
             raise
-        caller.request_id = req.context.request_id
         given = req.get_header("X-Openstack-Request-Id")
         if given and _REQUEST_ID.fullmatch(given):
             caller.global_request_id = given
