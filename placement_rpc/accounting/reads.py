@@ -35,7 +35,7 @@ from placement_rpc.objects.resource_class import ResourceClass, ResourceClassLis
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 from placement_rpc.objects.service import Service, ServiceList
 from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
-from placement_rpc.objects.usage import UNKNOWN_TYPE, ProjectUsages, Usage, UsageList
+from placement_rpc.objects.usage import Usage, UsageList
 
 # Providers that are read at once to select some of them.
 _PAGE = 1000
@@ -311,26 +311,3 @@ def trait_page(database: Database, **filters: Any) -> TraitList:
         rows = trait_queries.page(tx, **filters)
     return codec.stored(TraitList, objects=[codec.stored(
         Trait, name=row.name, updated_at=row.updated_at.isoformat()) for row in rows])
-
-
-def project_usages(database: Database, project_id: str, user_id: str | None,
-                   consumer_type: str | None = None) -> ProjectUsages:
-    """Return the :class:`ProjectUsages` of a project, or of one of its users, or of one type.
-
-    :param consumer_type: the name of a type, or :data:`UNKNOWN_TYPE`; None for all
-    """
-    only = None if consumer_type is None else (
-        None if consumer_type == UNKNOWN_TYPE else consumer_type,)
-    with database.reader() as tx:
-        counts = allocation_queries.counts(tx, project_id, user_id, only)
-        sums = allocation_queries.sums(tx, project_id, user_id, only)
-    by_type: dict[str, dict[str, Any]] = {}
-    usages: dict[str, int] = {}
-    consumers = {row.consumer_type: row.consumers for row in counts}
-    for row in sums:
-        of_type = by_type.setdefault(row.consumer_type or UNKNOWN_TYPE, {
-            "consumers": consumers.get(row.consumer_type, 0), "usages": {}})
-        of_type["usages"][row.name] = int(row.used)
-        usages[row.name] = usages.get(row.name, 0) + int(row.used)
-    return ProjectUsages(project_id=project_id, user_id=user_id, consumer_type=consumer_type,
-                         usages=usages, by_type=by_type)
