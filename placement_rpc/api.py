@@ -22,6 +22,11 @@ from placement_rpc.client.reshape import ReshapeCalls
 from placement_rpc.client.resource_classes import ResourceClassCalls
 from placement_rpc.client.service import ServiceCalls
 from placement_rpc.client.traits import TraitCalls
+from placement_rpc.objects.candidates import (
+    AllocationCandidates,
+    CandidateGroup,
+    CandidatesRequest,
+)
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory, InventoryList, capacity_of
 from placement_rpc.objects.request import ResourceRequest
@@ -31,9 +36,9 @@ from placement_rpc.rpc.client import new_request_id
 from placement_rpc.rpc.endpoint import as_name, as_uuid
 from placement_rpc.versions.contract import RPC_VERSION
 
-__all__ = ["KEEP", "RPC_VERSION", "UNKNOWN_TYPE", "Claim", "Inventory", "InventoryList",
-           "PlacementAPI", "ResourceRequest", "as_name", "as_uuid", "canonical", "capacity_of",
-           "new_request_id"]
+__all__ = ["KEEP", "RPC_VERSION", "UNKNOWN_TYPE", "AllocationCandidates", "CandidateGroup",
+           "CandidatesRequest", "Claim", "Inventory", "InventoryList", "PlacementAPI",
+           "ResourceRequest", "as_name", "as_uuid", "canonical", "capacity_of", "new_request_id"]
 
 
 class PlacementAPI(ProviderCalls, InventoryCalls, AllocationCalls, ReshapeCalls, TraitCalls,

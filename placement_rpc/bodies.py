@@ -40,6 +40,8 @@ _OTHERS = bytes(set(range(256)) - set(_STRUCTURE))
 # Entries of a list and characters of a text that are written without a pause, and levels within
 # which long lists are looked for: of an answer they are in the data of an object in the result.
 _PIECE, _PART, _LEVELS = 50, 256 * 1024, 6
+# Characters of a text that is written alone.
+_LONG = 4096
 # Each bracket becomes the change of the depth, in an array of signed bytes.
 _STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
 
@@ -198,7 +200,8 @@ def _pieces(value, default, level):
             yield f"{', ' if number else '{'}{json.dumps({key: None})[1:-5]}"
             yield from _pieces(item, default, level + 1)
         yield "}"
-    elif len(value) <= _PIECE:
+    elif len(value) <= _PIECE or any(
+            isinstance(item, str) and len(item) > _LONG for item in value):
         for number, item in enumerate(value):
             yield ", " if number else "["
             yield from _pieces(item, default, level + 1)

@@ -145,6 +145,13 @@ class ParentFixed(InvalidInput):
     message = "The parent of resource provider {provider} cannot be changed"
 
 
+class RequestTooComplex(InvalidInput):
+    """A search for candidates would take too long."""
+
+    code = "placement.candidates.too_complex"
+    message = "The request for candidates is too complex: {reason}; ask for fewer groups"
+
+
 class IncompatibleObjectVersion(InvalidInput):
     code = "placement.object.incompatible_version"
     message = (

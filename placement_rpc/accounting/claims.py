@@ -13,8 +13,10 @@ from placement_rpc.accounting.idempotency import Request
 from placement_rpc.accounting.ledger import DesiredAllocations, Ledger
 from placement_rpc.accounting.locked_state import ConsumerEntry, LockedState, Scope
 from placement_rpc.accounting.outbox import Outbox
+from placement_rpc.candidates.offers import Offer
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import consumers as consumer_queries
+from placement_rpc.objects.candidates import CandidateClaimResult
 from placement_rpc.objects.claim import Claim, ClaimResult, ClaimResultList
 from placement_rpc.objects.payloads import EventPayload
 
@@ -169,9 +171,26 @@ def _with_owner(claim, consumer):
 
 
 class CandidateClaim(ClaimChange):
-    """A claim on one candidate of several: after a refusal the next candidate is tried."""
+    """A claim on one candidate of several: after a refusal the next candidate is tried.
+
+    :param offer: the candidate
+    """
 
     final = False
+
+    def __init__(self, request: Request, claim: Claim, deadline: float | None, offer: Offer):
+        if offer.mappings is not None:
+            claim = claim.obj_clone()
+            claim.mappings = offer.mappings
+        super().__init__(request, claim, deadline, offer.allocations)
+        self._offer = offer
+
+    def apply(self, state: LockedState, outbox: Outbox) -> ClaimResult:
+        result = super().apply(state, outbox)
+        if self._offer.mappings is None:
+            return result
+        return CandidateClaimResult.of_claim(
+            result, self._offer.allocations, self._offer.mappings)
 
 
 class ClaimSet:

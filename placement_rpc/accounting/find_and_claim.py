@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding and claiming in one call: the service chooses the provider."""
+"""Finding and claiming in one call: the service chooses the provider, or the providers."""
 
 import contextlib
 import functools
@@ -13,9 +13,12 @@ from placement_rpc.accounting.events import refused
 from placement_rpc.accounting.group_commit import GroupCommit
 from placement_rpc.accounting.idempotency import Request, store_refusal, stored_outcome
 from placement_rpc.candidates import capacity
+from placement_rpc.candidates.offers import Offer
+from placement_rpc.candidates.reservations import Amounts
 from placement_rpc.candidates.search import CandidateSearch
 from placement_rpc.context import RequestContext
-from placement_rpc.db.queries import aggregates, allocations, providers
+from placement_rpc.db.queries import aggregates, allocations, claims, providers
+from placement_rpc.objects.candidates import CandidatesRequest
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.request import ResourceRequest
 
@@ -26,9 +29,9 @@ _MAX_BLOCKED = 5
 
 
 def claim_by_request(context: RequestContext, candidates: CandidateSearch,
-                     group_commit: GroupCommit, request: Request, wanted: ResourceRequest,
-                     claim: Claim) -> Outcome:
-    """Claim the requested amounts from one of the providers that have room for them.
+                     group_commit: GroupCommit, request: Request,
+                     wanted: ResourceRequest | CandidatesRequest, claim: Claim) -> Outcome:
+    """Claim the requested amounts from a provider, or from a tree, that has room for them.
 
     The store decides each try: a candidate that was taken after the search is skipped.
 
@@ -54,10 +57,10 @@ def claim_by_request(context: RequestContext, candidates: CandidateSearch,
 def _claim_first(context, candidates, group_commit, request, wanted, claim):
     """Claim from the first provider that accepts."""
     blocked = 0
-    with contextlib.closing(_providers(context, candidates, wanted, claim)) as uuids:
-        for uuid in itertools.islice(uuids, _MAX_TRIES):
+    with contextlib.closing(_offers(context, candidates, wanted, claim)) as offers:
+        for offer in itertools.islice(offers, _MAX_TRIES):
             outcome, = group_commit.settle([CandidateClaim(
-                request, claim, context.deadline, {uuid: wanted.resources})])
+                request, claim, context.deadline, offer)])
             if outcome.error is None:
                 return outcome
             if outcome.blocked and blocked < _MAX_BLOCKED:
@@ -66,16 +69,30 @@ def _claim_first(context, candidates, group_commit, request, wanted, claim):
             if outcome.replayed or not isinstance(
                     outcome.error, (exception.ClaimRefused, exception.ProviderNotFound)):
                 raise outcome.error
-        if blocked or next(uuids, None) is not None:
+        if blocked or next(offers, None) is not None:
             raise exception.StoreBusy(method=request.method, attempts=_MAX_TRIES)
-    raise exception.NoCandidates(resources=", ".join(
-        f"{name}:{amount}" for name, amount in sorted(wanted.resources.items())))
+    raise exception.NoCandidates(resources=wanted.text)
 
 
-def _providers(context, candidates, wanted, claim) -> Iterator[str]:
-    """Yield uuids of providers to claim from, those that the consumer holds already last."""
+def _offers(context, candidates, wanted, claim) -> Iterator[Offer]:
+    """Yield what to claim; last what has room only for what the consumer holds already."""
     yield from candidates.offers(wanted, context.deadline)
-    yield from _held_by(context, claim.consumer_uuid, wanted)
+    if isinstance(wanted, CandidatesRequest):
+        yield from candidates.offers(wanted, context.deadline, functools.partial(
+            _amounts_held_by, context, claim.consumer_uuid))
+        return
+    for uuid in _held_by(context, claim.consumer_uuid, wanted):
+        yield Offer({uuid: wanted.resources}, {})
+
+
+def _amounts_held_by(context, consumer_uuid) -> Amounts:
+    """Return what a consumer holds."""
+    found: dict[int, dict[int, int]] = {}
+    with context.database.reader() as tx:
+        consumers = claims.consumer_ids(tx, [consumer_uuid])
+        for row in claims.held(tx, list(consumers.values())):
+            found.setdefault(row.resource_provider_id, {})[row.resource_class_id] = row.used
+    return found
 
 
 def _held_by(context, consumer_uuid, wanted) -> list[str]:

@@ -6,6 +6,7 @@ indexes what the transaction changed. It is JSON with one of these keys:
 
 * ``read``: the uuid of a provider that is to be read again;
 * ``classes``: true if the resource classes changed;
+* ``traits``: true if a trait was created or deleted;
 * ``used``: a list of provider id, its generation before and after, and a list of class ids, each
   followed by what is used of it now.
 
@@ -148,8 +149,8 @@ def _touched(event_type, data):
     effect = catalog.EVENTS[event_type].effect
     if effect is Effect.PROVIDER:
         return json.dumps({"read": data["provider_uuid"]})
-    if effect is Effect.CLASSES:
-        return '{"classes":true}'
+    if effect in (Effect.CLASSES, Effect.TRAITS):
+        return json.dumps({effect.value: True}, separators=(",", ":"))
     return None if effect is Effect.USED else ""
 
 

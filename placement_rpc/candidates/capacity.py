@@ -45,6 +45,11 @@ def is_on_step(amount: int, step_size: Number) -> Truth:
     return amount % step_size == 0
 
 
+def most_of(capacity: Number, used: Number, max_unit: Number) -> Number:
+    """Return the greatest sum of amounts that fits, where each of them keeps to the units."""
+    return np.minimum(free_of(capacity, used), max_unit)
+
+
 def in_any(aggregates: Collection[str], uuids: Sequence[str]) -> bool:
     """Return whether a provider is in at least one of some aggregates.
 

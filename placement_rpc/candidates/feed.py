@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
+from placement_rpc.candidates import changes as index_changes
 from placement_rpc.candidates.index import CandidateIndex
+from placement_rpc.candidates.trees import BrokenTree
 from placement_rpc.db.queries import candidate_feed as queries
 
 #: Greater than every position and every id: a read after it has events without a position only.
@@ -33,6 +35,21 @@ class IndexStale(Exception):
     """The index cannot be brought up to date and has to be built again."""
 
 
+class ProviderRows(NamedTuple):
+    """Providers as they were read, with all that belongs to them.
+
+    :param providers: rows, see :func:`placement_rpc.db.queries.candidate_feed.providers`
+    :param inventories: rows, see :func:`placement_rpc.db.queries.candidate_feed.inventories`
+    :param traits: dict of provider id to the names of its traits
+    :param aggregates: dict of provider id to the uuids of its aggregates
+    """
+
+    providers: list
+    inventories: list
+    traits: dict[int, set[str]]
+    aggregates: dict[int, set[str]]
+
+
 class Changes(NamedTuple):
     """Changes that were read from the feed and are not applied yet.
 
@@ -40,19 +57,18 @@ class Changes(NamedTuple):
     :param waiting: ids of the events that have no position
     :param events: the number of new events
     :param touched: the changes that the new events name
-    :param providers: rows of the providers that have to be read again, see
-        :func:`placement_rpc.db.queries.candidate_feed.named`
-    :param memberships: rows of aggregate uuid and provider id of those providers
+    :param read: the providers that had to be read again
     :param class_ids: dict of class name to id; None if no class changed
+    :param traits: set of the names of all traits; None if no trait was created or deleted
     """
 
     position: int
     waiting: set[int]
     events: int
     touched: "_Touched"
-    providers: list
-    memberships: list
+    read: ProviderRows
     class_ids: dict[str, int] | None
+    traits: set[str] | None
 
 
 class FollowedIndex:
@@ -61,22 +77,23 @@ class FollowedIndex:
     ``index`` is the :class:`placement_rpc.candidates.index.CandidateIndex`; ``applied`` counts the
     events that were applied to it.
 
-    :param reader: returns a reading transaction as a context manager
+    :param reader: returns a reading transaction as a context manager; with ``snapshot=True`` one
+        in which all statements see the same state
     :raises StoreUnavailable: if the store cannot be read
-    :raises IndexStale: if a provider was deleted and created again during the build
+    :raises IndexStale: if the parents of the providers are not those of trees
     """
 
-    def __init__(self, reader: Callable[[], AbstractContextManager]):
+    def __init__(self, reader: Callable[..., AbstractContextManager]):
         self.reader = reader
         self.index = CandidateIndex()
         self.applied = 0
         self._read_at = time.monotonic()
-        with reader() as tx:
-            # The place is read before the rows: changes made during the build are read twice.
+        with reader(snapshot=True) as tx:
             self._position, waiting = queries.since(tx, LATEST)
             self._seen = {row.id for row in waiting}
             self.index.class_ids = queries.classes(tx)
-        self._load()
+            self.index.traits = queries.traits(tx)
+            self._load(tx)
 
     @property
     def position(self) -> int:
@@ -88,23 +105,14 @@ class FollowedIndex:
         """Seconds since the index was brought up to date."""
         return time.monotonic() - self._read_at
 
-    def _load(self):
-        after = 0
-        while True:
-            with self.reader() as tx:
-                rows = queries.providers(tx, after, _CHUNK)
-                if not rows:
-                    break
-                first, after = rows[0].id, rows[-1].id
-                ids = {row.id for row in rows}
-                inventories = queries.inventories(tx, first, after)
-                memberships = queries.members(tx, first, after)
-            self.index.put_providers(rows)
-            # The feed has the providers that were created between the statements.
-            self.index.put_inventories([row for row in inventories if row[0] in ids])
-            self.index.put_aggregates([row for row in memberships if row[1] in ids], ids)
-        if self.index.has_duplicates():
-            raise IndexStale("a provider was deleted and created again during the build")
+    def _load(self, tx):
+        rows = queries.providers(tx, 0, -1 if tx.dialect.name == "sqlite" else LATEST)
+        if rows:
+            between = rows[0].id, rows[-1].id
+            _put(self.index, ProviderRows(
+                rows, queries.inventories(tx, *between),
+                _by_provider(queries.trait_links(tx, *between)),
+                _by_provider(queries.members(tx, *between))))
 
     def changes(self) -> Changes:
         """Read the changes since the last read, without applying them.
@@ -116,27 +124,42 @@ class FollowedIndex:
             if self.age > _LONG_UNREAD and (
                     queries.last_position(tx) - self._position > _MOST_BEHIND):
                 raise IndexStale(f"it is more than {_MOST_BEHIND} positions behind")
-            last, rows = queries.since(tx, self._position)
-            positioned = sum(row.position is not None for row in rows)
-            if positioned != last - self._position:
-                raise IndexStale(
-                    f"{last - self._position} positions were assigned after {self._position}, and "
-                    f"{positioned} of their events are in the store")
-            new = [row for row in rows if row.id not in self._seen]
-            touched = _touched(row.touched for row in new)
-            providers, memberships = _read_again(tx, touched.read)
-            return Changes(
-                last, {row.id for row in rows if row.position is None}, len(new), touched,
-                providers, memberships, queries.classes(tx) if touched.classes else None)
+            changes = self._changes(tx)
+            if not changes.touched.reads:
+                return changes
+        # All rows have to be of one moment, or a parent might not be there yet.
+        with self.reader(snapshot=True) as tx:
+            changes = self._changes(tx)
+            touched = changes.touched
+            return changes._replace(
+                read=_read_again(tx, touched.read),
+                class_ids=queries.classes(tx) if touched.classes else None,
+                traits=queries.traits(tx) if touched.traits else None)
+
+    def _changes(self, tx):
+        last, rows = queries.since(tx, self._position)
+        positioned = sum(row.position is not None for row in rows)
+        if positioned != last - self._position:
+            raise IndexStale(
+                f"{last - self._position} positions were assigned after {self._position}, and "
+                f"{positioned} of their events are in the store")
+        new = [row for row in rows if row.id not in self._seen]
+        return Changes(
+            last, {row.id for row in rows if row.position is None}, len(new),
+            _touched(row.touched for row in new), _NOTHING, None, None)
 
     def apply(self, changes: Changes) -> None:
         """Apply what :meth:`changes` read.
 
-        :raises IndexStale: if a change is based on a generation that the index does not have
+        :raises IndexStale: if a change is based on a generation that the index does not have, or
+            if the parents of the providers are not those of trees
         """
         if changes.class_ids is not None:
             self.index.class_ids = changes.class_ids
-        self._replace(changes.providers, changes.memberships, changes.touched.read)
+        if changes.traits is not None:
+            self.index.traits = changes.traits
+        if changes.touched.read:
+            self._replace(changes.read, changes.touched.read)
         self._set_used(changes)
         self._position = changes.position
         self._seen = changes.waiting
@@ -144,33 +167,25 @@ class FollowedIndex:
         self._read_at = time.monotonic()
 
     def _set_used(self, changes):
-        read_again = {row.id for row in changes.providers}
-        some_are_gone = len({row.uuid for row in changes.providers}) < len(changes.touched.read)
+        read_again = {row.id for row in changes.read.providers}
+        some_are_gone = len(read_again) < len(changes.touched.read)
         for provider_id, before, after, used in changes.touched.used:
-            if provider_id in read_again or self.index.set_used(provider_id, before, after, used):
+            if provider_id in read_again or index_changes.set_used(
+                    self.index, provider_id, before, after, used):
                 continue
-            if not some_are_gone or self.index.providers.row_of(provider_id) is not None:
+            if not some_are_gone or self.index.slot_of(provider_id) is not None:
                 raise IndexStale(f"provider {provider_id} changed from generation {before}, which "
                                  "the index does not have")
 
-    def _replace(self, read, memberships, uuids):
+    def _replace(self, rows, uuids):
         """Replace providers that were read again, and remove those that are gone."""
-        rows, classes = {}, {}
-        for row in read:
-            rows[row.id] = row[:4]
-            classes.setdefault(row.id, set()).add(row[4])
+        ids = {row.id for row in rows.providers}
         # Deleted providers, and those created again under the same uuid, which have other ids.
-        created = {row[1] for row in rows.values() if self.index.providers.row_of(row[0]) is None}
-        deleted = uuids - {row[1] for row in rows.values()}
-        gone = self.index.ids_of(created | deleted) - rows.keys()
-        if gone:
-            self.index.remove(gone)
-        if rows:
-            self.index.put_providers(list(rows.values()))
-            self.index.keep_classes(rows, classes)
-            self.index.put_inventories(
-                [(row[0], *row[4:]) for row in read if row[4] is not None])
-            self.index.put_aggregates(memberships, rows)
+        slots = list(self.index.slots_of_uuids(uuids).values())
+        _put(self.index, rows, set(self.index.id[slots].tolist()) - ids)
+        for names in rows.traits.values():
+            # A conductor of another release adds the standard traits that it knows.
+            self.index.traits |= names
 
 
 @dataclasses.dataclass(slots=True)
@@ -181,11 +196,18 @@ class _Touched:
     :param used: lists of provider id, generation before and after, and class ids each followed by
         what is used now
     :param classes: whether the resource classes changed
+    :param traits: whether a trait was created or deleted
     """
 
     read: set[str] = dataclasses.field(default_factory=set)
     used: list[list] = dataclasses.field(default_factory=list)
     classes: bool = False
+    traits: bool = False
+
+    @property
+    def reads(self) -> bool:
+        """Whether anything has to be read again."""
+        return bool(self.read) or self.classes or self.traits
 
 
 def _touched(texts: Iterable[str | None]) -> _Touched:
@@ -199,16 +221,43 @@ def _touched(texts: Iterable[str | None]) -> _Touched:
                 touched.read.add(values["read"])
             touched.used += values.get("used", ())
             touched.classes |= values.get("classes", False)
+            touched.traits |= values.get("traits", False)
     return touched
 
 
+_NOTHING = ProviderRows([], [], {}, {})
+
+
 def _read_again(tx, touched_uuids):
-    """Return rows of providers with their inventories, and rows of their memberships."""
-    providers, memberships = [], []
+    """Return the rows of providers, with all that belongs to them."""
+    providers, inventories, traits, aggregates = [], [], [], []
     uuids = sorted(touched_uuids)
     for start in range(0, len(uuids), _READ_AGAIN):
-        providers += queries.named(tx, uuids[start:start + _READ_AGAIN])
-    ids = sorted({row.id for row in providers})
-    for start in range(0, len(ids), _READ_AGAIN):
-        memberships += queries.members_named(tx, ids[start:start + _READ_AGAIN])
-    return providers, memberships
+        some = queries.named(tx, uuids[start:start + _READ_AGAIN])
+        ids = [row.id for row in some]
+        if ids:
+            providers += some
+            inventories += queries.inventories_of(tx, ids)
+            traits += queries.trait_links_of(tx, ids)
+            aggregates += queries.members_of(tx, ids)
+    return ProviderRows(providers, inventories, _by_provider(traits), _by_provider(aggregates))
+
+
+def _by_provider(rows):
+    """Return a dict of provider id to a set of names, of rows of both."""
+    found = {}
+    for provider_id, name in rows:
+        found.setdefault(provider_id, set()).add(name)
+    return found
+
+
+def _put(index, rows, removed=()):
+    """Put rows into an index.
+
+    :raises IndexStale: if the parents of the providers are not those of trees
+    """
+    try:
+        index_changes.put(index, rows.providers, rows.inventories, rows.traits, rows.aggregates,
+                          removed)
+    except BrokenTree as error:
+        raise IndexStale(str(error)) from error

@@ -1,221 +1,205 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The candidate index: providers, their inventories and their aggregates, in columns.
+"""The candidate index: trees of providers, their inventories, traits and aggregates, in columns.
+
+Providers have *slots*, positions in arrays. Each tree is contiguous, and so is each subtree: that
+of a slot ends before ``subtree_end`` of it. A tree whose shape changes is written again at the
+end, and its old slots are dead until there are so many that the arrays are compacted.
 
 Nothing here accesses a database: :mod:`placement_rpc.candidates.feed` brings an index up to date,
 and :mod:`placement_rpc.candidates.matching` searches it. An index is not safe for threads; its
-owner locks it (:class:`placement_rpc.candidates.live_index.LiveIndex`).
+owner locks it (:class:`placement_rpc.candidates.live_index.LiveIndex`). A slot or the number of a
+tree has no meaning after the lock is released.
 """
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable
+from typing import Any
 
 import numpy as np
 
+from placement_rpc.candidates.growing_table import GrowingTable
+from placement_rpc.candidates.interned_sets import InternedSets
+from placement_rpc.candidates.inventories import VALUES, Inventories
+from placement_rpc.candidates.packed_names import PackedNames
 from placement_rpc.candidates.sorted_table import SortedTable
-from placement_rpc.candidates.uuid_columns import from_halves, to_halves
+from placement_rpc.candidates.uuid_columns import UuidOrder, from_halves, to_halves
 
-_PROVIDER = {"generation": np.int64, "high": np.uint64, "low": np.uint64, "name": object}
-_INVENTORY = {"capacity": np.int64, "used": np.int64, "min_unit": np.int32,
-              "max_unit": np.int32, "step_size": np.int32}
-_VALUES = tuple(_INVENTORY)
-_NO_IDS = np.empty(0, np.int64)
+#: The trait of a provider that shares its inventories with all that have an aggregate in common.
+SHARES = "MISC_SHARES_VIA_AGGREGATE"
+
+#: The columns of a slot.
+COLUMNS = {
+    "id": np.int64, "high": np.uint64, "low": np.uint64, "generation": np.int64,
+    "name_start": np.int64, "name_length": np.uint16, "tree": np.int32, "parent": np.int32,
+    "subtree_end": np.int32, "trait_set": np.int32, "aggregate_set": np.int32}
+
+
+def _column(name, doc):
+    return property(lambda self: self.slots[name], doc=doc)
 
 
 class CandidateIndex:
     """The fleet in memory.
 
-    ``class_ids`` is a dict of the name of every resource class to its id, ``providers`` a table
-    by provider id, ``inventories`` a dict of class id to a table by provider id, ``aggregates`` a
-    dict of aggregate uuid to an ascending array of provider ids.
+    ``class_ids`` is a dict of the name of every resource class to its id, ``traits`` the set of
+    the names of all traits, ``inventories`` a dict of class id to
+    :class:`placement_rpc.candidates.inventories.Inventories`. The other attributes are arrays by
+    slot, or by the number of a tree. :mod:`placement_rpc.candidates.changes` changes an index.
     """
 
     def __init__(self) -> None:
         self.class_ids: dict[str, int] = {}
-        self.providers = SortedTable(**_PROVIDER)
-        self.inventories: dict[int, SortedTable] = {}
-        self.aggregates: dict[str, np.ndarray] = {}
-        self._aggregates_of: dict[int, frozenset[str]] = {}
+        self.traits: set[str] = set()
+        self.inventories: dict[int, Inventories] = {}
+        self.trait_sets = InternedSets()
+        self.aggregate_sets = InternedSets()
+        #: The columns of the slots; those who search use the attributes below.
+        self.slots = GrowingTable(**COLUMNS)
+        self.names = PackedNames()
+        self.trees = GrowingTable(root=np.int32, version=np.int64)
+        #: Slots by provider id.
+        self.by_id = SortedTable(slot=np.int32)
+        #: Ids of the providers that share their inventories.
+        self.sharing_ids: set[int] = set()
+        #: Provider id to what :meth:`anchors` returned.
+        self.known_anchors: dict[int, np.ndarray] = {}
+        self.by_uuid = UuidOrder()
+        #: The last tree version that was given.
+        self.version = 0
+        #: Numbers of trees that are not used.
+        self.free_trees: list[int] = []
+        #: The number of dead slots.
+        self.dead = 0
 
-    # -- changes ------------------------------------------------------------------------
+    id = _column("id", "Array of int64 by slot: provider id; 0 for a dead slot.")
+    high = _column("high", "Array of uint64 by slot: upper half of the uuid.")
+    low = _column("low", "Array of uint64 by slot: lower half of the uuid.")
+    generation = _column("generation", "Array of int64 by slot: generation of the provider.")
+    tree = _column("tree", "Array of int32 by slot: number of its tree; -1 for a dead slot.")
+    parent = _column("parent", "Array of int32 by slot: slot of the parent; -1 for a root.")
+    subtree_end = _column("subtree_end", "Array of int32 by slot: slot after its subtree.")
+    trait_set = _column("trait_set", "Array of int32 by slot: number in ``trait_sets``.")
+    aggregate_set = _column(
+        "aggregate_set", "Array of int32 by slot: number in ``aggregate_sets``.")
 
-    def put_providers(self, rows: Sequence[tuple]) -> None:
-        """Insert or replace providers.
+    @property
+    def root(self) -> np.ndarray:
+        """Array of int32 by tree number: slot of the root; -1 for a number that is not used."""
+        return self.trees["root"]
 
-        :param rows: id, uuid, name and generation of each
-        """
-        if not rows:
-            return
-        ids, uuids, names, generations = zip(*rows, strict=True)
-        high, low = to_halves(list(uuids))
-        named = np.empty(len(names), object)
-        named[:] = names
-        self.providers.put(np.array(ids, np.int64), generation=np.array(generations, np.int64),
-                           high=high, low=low, name=named)
+    @property
+    def tree_version(self) -> np.ndarray:
+        """Array of int64 by tree number: changes with every change of a provider of the tree."""
+        return self.trees["version"]
 
-    def put_inventories(self, rows: Sequence[tuple]) -> None:
-        """Insert or replace inventories.
+    def __len__(self) -> int:
+        """Return the number of providers."""
+        return len(self.by_id)
 
-        :param rows: provider id, class id, capacity, used, min_unit, max_unit and step_size of
-            each
-        """
-        by_class: dict[int, list] = {}
-        for row in rows:
-            by_class.setdefault(row[1], []).append(row)
-        for class_id, of_class in by_class.items():
-            ids, _, *values = zip(*of_class, strict=True)
-            self.inventories.setdefault(class_id, SortedTable(**_INVENTORY)).put(
-                np.array(ids, np.int64), **{
-                    name: np.array(column, _INVENTORY[name])
-                    for name, column in zip(_VALUES, values, strict=True)})
+    @property
+    def size(self) -> int:
+        """The number of inventories."""
+        return sum(table.living for table in self.inventories.values())
 
-    def put_aggregates(self, rows: Sequence[tuple], provider_ids: Collection[int]) -> None:
-        """Replace the aggregates of providers.
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        parts: list[Any] = [
+            self.slots, self.names, self.trees, self.by_id, self.by_uuid, self.trait_sets,
+            self.aggregate_sets, *self.inventories.values(), *self.known_anchors.values()]
+        return (sum(part.nbytes for part in parts)
+                + sys.getsizeof(self.known_anchors) + sys.getsizeof(self.sharing_ids)
+                + sys.getsizeof(self.traits) + sum(map(sys.getsizeof, self.traits)))
 
-        :param rows: aggregate uuid and provider id of each membership
-        :param provider_ids: ids of all providers whose memberships the rows are
-        """
-        now: dict[int, set] = {}
-        for aggregate, provider_id in rows:
-            now.setdefault(provider_id, set()).add(aggregate)
-        joined: dict[str, list] = {}
-        left: dict[str, list] = {}
-        for provider_id in provider_ids:
-            before = self._aggregates_of.pop(provider_id, frozenset())
-            after = frozenset(now.get(provider_id, ()))
-            if after:
-                self._aggregates_of[provider_id] = after
-            for changes, uuids in ((joined, after - before), (left, before - after)):
-                for aggregate in uuids:
-                    changes.setdefault(aggregate, []).append(provider_id)
-        for aggregate, ids in joined.items():
-            self.aggregates[aggregate] = np.union1d(
-                self.aggregates.get(aggregate, _NO_IDS), np.array(ids, np.int64))
-        for aggregate, ids in left.items():
-            self._remove_from_aggregate(aggregate, ids)
+    # -- one provider, or some --------------------------------------------------------------
 
-    def _remove_from_aggregate(self, aggregate, provider_ids):
-        remaining = np.setdiff1d(self.aggregates[aggregate], provider_ids)
-        if len(remaining):
-            self.aggregates[aggregate] = remaining
-        else:
-            del self.aggregates[aggregate]
+    def slot_of(self, provider_id: int) -> int | None:
+        """Return the slot of a provider; None if it is unknown."""
+        row = self.by_id.row_of(provider_id)
+        return None if row is None else int(self.by_id["slot"][row])
 
-    def remove(self, provider_ids: Collection[int]) -> None:
-        """Remove providers with all that belongs to them; missing ones are ignored."""
-        self.providers.remove(np.array(sorted(provider_ids), np.int64))
-        self.keep_classes(provider_ids, {})
-        self.put_aggregates((), provider_ids)
+    def slots_of(self, provider_ids: Iterable[int]) -> np.ndarray:
+        """Return the slots of providers, array of int32 in their order; -1 for unknown ones."""
+        ids = np.asarray(
+            provider_ids if isinstance(provider_ids, np.ndarray) else list(provider_ids), np.int64)
+        rows, there = self.by_id.rows_of(ids)
+        if not len(self.by_id):
+            return np.full(len(ids), -1, np.int32)
+        return np.where(there, self.by_id["slot"][rows], np.int32(-1))
 
-    def keep_classes(self, provider_ids: Collection[int],
-                     classes: Mapping[int, Collection[int]]) -> None:
-        """Remove the inventories of providers, except those of some classes.
+    def slots_of_uuids(self, uuids: Collection[str]) -> dict[str, int]:
+        """Return a dict of uuid to slot; unknown uuids are missing."""
+        uuids = list(uuids)
+        if not uuids:
+            return {}
+        slots = self.by_uuid.find(self.high, self.low, self.id, to_halves(uuids))
+        return {uuid: slot for uuid, slot in zip(uuids, slots.tolist(), strict=True) if slot >= 0}
 
-        :param classes: provider id to the ids of the classes to keep
-        """
-        for class_id in list(self.inventories):
-            table = self.inventories[class_id]
-            table.remove(np.array(sorted(
-                each for each in provider_ids if class_id not in classes.get(each, ())), np.int64))
-            if not len(table):
-                del self.inventories[class_id]
+    def name_of(self, slot: int) -> str:
+        """Return the name of a provider."""
+        return self.names.get(int(self.slots["name_start"][slot]),
+                              int(self.slots["name_length"][slot]))
 
-    def set_used(self, provider_id: int, before: int, after: int, used: Sequence[int]) -> bool:
-        """Set the used amounts of a provider after a transaction.
-
-        :param before: the generation of the provider that the transaction read
-        :param after: the generation that it wrote
-        :param used: class ids, each followed by how much of the class is used now
-        :returns: False if the index is not at the generation that the transaction read or lacks
-            an inventory, so that the provider has to be read again
-        """
-        row = self.providers.row_of(provider_id)
-        if row is None:
-            return False
-        known = int(self.providers["generation"][row])
-        if known >= after:
-            return True
-        if known != before:
-            return False
-        for class_id, amount in zip(used[::2], used[1::2], strict=True):
-            table = self.inventories.get(class_id)
-            at = table.row_of(provider_id) if table is not None else None
-            if table is None or at is None:
-                return False
-            table["used"][at] = amount
-        self.providers["generation"][row] = after
-        return True
-
-    # -- reads --------------------------------------------------------------------------
-
-    def ids_of(self, uuids: Collection[str]) -> set[int]:
-        """Return the ids of the providers of these uuids; unknown uuids are ignored."""
-        if not uuids or not len(self.providers):
-            return set()
-        high, low = to_halves(list(uuids))
-        rows = np.flatnonzero(np.isin(self.providers["high"], high))
-        rows = rows[np.isin(self.providers["low"][rows], low)]
-        return {id_ for id_, each in zip(self.providers.keys[rows].tolist(), from_halves(
-            self.providers["high"][rows], self.providers["low"][rows]), strict=True)
-            if each in uuids}
-
-    def has_duplicates(self) -> bool:
-        """Return whether two providers have the same uuid."""
-        halves = np.stack((self.providers["high"], self.providers["low"]), axis=1)
-        return len(np.unique(halves, axis=0)) < len(halves)
+    def uuids_of(self, slots: np.ndarray) -> list[str]:
+        """Return the uuids of providers."""
+        return from_halves(self.high[slots], self.low[slots])
 
     def page(self, after: int, limit: int | None = None,
-             last: int | None = None) -> list[tuple[int, str, str, int]]:
-        """Return id, uuid, name and generation of the next providers in the order of their ids.
+             last: int | None = None) -> np.ndarray:
+        """Return the slots of the next providers in the order of their ids.
 
         :param after: the id after which to begin
         :param limit: the maximum number of providers; None for all
         :param last: the last id, in place of a limit
         """
-        first = int(self.providers.keys.searchsorted(after, side="right"))
-        end = len(self.providers) if limit is None else first + limit
+        ids = self.by_id.keys
+        first = int(ids.searchsorted(after, side="right"))
+        end = len(ids) if limit is None else first + limit
         if last is not None:
-            end = int(self.providers.keys.searchsorted(last, side="right"))
-        rows = slice(first, end)
-        return list(zip(
-            self.providers.keys[rows].tolist(),
-            from_halves(self.providers["high"][rows], self.providers["low"][rows]),
-            *(self.providers[name][rows].tolist() for name in ("name", "generation")),
-            strict=True))
+            end = int(ids.searchsorted(last, side="right"))
+        return self.by_id["slot"][first:end]
 
-    def inventories_between(self, first: int, last: int) -> dict[int, dict[int, tuple]]:
-        """Return the inventories of the providers from the first id to the last.
-
-        :returns: dict of provider id to dict of class id to a tuple of capacity, used, min_unit,
-            max_unit and step_size
-        """
-        found: dict[int, dict[int, tuple]] = {}
-        for class_id, table in self.inventories.items():
-            rows = table.between(first, last)
-            for provider_id, *values in zip(table.keys[rows].tolist(), *(
-                    table[name][rows].tolist() for name in _VALUES), strict=True):
-                found.setdefault(provider_id, {})[class_id] = tuple(values)
-        return found
-
-    def inventory_of(self, provider_id: int, class_id: int) -> dict[str, int] | None:
+    def inventory_of(self, slot: int, class_id: int) -> dict[str, int] | None:
         """Return capacity, used, min_unit, max_unit and step_size; None for no inventory."""
         table = self.inventories.get(class_id)
-        row = table.row_of(provider_id) if table is not None else None
+        row = table.row_of(slot) if table is not None else None
         if table is None or row is None:
             return None
-        return {name: int(table[name][row]) for name in _VALUES}
+        return {name: int(table[name][row]) for name in VALUES}
 
-    def aggregates_of(self, provider_id: int) -> frozenset[str]:
-        """Return the uuids of the aggregates of a provider."""
-        return self._aggregates_of.get(provider_id, frozenset())
+    # -- sharing providers ------------------------------------------------------------------
 
     @property
-    def size(self) -> int:
-        """The number of inventories."""
-        return sum(map(len, self.inventories.values()))
+    def sharing(self) -> np.ndarray:
+        """Ascending array of int32: slots of the providers that share their inventories."""
+        return np.sort(self.slots_of(self.sharing_ids))
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory, without the sets of aggregates of each provider."""
-        return (self.providers.nbytes + sum(map(sys.getsizeof, self.providers["name"]))
-                + sum(table.nbytes for table in self.inventories.values())
-                + sum(ids.nbytes for ids in self.aggregates.values()))
+    def anchors(self, slot: int) -> np.ndarray:
+        """Return the trees that can use the inventories of a provider: ascending array of int32.
+
+        These are its own, and for a sharing provider the tree of every provider that has an
+        aggregate in common with it.
+        """
+        provider_id = int(self.id[slot])
+        if provider_id not in self.sharing_ids:
+            return self.tree[slot:slot + 1]
+        found = self.known_anchors.get(provider_id)
+        if found is None:
+            aggregates = self.aggregate_sets[self.aggregate_set[slot]]
+            has_common = self.aggregate_sets.having_any(aggregates)[self.aggregate_set]
+            has_common[slot] = True
+            found = self.known_anchors[provider_id] = np.unique(self.tree[has_common])
+        return found
+
+    def forget_anchors(self, aggregates: Collection[str]) -> None:
+        """Forget the anchors of sharing providers that are in any of these aggregates."""
+        for provider_id in list(self.known_anchors):
+            slot = self.slot_of(provider_id)
+            if slot is None or not self.aggregate_sets[self.aggregate_set[slot]].isdisjoint(
+                    aggregates):
+                del self.known_anchors[provider_id]
+
+    def forget_anchors_of(self, provider_ids: Iterable[int]) -> None:
+        """Forget the anchors of these providers."""
+        for provider_id in provider_ids:
+            self.known_anchors.pop(provider_id, None)

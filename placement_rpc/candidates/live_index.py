@@ -36,7 +36,7 @@ class LiveIndex:
     :param reader: returns a reading transaction as a context manager
     """
 
-    def __init__(self, reader: Callable[[], AbstractContextManager]):
+    def __init__(self, reader: Callable[..., AbstractContextManager]):
         self._reader = reader
         # Held while the feed is read.
         self._reading = threading.Lock()
@@ -132,7 +132,7 @@ class LiveIndex:
             self._built += 1
             build.set_result(None)
         LOG.info("The candidate index has %d providers and %d inventories, in %d bytes; it took "
-                 "%.1f s", len(followed.index.providers), followed.index.size,
+                 "%.1f s", len(followed.index), followed.index.size,
                  followed.index.nbytes, took)
 
     # -- reading ------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class LiveIndex:
             followed = self._followed
             if followed is None:
                 return {"made": self._built}
-            return {"providers": len(followed.index.providers),
+            return {"providers": len(followed.index),
                     "inventories": followed.index.size, "bytes": followed.index.nbytes,
                     "position": followed.position, "age_seconds": followed.age,
                     "applied": followed.applied, "made": self._built}
@@ -260,7 +260,7 @@ class LiveIndex:
                 break
         with self._using:
             answer = {
-                "providers": len(followed.index.providers),
+                "providers": len(followed.index),
                 "inventories": followed.index.size, "bytes": followed.index.nbytes,
                 "position": followed.position, "next": end,
                 "differences": {str(id_): text for id_, text in found.items()}}

@@ -8,18 +8,18 @@ import numpy as np
 from placement_rpc.candidates import capacity as rule
 from placement_rpc.candidates import ordering
 from placement_rpc.candidates.index import CandidateIndex
+from placement_rpc.candidates.inventories import Inventories
 from placement_rpc.candidates.query import Candidate, CandidateQuery
-from placement_rpc.candidates.sorted_table import SortedTable
-from placement_rpc.candidates.uuid_columns import from_halves
 
 # The size of a random sample that is tried before all providers are: the minimum, and for each
 # candidate that is wanted.
 _MIN_SAMPLE = 128
 _SAMPLE_PER_CANDIDATE = 4
 
+# By provider id, or by slot.
 Reserved = Mapping[int, Mapping[int, int]]
 # For each requested class its id, its inventories and the requested amount.
-_Conditions = list[tuple[int, SortedTable, int]]
+_Conditions = list[tuple[int, Inventories, int]]
 
 
 def find(index: CandidateIndex, query: CandidateQuery, random: np.random.Generator,
@@ -35,109 +35,109 @@ def find(index: CandidateIndex, query: CandidateQuery, random: np.random.Generat
     conditions = sorted(((class_id, index.inventories[class_id], amount)
                          for class_id, amount in query.amounts.items()),
                         key=lambda each: len(each[1]))
-    ids = _members(index, query, conditions[0][1].keys)
-    found = _sampled(ids, conditions, query, random, reserved)
+    by_slot = _by_slot(index, reserved)
+    slots = _members(index, query, conditions[0][1].slots)
+    found = _sampled(slots, conditions, query, random, by_slot)
     if found is None:
-        ids = _fitting(ids, conditions, reserved)
-        found = ids[ordering.choose(
-            len(ids), query.order, query.limit, lambda: _room_left(ids, conditions), random)]
+        slots = _fitting(slots, conditions, by_slot)
+        found = slots[ordering.choose(
+            len(slots), query.order, query.limit, lambda: _room_left(slots, conditions), random)]
     return _candidates(index, found, query.amounts)
 
 
-def _members(index: CandidateIndex, query: CandidateQuery, ids: np.ndarray) -> np.ndarray:
-    """Return those of the provider ids whose aggregates meet the query."""
+def _by_slot(index, reserved):
+    """Return reservations by slot instead of by provider id."""
+    if not reserved:
+        return {}
+    slots = index.slots_of(reserved).tolist()
+    return {slot: amounts for slot, amounts in zip(slots, reserved.values(), strict=True)
+            if slot >= 0}
+
+
+def _members(index: CandidateIndex, query: CandidateQuery, slots: np.ndarray) -> np.ndarray:
+    """Return those of the slots whose aggregates meet the query."""
     if not query.member_of and not query.not_member_of:
-        return ids
-
-    def is_in_any(uuids):
-        inside = np.zeros(len(ids), bool)
-        for uuid in uuids:
-            members = index.aggregates.get(uuid, ids[:0])
-            rows = np.minimum(ids.searchsorted(members), len(ids) - 1)
-            inside[rows[ids[rows] == members]] = True
-        return inside
-
-    return ids[rule.is_member(is_in_any, query.member_of, query.not_member_of)]
+        return slots
+    meeting = index.aggregate_sets.meeting(query.member_of, query.not_member_of)
+    return slots[meeting[index.aggregate_set[slots]]]
 
 
-def _sampled(ids: np.ndarray, conditions: _Conditions, query: CandidateQuery,
-             random: np.random.Generator, reserved: Reserved | None) -> np.ndarray | None:
+def _sampled(slots: np.ndarray, conditions: _Conditions, query: CandidateQuery,
+             random: np.random.Generator, reserved: Reserved) -> np.ndarray | None:
     """Try a random sample, which is as random a choice as one among all providers that fit.
 
-    :returns: array of ids; None if too few of the sample fit, or another order is wanted, so that
-        all providers have to be checked
+    :returns: array of slots; None if too few of the sample fit, or another order is wanted, so
+        that all providers have to be checked
     """
     limit = query.limit
     if query.order != ordering.RANDOM or limit is None:
         return None
     size = max(_MIN_SAMPLE, _SAMPLE_PER_CANDIDATE * limit)
-    if size * 2 > len(ids):
+    if size * 2 > len(slots):
         return None
-    sample = ids[np.sort(random.choice(len(ids), size, replace=False))]
+    sample = slots[np.sort(random.choice(len(slots), size, replace=False))]
     fitting = _fitting(sample, conditions, reserved)
     return random.permutation(fitting)[:limit] if len(fitting) >= limit else None
 
 
-def _fitting(ids: np.ndarray, conditions: _Conditions, reserved: Reserved | None) -> np.ndarray:
-    """Return those of the provider ids that have room for every amount."""
+def _fitting(slots: np.ndarray, conditions: _Conditions, reserved: Reserved) -> np.ndarray:
+    """Return those of the slots that have room for every amount."""
     for _, inventories, amount in conditions:
-        ids = ids[_fits(inventories, ids, amount)]
+        slots = slots[_fits(inventories, slots, amount)]
     if not reserved:
-        return ids
-    concerned = np.fromiter(reserved, np.int64, len(reserved))
-    full = [id_ for id_ in ids[np.isin(ids, concerned)].tolist()
-            if not _has_room_besides(reserved[id_], id_, conditions)]
-    return np.setdiff1d(ids, full) if full else ids
+        return slots
+    concerned = np.fromiter(reserved, np.int32, len(reserved))
+    full = [slot for slot in slots[np.isin(slots, concerned)].tolist()
+            if not _has_room_besides(reserved[slot], slot, conditions)]
+    return np.setdiff1d(slots, full) if full else slots
 
 
-def _fits(inventories: SortedTable, ids: np.ndarray, amount: int) -> np.ndarray:
+def _fits(inventories: Inventories, slots: np.ndarray, amount: int) -> np.ndarray:
     """Return an array of bool: whether each provider can give the amount (DESIGN rule 1)."""
-    rows, fits = _rows(inventories, ids)
-    fits = fits & rule.has_room(inventories["capacity"][rows], inventories["used"][rows], amount)
-    fits &= rule.reaches_min_unit(amount, inventories["min_unit"][rows])
-    fits &= rule.within_max_unit(amount, inventories["max_unit"][rows])
+    rows, fits = _rows(inventories, slots)
+    fits = fits & rule.has_room(inventories.capacity[rows], inventories.used[rows], amount)
+    fits &= rule.within_max_unit(amount, inventories.max_unit[rows])
+    if inventories.is_simple:
+        return fits
+    fits &= rule.reaches_min_unit(amount, inventories.min_unit[rows])
     # Most steps are 1, and a remainder costs more than all other conditions together.
-    steps = inventories["step_size"][rows]
+    steps = inventories.step_size[rows]
     stepped = np.flatnonzero(fits & (steps != 1))
     fits[stepped] = rule.is_on_step(amount, steps[stepped])
     return fits
 
 
-def _has_room_besides(reserved: Mapping[int, int], provider_id: int,
-                      conditions: _Conditions) -> bool:
+def _has_room_besides(reserved: Mapping[int, int], slot: int, conditions: _Conditions) -> bool:
     """Return whether a provider that fits has room in addition to what is reserved of it."""
     for class_id, inventories, amount in conditions:
-        row = inventories.row_of(provider_id)
-        if not rule.has_room(inventories["capacity"][row], inventories["used"][row],
+        row = inventories.row_of(slot)
+        if not rule.has_room(inventories.capacity[row], inventories.used[row],
                              amount + reserved.get(class_id, 0)):
             return False
     return True
 
 
-def _room_left(ids: np.ndarray, conditions: _Conditions) -> np.ndarray:
+def _room_left(slots: np.ndarray, conditions: _Conditions) -> np.ndarray:
     return ordering.room_left(
-        (inventories["capacity"][rows], inventories["used"][rows], amount)
-        for _, inventories, amount in conditions for rows, _ in (_rows(inventories, ids),))
+        (inventories.capacity[rows], inventories.used[rows], amount)
+        for _, inventories, amount in conditions for rows, _ in (_rows(inventories, slots),))
 
 
-def _rows(inventories: SortedTable, ids: np.ndarray):
+def _rows(inventories: Inventories, slots: np.ndarray):
     """As ``inventories.rows_of``, with a slice, which copies nothing, if they are all rows."""
-    if len(ids) == len(inventories) and np.array_equal(ids, inventories.keys):
+    if len(slots) == len(inventories) and np.array_equal(slots, inventories.slots):
         return slice(None), True
-    return inventories.rows_of(ids)
+    return inventories.rows_of(slots)
 
 
-def _candidates(index, ids, class_ids):
-    providers = index.providers
-    rows = providers.rows_of(ids)[0]
-    uuids = from_halves(providers["high"][rows], providers["low"][rows])
-    names, generations = (providers[name][rows].tolist() for name in ("name", "generation"))
+def _candidates(index, slots, class_ids):
     free = {}
     for class_id in class_ids:
         inventories = index.inventories[class_id]
-        at = inventories.rows_of(ids)[0]
-        free[class_id] = rule.free_of(
-            inventories["capacity"][at], inventories["used"][at]).tolist()
-    return [Candidate(id_, uuids[at], names[at], generations[at],
+        at = inventories.rows_of(slots)[0]
+        free[class_id] = rule.free_of(inventories.capacity[at], inventories.used[at]).tolist()
+    return [Candidate(id_, uuid, index.name_of(slot), generation,
                       {class_id: amounts[at] for class_id, amounts in free.items()})
-            for at, id_ in enumerate(ids.tolist())]
+            for at, (slot, id_, uuid, generation) in enumerate(zip(
+                slots.tolist(), index.id[slots].tolist(), index.uuids_of(slots),
+                index.generation[slots].tolist(), strict=True))]

@@ -3,14 +3,17 @@
 
 import dataclasses
 import threading
+from collections.abc import Mapping
+
+#: Provider id to a mapping of class id to amount.
+Amounts = Mapping[int, Mapping[int, int]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reservation:
-    """What one claim is about to take of one provider: ``amounts`` by class id."""
+    """What one claim is about to take of each provider."""
 
-    provider_id: int
-    amounts: dict[int, int]
+    amounts: Amounts
 
 
 class Reservations:
@@ -28,19 +31,21 @@ class Reservations:
         with self._lock:
             return {id_: dict(amounts) for id_, amounts in self._amounts.items()}
 
-    def make(self, provider_id: int, amounts: dict[int, int]) -> Reservation:
-        """Reserve amounts of a provider."""
+    def make(self, amounts: Amounts) -> Reservation:
+        """Reserve amounts of providers."""
         with self._lock:
-            reserved = self._amounts.setdefault(provider_id, {})
-            for class_id, amount in amounts.items():
-                reserved[class_id] = reserved.get(class_id, 0) + amount
-        return Reservation(provider_id, amounts)
+            for provider_id, of_provider in amounts.items():
+                reserved = self._amounts.setdefault(provider_id, {})
+                for class_id, amount in of_provider.items():
+                    reserved[class_id] = reserved.get(class_id, 0) + amount
+        return Reservation(amounts)
 
     def cancel(self, reservation: Reservation) -> None:
         """End a reservation, after its claim was accepted or refused."""
         with self._lock:
-            reserved = self._amounts[reservation.provider_id]
-            for class_id, amount in reservation.amounts.items():
-                reserved[class_id] -= amount
-            if not any(reserved.values()):
-                del self._amounts[reservation.provider_id]
+            for provider_id, of_provider in reservation.amounts.items():
+                reserved = self._amounts[provider_id]
+                for class_id, amount in of_provider.items():
+                    reserved[class_id] -= amount
+                if not any(reserved.values()):
+                    del self._amounts[provider_id]

@@ -1,23 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """Search for candidates: find them, offer them to claims, and show why providers do not fit."""
 
+import dataclasses
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import numpy as np
 from oslo_config import cfg
 
 from placement_rpc import exception
-from placement_rpc.candidates import matching
+from placement_rpc.candidates import groups, matching, rendering
+from placement_rpc.candidates.group_queries import Bounds, groups_query_of
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.live_index import LiveIndex
+from placement_rpc.candidates.offers import Offer, flat_offer
 from placement_rpc.candidates.query import Candidate, ProviderView, query_of, with_class_names
-from placement_rpc.candidates.reservations import Reservations
+from placement_rpc.candidates.reservations import Amounts, Reservations
+from placement_rpc.candidates.tree_offers import tree_offer
 from placement_rpc.db.api import Database
 from placement_rpc.objects import class_names
+from placement_rpc.objects.candidates import CandidatesRequest
 from placement_rpc.objects.request import ResourceRequest
 
 LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rendered:
+    """Candidates with groups, as they are answered.
+
+    :param parts: of JSON text, which are made while they are read
+    :param count: how many candidates there are
+    :param is_cut: whether there are, or may be, more than the maximum
+    """
+
+    parts: Iterable[str]
+    count: int
+    is_cut: bool
 
 
 class CandidateSearch:
@@ -26,9 +45,12 @@ class CandidateSearch:
     ``index`` is the :class:`placement_rpc.candidates.live_index.LiveIndex`. Each method waits for
     it until the deadline of the call, in seconds since the epoch, and raises
     ``ServiceUnavailable`` if it is not built by then.
+
+    :param bounds: of searches with groups; None for none
     """
 
-    def __init__(self, database: Database):
+    def __init__(self, database: Database, bounds: Bounds | None = None):
+        self._bounds = bounds or Bounds()
         self.index = LiveIndex(database.reader)
         self._reservations = Reservations()
         self._random = np.random.default_rng()
@@ -48,12 +70,37 @@ class CandidateSearch:
             query.limit = limit or query.limit
             return with_class_names(matching.find(index, query, self._random), ids)
 
-    def offers(self, request: ResourceRequest, deadline: float | None = None) -> Iterator[str]:
-        """Yield the uuid of one provider after the other to claim from, while any fits.
+    def candidates(self, request: CandidatesRequest, shape: int,
+                   deadline: float | None = None) -> Rendered:
+        """Return the allocations that a request with groups could get, rendered.
 
-        What is offered is reserved until the next provider is asked for or the generator is
+        :param shape: the minor microversion of the answer
+        :raises ResourceClassNotFound: if a class does not exist
+        :raises TraitNotFound: if a trait does not exist
+        :raises ServiceUnavailable: if the index is not built in time
+        :raises StoreUnavailable: if the store cannot be read
+        """
+        bounds, limit = self._bounds, request.value("limit")
+        query = groups_query_of(request, None if bounds.is_sample else limit, shape)
+        with self.index.current(deadline) as index:
+            found = groups.find(
+                index, query, self._random, limit=bounds.maximum, strategy=bounds.strategy)
+            if bounds.is_sample:
+                chosen = self._random.permutation(len(found.rows))[:limit]
+                found = dataclasses.replace(found, rows=found.rows[chosen])
+            taken = rendering.take(index, found, shape)
+        return Rendered(taken.parts(), taken.count, found.is_cut)
+
+    def offers(self, request: ResourceRequest | CandidatesRequest,
+               deadline: float | None = None,
+               given_back: Callable[[], Amounts] | None = None) -> Iterator[Offer]:
+        """Yield one candidate after the other to claim, while any fits.
+
+        What is offered is reserved until the next candidate is asked for or the generator is
         closed, so that concurrent claims do not all try the last free provider.
 
+        :param given_back: for a request with groups, returns what the claim's consumer holds now,
+            which counts as free; None to count it as used
         :raises ResourceClassNotFound: if a class does not exist
         :raises ServiceUnavailable: if the index is not built in time
         :raises StoreUnavailable: if the store cannot be read
@@ -61,28 +108,29 @@ class CandidateSearch:
         reservation = None
         try:
             while True:
+                held = given_back() if given_back is not None else {}
+                if given_back is not None and not held:
+                    return
                 with self.index.current(deadline) as index:
                     if reservation is not None:
                         self._reservations.cancel(reservation)
                         reservation = None
-                    found = self._first(index, request)
-                    if found is None:
+                    offer = self._first(index, request, held)
+                    if offer is None:
                         return
-                    uuid, provider_id, amounts = found
-                    reservation = self._reservations.make(provider_id, amounts)
-                yield uuid
+                    reservation = self._reservations.make(offer.reserved)
+                yield offer
         finally:
             if reservation is not None:
                 self._reservations.cancel(reservation)
 
-    def _first(self, index, request):
-        """Return uuid, id and amounts by class id of the first provider that fits, or None."""
-        query = query_of(request, _class_ids(index, request.resources))
-        query.limit = 1
-        # Not every reservation becomes a claim: a provider that is fully reserved may have room.
-        found = matching.find(index, query, self._random, self._reservations.amounts()) or (
-            matching.find(index, query, self._random))
-        return (found[0].uuid, found[0].id, query.amounts) if found else None
+    def _first(self, index, request, given_back):
+        """Return the first candidate that fits; None if there is none."""
+        reserved = self._reservations.amounts()
+        if isinstance(request, ResourceRequest):
+            return flat_offer(
+                index, request, _class_ids(index, request.resources), self._random, reserved)
+        return tree_offer(index, request, self._random, self._bounds, reserved, given_back)
 
     @property
     def reserved(self) -> dict[int, dict[int, int]]:
@@ -101,16 +149,27 @@ class CandidateSearch:
         :raises StoreUnavailable: if the store cannot be read
         """
         with self.index.current(deadline) as index:
-            after = 0 if marker is None else max(index.ids_of({marker}), default=None)
-            if after is None:
-                raise exception.ProviderNotFound(provider=marker)
             ids = _class_ids(index, request.resources)
+            slots = index.page(_id_of(index, marker) if marker else 0, limit)
             return [ProviderView(
-                uuid, name, generation,
-                {class_name: index.inventory_of(id_, class_id)
+                uuid, index.name_of(slot), generation,
+                {class_name: index.inventory_of(slot, class_id)
                  for class_name, class_id in ids.items()},
-                index.aggregates_of(id_)) for id_, uuid, name, generation in index.page(
-                    after, limit)]
+                index.aggregate_sets[aggregates])
+                for slot, uuid, generation, aggregates in zip(
+                    slots.tolist(), index.uuids_of(slots), index.generation[slots].tolist(),
+                    index.aggregate_set[slots].tolist(), strict=True)]
+
+
+def _id_of(index, uuid):
+    """Return the id of a provider.
+
+    :raises ProviderNotFound: if there is no provider of that uuid
+    """
+    slot = index.slots_of_uuids([uuid]).get(uuid)
+    if slot is None:
+        raise exception.ProviderNotFound(provider=uuid)
+    return int(index.id[slot])
 
 
 def get_search(conf: cfg.ConfigOpts, database: Database) -> CandidateSearch:
@@ -118,7 +177,7 @@ def get_search(conf: cfg.ConfigOpts, database: Database) -> CandidateSearch:
     if not conf.candidates.index:
         LOG.warning("[candidates] index = false is deprecated and ignored: candidates are always "
                     "found in the index. Remove the option.")
-    return CandidateSearch(database)
+    return CandidateSearch(database, Bounds.of(conf))
 
 
 def _class_ids(index: CandidateIndex, names: Collection[str]) -> dict[str, int]:

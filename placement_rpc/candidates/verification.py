@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compare an index with the store, part by part, while both change."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from placement_rpc.candidates.feed import LATEST
 from placement_rpc.candidates.index import CandidateIndex
+from placement_rpc.candidates.inventories import VALUES
 from placement_rpc.db.queries import candidate_feed as queries
 
 #: The most providers that are copied from the index at a time.
@@ -24,7 +27,7 @@ class Source(NamedTuple):
     :param copy: brings the index up to date, and returns what a function takes from it
     """
 
-    reader: Callable[[], AbstractContextManager]
+    reader: Callable[..., AbstractContextManager]
     copy: Callable[[Callable[[CandidateIndex], Any]], Any]
 
 
@@ -46,10 +49,9 @@ def differences(source: Source, after: int, limit: int) -> tuple[dict[int, str],
         with source.reader() as tx:
             rows = queries.providers(tx, after, limit)
             last = rows[-1].id if len(rows) == limit else LATEST
-            stored = _stored(rows, queries.inventories(tx, after + 1, last),
-                             queries.members(tx, after + 1, last))
+            stored = _stored(tx, rows, last)
         known = source.copy(lambda index: _copied(index, after, last))  # noqa: B023
-        found = _compared(known, rows, stored)
+        found = _compared(known, stored)
         lasting = {id_: text for id_, text in found.items() if comparison == 0 or id_ in lasting}
         if not lasting:
             break
@@ -57,57 +59,83 @@ def differences(source: Source, after: int, limit: int) -> tuple[dict[int, str],
 
 
 class _Known(NamedTuple):
-    """A part of an index: rows, inventories and aggregates, each by provider id."""
+    """A provider in an index; ``inventories`` is a dict of class id to its values."""
 
-    providers: dict[int, tuple]
-    inventories: dict[int, dict]
-    aggregates: dict[int, set]
+    uuid: str
+    name: str
+    generation: int
+    parent_id: int | None
+    root_id: int
+    inventories: dict[int, tuple]
+    traits: Collection[str]
+    aggregates: Collection[str]
 
 
 def _copied(index, after, last):
-    rows = {row[0]: tuple(row) for row in index.page(after, last=last)}
-    return _Known(rows, index.inventories_between(after + 1, last),
-                  {id_: set(index.aggregates_of(id_)) for id_ in rows})
-
-
-def _stored(rows, inventories, memberships):
-    """Return a dict of provider id to a dict of class id to values, and a set of aggregates."""
-    stored = {row.id: ({}, set()) for row in rows}
-    for row in inventories:
-        if row[0] in stored:
-            stored[row[0]][0][row[1]] = tuple(row[2:])
-    for aggregate, provider_id in memberships:
-        if provider_id in stored:
-            stored[provider_id][1].add(aggregate)
-    return stored
-
-
-def _compared(known, rows, stored):
-    found = dict.fromkeys(known.providers.keys() - stored.keys(), "it is not in the store")
-    for row in rows:
-        text = _difference(known, row, *stored[row.id])
-        if text:
-            found[row.id] = text
+    """Return a part of an index: dict of provider id to :class:`_Known`."""
+    slots = index.page(after, last=last)
+    parents, roots = index.parent[slots], index.root[index.tree[slots]]
+    found = {id_: _Known(uuid, index.name_of(slot), generation, parent, root, {},
+                         index.trait_sets[traits], index.aggregate_sets[aggregates])
+             for id_, uuid, slot, generation, parent, root, traits, aggregates in zip(
+                 index.by_id.keys[index.by_id.between(after + 1, last)].tolist(),
+                 index.uuids_of(slots), slots.tolist(), index.generation[slots].tolist(),
+                 np.where(parents < 0, None, index.id[parents]).tolist(), index.id[roots].tolist(),
+                 index.trait_set[slots].tolist(), index.aggregate_set[slots].tolist(),
+                 strict=True)}
+    for class_id, table in index.inventories.items():
+        rows, there = table.rows_of(slots)
+        rows = rows[there]
+        for id_, *values in zip(index.id[table.slots[rows]].tolist(), *(
+                table[name][rows].tolist() for name in VALUES), strict=True):
+            found[id_].inventories[class_id] = tuple(values)
     return found
 
 
-def _difference(known, row, inventories, aggregates):
-    """Return what differs between a provider in the index and its row in the store, or None."""
-    if row.id not in known.providers:
+def _stored(tx, rows, last):
+    """Return a part of the store: dict of provider id to :class:`_Known`."""
+    stored = {row.id: _Known(*row[1:], {}, set(), set()) for row in rows}
+    if rows:
+        first = rows[0].id
+        for row in queries.inventories(tx, first, last):
+            if row[0] in stored:
+                stored[row[0]].inventories[row[1]] = tuple(row[2:])
+        for names, read in (("traits", queries.trait_links), ("aggregates", queries.members)):
+            for provider_id, name in read(tx, first, last):
+                if provider_id in stored:
+                    getattr(stored[provider_id], names).add(name)
+    return stored
+
+
+def _compared(known, stored):
+    found = dict.fromkeys(known.keys() - stored.keys(), "it is not in the store")
+    for id_, there in stored.items():
+        text = _difference(known.get(id_), there)
+        if text:
+            found[id_] = text
+    return found
+
+
+def _difference(here, there):
+    """Return what differs between a provider in the index and in the store, or None."""
+    if here is None:
         return "it is not in the index"
-    _, uuid, name, generation = known.providers[row.id]
-    known_inventories = known.inventories.get(row.id, {})
-    if generation < row.generation or uuid != row.uuid:
-        return f"generation {generation} instead of {row.generation}"
-    if generation > row.generation:
+    if here.generation < there.generation or here.uuid != there.uuid:
+        return f"generation {here.generation} instead of {there.generation}"
+    if here.generation > there.generation:
         # It changed after the store was read.
         return None
-    if name != row.name:
-        return f"the name is {name!r} instead of {row.name!r}"
-    if known.aggregates[row.id] != aggregates:
-        return "it is in other aggregates"
-    for class_id in known_inventories.keys() | inventories.keys():
-        here, there = known_inventories.get(class_id), inventories.get(class_id)
-        if here != there:
-            return f"class {class_id}: {here} instead of {there}"
+    for field, what in (("name", "name"), ("parent_id", "parent"), ("root_id", "root")):
+        one, other = getattr(here, field), getattr(there, field)
+        if one != other:
+            return f"the {what} is {one!r} instead of {other!r}"
+    for field in ("traits", "aggregates"):
+        one, other = getattr(here, field), getattr(there, field)
+        if one != other:
+            return (f"{field} that only the index has: {sorted(one - other)}, and that only the "
+                    f"store has: {sorted(other - one)}")
+    for class_id in here.inventories.keys() | there.inventories.keys():
+        one, other = here.inventories.get(class_id), there.inventories.get(class_id)
+        if one != other:
+            return f"class {class_id}: {one} instead of {other}"
     return None

@@ -9,6 +9,7 @@ from oslo_context.context import RequestContext
 from placement_rpc import exception
 from placement_rpc.client.base import list_of
 from placement_rpc.objects.allocation import AllocationList
+from placement_rpc.objects.candidates import AllocationCandidates, CandidatesRequest
 from placement_rpc.objects.claim import CONSUMER_TAGS, Claim, ClaimList, ClaimResult
 from placement_rpc.objects.fields import Uuid
 from placement_rpc.objects.request import ResourceRequest
@@ -87,15 +88,21 @@ class AllocationCalls(Client):
         results = {each.consumer_uuid: each for each in answer.objects}
         return [results[claim.consumer_uuid] for claim in given]
 
-    def claim_by_request(self, context: RequestContext | None, wanted: ResourceRequest,
+    def claim_by_request(self, context: RequestContext | None,
+                         wanted: ResourceRequest | CandidatesRequest,
                          claim: Claim, request_id: str | None = None,
                          timeout: float | None = None) -> ClaimResult:
-        """Find a provider with room and claim from it, in one call.
+        """Find a provider, or a tree of providers, with room and claim from it, in one call.
 
+        :param wanted: a request for one provider, or one with groups; its limit is ignored
         :param claim: without allocations
-        :returns: the result; its ``generations`` names the provider
+        :returns: the result, whose ``generations`` name the providers; of a request with groups a
+            :class:`placement_rpc.objects.candidates.CandidateClaimResult`, with the
+            ``allocations`` that were made and their ``mappings``
         :raises NoCandidates: if no provider has room
         :raises ResourceClassNotFound: if there is no such class
+        :raises TraitNotFound: if there is no such trait
+        :raises ServiceTooOld: if a request has groups, and a service is older than contract 1.3
         :raises ConsumerConflict: if the consumer is at another generation
         """
         context = own_context(context)
@@ -189,6 +196,23 @@ class AllocationCalls(Client):
         :raises ResourceClassNotFound: if there is no such class
         """
         return self._call(context, "get_by_request", timeout, wanted=wanted)
+
+    def get_allocation_candidates(self, context: RequestContext | None,
+                                  wanted: CandidatesRequest, microversion: str = "1.39",
+                                  timeout: float | None = None) -> AllocationCandidates:
+        """Return the allocations that a request with groups could get.
+
+        The answer is JSON as ``GET /allocation_candidates`` answers it at a microversion; it is
+        decoded when its ``allocation_requests`` or ``provider_summaries`` are read. A service
+        returns ``[placement] max_allocation_candidates`` at most.
+
+        :param microversion: of the HTTP API, between 1.10 and 1.39; below 1.29 no candidate has
+            two providers of one tree
+        :raises ResourceClassNotFound: if there is no such class
+        :raises TraitNotFound: if there is no such trait
+        """
+        return self._call(context, "get_allocation_candidates", timeout, wanted=wanted,
+                          microversion=microversion, deflate=self._is_remote)
 
 
 def with_owner(context, claim: Claim) -> Claim:

@@ -5,8 +5,10 @@ from typing import Any
 
 from oslo_context.context import RequestContext
 
+from placement_rpc.objects.candidates import CandidatesRequest
 from placement_rpc.objects.event_page import EventPage, EventPositions
 from placement_rpc.objects.explanation import ExplanationList
+from placement_rpc.objects.headroom import Headroom
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.objects.request_result import RequestResult
 from placement_rpc.objects.service import ServiceList
@@ -15,18 +17,40 @@ from placement_rpc.rpc.client import Client
 
 class ServiceCalls(Client):
 
-    def explain(self, context: RequestContext | None, wanted: ResourceRequest,
-                marker: str | None = None, limit: int | None = None,
-                timeout: float | None = None) -> ExplanationList:
+    def explain(self, context: RequestContext | None,
+                wanted: ResourceRequest | CandidatesRequest, marker: str | None = None,
+                limit: int | None = None, timeout: float | None = None,
+                funnel: bool = False) -> ExplanationList:
         """Return which providers fit a request, and for the others which rules fail.
 
+        For a request with groups, the answer has trees in place of providers, each under its
+        root.
+
         :param wanted: its limit is ignored
-        :param marker: uuid of the provider after which to begin
+        :param marker: uuid of the provider, or of the root, after which to begin
         :param limit: the most providers to return; the service may return fewer
+        :param funnel: whether the answer also says how many providers of the fleet each rule
+            leaves
         :raises ResourceClassNotFound: if there is no such class
+        :raises TraitNotFound: if there is no such trait
         :raises ProviderNotFound: if there is no provider of the marker
         """
-        return self._call(context, "explain", timeout, wanted=wanted, marker=marker, limit=limit)
+        return self._call(context, "explain", timeout, wanted=wanted, marker=marker, limit=limit,
+                          funnel=funnel or None)
+
+    def get_headroom(self, context: RequestContext | None,
+                     wanted: ResourceRequest | CandidatesRequest, by: str | None = None,
+                     timeout: float | None = None) -> Headroom:
+        """Return how many more such requests fit, if they are claimed one after the other.
+
+        :param wanted: its limit is ignored; of a ``ResourceRequest`` one provider has to have all
+            amounts
+        :param by: ``aggregate``, ``trait`` or ``class-limit`` to break the number down; None for
+            the number alone
+        :raises ResourceClassNotFound: if there is no such class
+        :raises TraitNotFound: if there is no such trait
+        """
+        return self._call(context, "get_headroom", timeout, wanted=wanted, by=by)
 
     def verify_index(self, context: RequestContext | None, server: str | None = None,
                      after: int = 0, limit: int | None = None,

@@ -124,14 +124,15 @@ class Database:
         """The database's kind, str: ``sqlite``, ``postgresql`` or ``mysql``"""
         return self.engine.dialect.name
 
-    def reader(self):
+    def reader(self, snapshot=False):
         """Begin a transaction that only reads.
 
+        :param snapshot: bool, whether all statements see the same state, that of the first
         :returns: a context manager whose value is a :class:`sqlalchemy.Connection`
         :raises StoreUnavailable: when the database cannot be reached
         :raises StoreBusy: when the database cancelled a statement that waited or ran too long
         """
-        return reading.Reading(self._check_out, _raise_for_reader, self.dialect)
+        return reading.Reading(self._check_out, _raise_for_reader, self.dialect, snapshot)
 
     @contextlib.contextmanager
     def writer(self):

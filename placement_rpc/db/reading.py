@@ -8,24 +8,28 @@ PostgreSQL, and 130 instead of 75 on SQLite.
 
 from placement_rpc.telemetry.spans import span
 
+# PostgreSQL and MariaDB alike: of the transaction that begins.
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+
 
 class Reading:
     """A context manager whose value is a :class:`sqlalchemy.Connection`.
 
     On SQLite all statements see the same state. On the other databases each statement sees what
-    was committed before it.
+    was committed before it, unless it is a snapshot.
 
     :param check_out: callable that returns a connection of the pool
     :param translate: callable of an exception and the connection, which raises the error that the
         caller is to see instead
     :param dialect: str, the kind of the database
+    :param snapshot: bool, whether all statements see the same state on the other databases too
     """
 
-    __slots__ = ("_check_out", "_connection", "_dialect", "_span", "_translate")
+    __slots__ = ("_check_out", "_connection", "_dialect", "_is_snapshot", "_span", "_translate")
 
-    def __init__(self, check_out, translate, dialect):
+    def __init__(self, check_out, translate, dialect, snapshot=False):
         self._check_out, self._translate = check_out, translate
-        self._dialect = dialect
+        self._dialect, self._is_snapshot = dialect, snapshot
         self._span = span("database")
 
     def __enter__(self):
@@ -53,7 +57,9 @@ class Reading:
                 self._span.__exit__()
 
     def _begin(self):
-        if self._dialect == "postgresql":
+        if self._is_snapshot and self._dialect != "sqlite":
+            self._connection.exec_driver_sql(_SNAPSHOT)
+        elif self._dialect == "postgresql":
             # Nothing to begin and to commit: two round trips less.
             self._set_autocommit(True)
         elif self._dialect == "sqlite":
@@ -64,7 +70,8 @@ class Reading:
     def _end(self):
         connection = self._connection
         try:
-            if self._dialect == "postgresql" and not connection.invalidated:
+            if self._dialect == "postgresql" and not (
+                    self._is_snapshot or connection.invalidated):
                 self._set_autocommit(False)
             elif self._dialect == "sqlite":
                 connection.info.pop("in_transaction", None)

@@ -19,6 +19,7 @@ from placement_rpc.context import RequestContext
 from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects import fields, request
 from placement_rpc.objects.allocation import AllocationList
+from placement_rpc.objects.candidates import AllocationCandidates, CandidatesRequest
 from placement_rpc.objects.claim import (
     CONSUMER_TAGS,
     Claim,
@@ -29,12 +30,16 @@ from placement_rpc.objects.claim import (
 from placement_rpc.objects.resource_provider import ResourceProviderList
 from placement_rpc.objects.usage import ProjectUsages, UsageList
 from placement_rpc.rpc.endpoint import (
+    as_bool,
     as_generation,
     as_uuid,
     exposed,
     instance_of,
     require_fields,
 )
+
+# Minor microversions of the HTTP API that have candidates.
+_FIRST_SHAPE, _LAST_SHAPE = 10, 39
 
 
 class AllocationEndpoint(ManagerBase):
@@ -128,19 +133,27 @@ class AllocationEndpoint(ManagerBase):
         return self.settle_claim(MoveChange(asked, source, target, generation, context.deadline))
 
     @exposed
-    def claim_by_request(self, context: RequestContext, wanted: request.ResourceRequest,
+    def claim_by_request(self, context: RequestContext,
+                         wanted: request.ResourceRequest | CandidatesRequest,
                          claim: Claim, request_id: str) -> ClaimResult:
-        require_fields(instance_of(request.ResourceRequest, "wanted", wanted), "resources")
         instance_of(Claim, "claim", claim).check_owner()
-        if claim.value("allocations"):
-            raise exception.InvalidInput(
-                what="allocations", reason="claim_by_request chooses the provider itself")
+        chosen = ["allocations"]
+        if isinstance(wanted, CandidatesRequest):
+            require_fields(wanted, "groups").check_claimable(self.conf.claims.max_resources)
+            chosen.append("mappings")
+        else:
+            require_fields(instance_of(request.ResourceRequest, "wanted", wanted), "resources")
+        for name in chosen:
+            if claim.value(name):
+                raise exception.InvalidInput(
+                    what=name, reason="claim_by_request chooses the provider itself")
         self._check_type(claim)
         form, whole = forms_of_claim(claim)
         asked = Request.of(request_id, "claim_by_request", {"wanted": wanted, "claim": form},
                            {"claim": whole})
-        return ClaimResult.of_settled(find_and_claim.claim_by_request(
-            context, self.candidates, self.group_commit, asked, wanted, claim))
+        outcome = find_and_claim.claim_by_request(
+            context, self.candidates, self.group_commit, asked, wanted, claim)
+        return type(outcome.result).of_settled(outcome)
 
     @exposed
     def get_allocations(self, context: RequestContext, consumer_uuid: str) -> AllocationList:
@@ -178,6 +191,30 @@ class AllocationEndpoint(ManagerBase):
         # One more than is returned, to see whether there are more.
         found = self.candidates.find(wanted, context.deadline, limit + 1)
         return ResourceProviderList.of_candidates(found[:limit], len(found) > limit, position)
+
+    @exposed
+    def get_allocation_candidates(self, context: RequestContext, wanted: CandidatesRequest,
+                                  microversion: str = "1.39",
+                                  deflate: bool = False) -> AllocationCandidates:
+        require_fields(instance_of(CandidatesRequest, "wanted", wanted), "groups").check()
+        shape, deflated = _shape(microversion), bool(as_bool("deflate", deflate))
+        # Read before the index, which may not have what happens between the two.
+        position = reads.last_position(self.database)
+        found = self.candidates.candidates(wanted, shape, context.deadline)
+        if found.is_cut:
+            self.cut_answers.count(
+                self.conf.placement.max_allocation_candidates, wanted.text)
+        return AllocationCandidates.of(
+            found.parts, deflated, position=position, is_cut=found.is_cut, count=found.count)
+
+
+def _shape(microversion):
+    """Return the minor number of a microversion that has candidates."""
+    for minor in range(_FIRST_SHAPE, _LAST_SHAPE + 1):
+        if microversion == f"1.{minor}":
+            return minor
+    raise exception.InvalidInput(
+        what="microversion", reason=f"it is not between 1.{_FIRST_SHAPE} and 1.{_LAST_SHAPE}")
 
 
 def _batch_result(outcome):

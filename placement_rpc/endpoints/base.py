@@ -28,6 +28,7 @@ from placement_rpc.rpc.endpoint import (
     Endpoint,
     as_uuid,
 )
+from placement_rpc.telemetry.cut_answers import CutAnswers
 from placement_rpc.telemetry.metrics import Metrics
 from placement_rpc.upgrade.gate import InventoryGate, LiveReleases
 from placement_rpc.versions import contract, pins, releases
@@ -47,6 +48,7 @@ class ManagerBase(Endpoint):
         # An operator may pin it to an older release.
         self.release = pins.fixed(conf.upgrade_levels.placement) or releases.CURRENT
         self.metrics = Metrics(conf.metrics.slow_call)
+        self.cut_answers = CutAnswers(self.metrics)
         limit = conf.claims.max_settled_together
         self.group_commit = GroupCommit(
             database, limit, observe_batch_size=self.metrics.settled)

@@ -13,12 +13,15 @@ from placement_rpc.candidates import explanation
 from placement_rpc.context import RequestContext
 from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects import fields, request
+from placement_rpc.objects.candidates import CandidatesRequest
 from placement_rpc.objects.event_page import EventPage, EventPositions
 from placement_rpc.objects.explanation import ExplanationList
+from placement_rpc.objects.headroom import BY, Headroom
 from placement_rpc.objects.request_result import RequestResult
 from placement_rpc.objects.service import ServiceList
 from placement_rpc.rpc.endpoint import (
     MAX_PAGE,
+    as_bool,
     as_limit,
     as_uuid,
     exposed,
@@ -30,14 +33,33 @@ from placement_rpc.rpc.endpoint import (
 class ServiceEndpoint(ManagerBase):
 
     @exposed
-    def explain(self, context: RequestContext, wanted: request.ResourceRequest,
-                marker: str | None = None, limit: int | None = None) -> ExplanationList:
-        require_fields(instance_of(request.ResourceRequest, "wanted", wanted), "resources")
+    def explain(self, context: RequestContext,
+                wanted: request.ResourceRequest | CandidatesRequest, marker: str | None = None,
+                limit: int | None = None, funnel: bool | None = None) -> ExplanationList:
+        _check(wanted)
         # Read before the index, which may not have what happens between the two.
         position = reads.last_position(self.database)
-        found = explanation.explain(wanted, self.candidates.views(
-            wanted, as_uuid("marker", marker) if marker is not None else None, as_limit(limit),
-            context.deadline))
+        after = as_uuid("marker", marker) if marker is not None else None
+        if isinstance(wanted, CandidatesRequest):
+            found = self.candidates.explained(wanted, after, as_limit(limit), context.deadline)
+        else:
+            found = explanation.explain(wanted, self.candidates.views(
+                wanted, after, as_limit(limit), context.deadline))
+        found.position = position
+        if as_bool("funnel", funnel):
+            found.funnel = self.candidates.funnel(wanted, context.deadline)
+        return found
+
+    @exposed
+    def get_headroom(self, context: RequestContext,
+                     wanted: request.ResourceRequest | CandidatesRequest,
+                     by: str | None = None) -> Headroom:
+        _check(wanted)
+        if by is not None:
+            fields.Choice(BY).coerce(None, "by", by)
+        # Read before the index, which may not have what happens between the two.
+        position = reads.last_position(self.database)
+        found = self.candidates.headroom(wanted, by, context.deadline)
         found.position = position
         return found
 
@@ -74,3 +96,14 @@ class ServiceEndpoint(ManagerBase):
     @exposed
     def get_versions(self, context: RequestContext) -> ServiceList:
         return reads.services(self.database, self.conf.conductor.service_down_time)
+
+
+def _check(wanted):
+    """Check a request, with or without groups.
+
+    :raises InvalidInput: if it is neither, or asks for nothing
+    """
+    if isinstance(wanted, CandidatesRequest):
+        require_fields(wanted, "groups").check()
+    else:
+        require_fields(instance_of(request.ResourceRequest, "wanted", wanted), "resources")

@@ -240,7 +240,7 @@ def _variant(named, query):
 def _write(req, resp, answer, call):
     resp.status = answer.status
     if req.context.version >= _TIMES and (
-            answer.body is not None or isinstance(answer.updated_at, str)):
+            answer.is_json or isinstance(answer.updated_at, str)):
         resp.set_header("cache-control", "no-cache")
         if answer.updated_at is not None:
             resp.last_modified = _time(answer.updated_at)

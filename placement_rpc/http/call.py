@@ -9,6 +9,9 @@ from placement_rpc.api import as_uuid, canonical
 from placement_rpc.http import preconditions
 from placement_rpc.http.streams import HAND_OVER
 
+#: The media type of all answers but streams of events
+JSON = "application/json"
+
 
 class _Now(enum.Enum):
     NOW = enum.auto()
@@ -81,7 +84,13 @@ class Answer:
     position: int | None = None
     updated_at: str | _Now | None = NOW
     stream: object = None
-    content_type: str = "application/json"
+    content_type: str = JSON
+
+    @property
+    def is_json(self):
+        """bool, whether it has JSON, as a body or as a stream"""
+        return self.body is not None or (
+            self.stream is not None and self.content_type == JSON)
 
 
 NO_CONTENT = Answer(204)

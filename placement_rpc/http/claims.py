@@ -111,11 +111,8 @@ def refusals(call, wanted):
     :raises GenerationConflict: if a consumer is not at the generation that its body names
     """
     try:
-        yield
-    except (exception.ProviderNotFound, exception.ResourceClassNotFound) as error:
-        # The address exists: it is the body that names what does not.
-        error.http_status = 400
-        raise
+        with errors.bad_request(exception.ProviderNotFound, exception.ResourceClassNotFound):
+            yield
     except exception.ConsumerConflict as error:
         if call.is_about_condition(error) or "given" not in error.kwargs:
             raise

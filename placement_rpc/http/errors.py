@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors as HTTP answers (HTTP.md, Errors; the API working group's guideline on errors)."""
 
+import contextlib
 import html
 import http
 import json
@@ -48,6 +49,19 @@ class BadRequest(exception.InvalidInput):
 
     code = peer_errors.UNDEFINED
     message = "{reason}"
+
+
+@contextlib.contextmanager
+def bad_request(*classes):
+    """Answer 400, not 404, if something does not exist that the query or the body names.
+
+    :param classes: classes of errors that mean 404 where the address names it
+    """
+    try:
+        yield
+    except classes as error:
+        error.http_status = 400
+        raise
 
 
 class AddressNotFound(exception.NotFound):

@@ -105,6 +105,13 @@ def _path_parameters(route):
 def _query_parameters(schema):
     for name, its in (schema or {}).get("properties", {}).items():
         yield {"name": name, "in": "query", "required": False, "schema": its}
+    patterns = (schema or {}).get("patternProperties")
+    if patterns:
+        # Each property of an exploded object is a parameter.
+        yield {"name": "groups", "in": "query", "required": False, "style": "form",
+               "explode": True, "schema": {
+                   "type": "object", "patternProperties": patterns,
+                   "additionalProperties": False}}
 
 
 def _responses(route, answer):
@@ -135,7 +142,8 @@ def _headers(route):
         yield "cache-control"
         yield "last-modified"
     if route.method == "GET" and (
-            "allocations" in route.path or route.path in ("/resource_providers", "/events")):
+            "allocations" in route.path or route.path in (
+                "/resource_providers", "/events", "/allocation_candidates")):
         yield "placement-position"
 
 

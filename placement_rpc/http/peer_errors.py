@@ -80,6 +80,14 @@ def _at(routes, **entries):
 
 # By method and address, and class of the error.
 TABLE = {
+    **_at([("GET", _PROVIDERS)],
+          ResourceClassNotFound=PeerError(
+              "Invalid resource class in resources parameter: {text}"),
+          TraitNotFound=PeerError('Invalid trait(s) in "required" parameter: {text}')),
+    **_at([("GET", "/allocation_candidates")], ResourceClassNotFound=PeerError(
+        "Invalid resource class in resources parameter: {text}")),
+    **_at([("POST", _PROVIDERS)],
+          ResourceClassNotFound=PeerError("Invalid resource class in resources: {text}")),
     **_at([("DELETE", _PROVIDER)],
           ProviderNotFound=PeerError(
               "No resource provider with uuid {provider} found for delete")),

@@ -11,6 +11,7 @@ import re
 from placement_rpc import exception
 from placement_rpc.api import as_uuid
 from placement_rpc.http.errors import BadRequest
+from placement_rpc.schemas import common
 
 # The first microversions with these forms.
 _FORBIDDEN_TRAITS = (1, 22)
@@ -19,8 +20,8 @@ _FORBIDDEN_AGGREGATES = (1, 32)
 _NAMED_SUFFIXES = (1, 33)
 _ANY_OF_TRAITS = (1, 39)
 
-_KEY = re.compile(r"(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64})?")
-_NUMBER = re.compile("[1-9][0-9]*")
+_KEY = re.compile(f"(resources|required|member_of|in_tree)({common.GROUP_SUFFIX})?")
+_NUMBER = re.compile(common.GROUP_NUMBER)
 _MAX_AMOUNT = 2 ** 63 - 1
 _INVALID = "Invalid query string parameters: "
 # How much of a value an error quotes.
@@ -83,7 +84,7 @@ def group(query, version, suffix=""):
 
     :raises BadRequest: if a value is malformed
     """
-    required, forbidden = _traits(query.all(f"required{suffix}"), version)
+    required, forbidden = traits(query.all(f"required{suffix}"), version)
     member_of, not_member_of = _aggregates(query.all(f"member_of{suffix}"), version, suffix)
     resources, in_tree = query.get(f"resources{suffix}"), query.get(f"in_tree{suffix}")
     return RequestGroup(
@@ -129,8 +130,15 @@ def _amount(name, text):
     return amount
 
 
-def _traits(values, version):
-    """Return the required sets and the forbidden traits of ``required``."""
+def traits(values, version):
+    """Return the traits that are required, and those that are forbidden.
+
+    :param values: list of str, those of a repeated ``required``
+    :param version: tuple of int, the microversion
+    :returns: tuple of a list of lists of names, of each of which one is required, and a list of
+        names
+    :raises BadRequest: if a value is malformed
+    """
     required, forbidden = [], set()
     for value in values if version >= _ANY_OF_TRAITS else values[-1:]:
         if value.startswith("in:"):

@@ -10,6 +10,7 @@ import dataclasses
 from placement_rpc.http import microversion
 from placement_rpc.http.resources import (
     aggregates,
+    allocation_candidates,
     allocations,
     events,
     inventories,
@@ -23,6 +24,7 @@ from placement_rpc.http.resources import (
 from placement_rpc.http.spelling import POOLS, PROVIDERS, Spelling
 from placement_rpc.policies import aggregate as aggregate_rules
 from placement_rpc.policies import allocation as allocation_rules
+from placement_rpc.policies import allocation_candidate as candidate_rules
 from placement_rpc.policies import event as event_rules
 from placement_rpc.policies import inventory as inventory_rules
 from placement_rpc.policies import reshaper as reshaper_rules
@@ -31,6 +33,7 @@ from placement_rpc.policies import resource_provider as provider_rules
 from placement_rpc.policies import trait as trait_rules
 from placement_rpc.policies import usage as usage_rules
 from placement_rpc.schemas import aggregate, allocation, event, inventory, trait
+from placement_rpc.schemas import allocation_candidate as candidate
 from placement_rpc.schemas import reshaper as reshapes
 from placement_rpc.schemas import resource_class as classes
 from placement_rpc.schemas import resource_provider as provider
@@ -233,10 +236,23 @@ _RESHAPER = (
                 V[38]: reshapes.RESHAPE_1_38}),
 )
 
+_CANDIDATES = (
+    Route("GET", "/allocation_candidates", allocation_candidates.listed, candidate_rules.LIST,
+          since=V[10],
+          query={V[10]: candidate.LIST_1_10, V[16]: candidate.LIST_1_16,
+                 V[17]: candidate.LIST_1_17, V[21]: candidate.LIST_1_21,
+                 V[25]: candidate.LIST_1_25, V[31]: candidate.LIST_1_31,
+                 V[33]: candidate.LIST_1_33, V[35]: candidate.LIST_1_35,
+                 V[36]: candidate.LIST_1_36},
+          answer={V[10]: candidate.CANDIDATES_1_10, V[12]: candidate.CANDIDATES_1_12,
+                  V[17]: candidate.CANDIDATES_1_17, V[29]: candidate.CANDIDATES_1_29,
+                  V[34]: candidate.CANDIDATES_1_34}),
+)
+
 ROUTES = (
     Route("GET", "/", root.versions, answer={V[0]: event.VERSIONS}),
     Route("GET", "/openapi.json", root.description, answer={V[0]: {"type": "object"}}),
     *_PROVIDERS, *_pools(), *_ALLOCATIONS, *_CLASSES, *_TRAITS, *_USAGES,
-    *_RESHAPER,
+    *_RESHAPER, *_CANDIDATES,
     Route("GET", "/events", events.listed, event_rules.LIST, query={V[0]: event.LIST}),
 )

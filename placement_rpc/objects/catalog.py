@@ -16,6 +16,8 @@ class Effect(enum.Enum):
     PROVIDER = "provider"
     #: The resource classes have to be read again.
     CLASSES = "classes"
+    #: The names of the traits have to be read again.
+    TRAITS = "traits"
     #: Used amounts changed, which the transaction adds to its last event of allocations.
     USED = "used"
 
@@ -32,6 +34,7 @@ _AGGREGATES = Event(payloads.ProviderAggregatesPayload, Effect.PROVIDER)
 _INVENTORY = Event(payloads.InventoryPayload, Effect.PROVIDER)
 _ALLOCATION = Event(payloads.AllocationPayload, Effect.USED)
 _CLASS = Event(payloads.ResourceClassPayload, Effect.CLASSES)
+_TRAIT = Event(payloads.TraitPayload, Effect.TRAITS)
 
 #: dict of event type to :class:`Event`
 EVENTS = {
@@ -58,6 +61,6 @@ EVENTS = {
     "resource_class.create": _CLASS,
     "resource_class.update": _CLASS,
     "resource_class.delete": _CLASS,
-    "trait.create": Event(payloads.TraitPayload),
-    "trait.delete": Event(payloads.TraitPayload),
+    "trait.create": _TRAIT,
+    "trait.delete": _TRAIT,
 }

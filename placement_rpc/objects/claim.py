@@ -118,7 +118,7 @@ class ClaimResult(base.PlacementObject):
         return cls.of(settled.result, settled.replayed)
 
     @classmethod
-    def of(cls, accepted: typing.Self, replayed: bool) -> typing.Self:
+    def of(cls, accepted: "ClaimResult", replayed: bool) -> typing.Self:
         """Return a copy of a result; two deliveries of a request share the one that is given."""
         return cls(consumer_uuid=accepted.consumer_uuid, generations=accepted.generations,
                    consumer_generation=accepted.consumer_generation, replayed=replayed)

@@ -37,3 +37,8 @@ class ResourceRequest(base.PlacementObject):
     }
 
     added = {"limit": "1.1", "member_of": "1.2", "not_member_of": "1.2", "order": "1.2"}
+
+    @property
+    def text(self) -> str:
+        """What is asked for, for errors and logs."""
+        return ", ".join(f"{name}:{amount}" for name, amount in sorted(self.resources.items()))

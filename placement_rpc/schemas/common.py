@@ -12,8 +12,10 @@ ANY_GENERATION = {"type": "integer"}
 AMOUNT = {"type": "integer", "minimum": 1, "maximum": MAX_INT}
 CLASS_NAME = {"type": "string", "pattern": r"^[A-Z0-9_]+$", "maxLength": 255}
 CUSTOM_CLASS_NAME = {"type": "string", "pattern": r"^CUSTOM_[A-Z0-9_]+$", "maxLength": 255}
-#: The suffix of a group of a request; that of the group without one is empty.
-SUFFIX = r"^([a-zA-Z0-9_-]{1,64})?$"
+#: Patterns of the suffix of a group of a request: from microversion 1.33 on, and before.
+GROUP_SUFFIX, GROUP_NUMBER = "[a-zA-Z0-9_-]{1,64}", "[1-9][0-9]{0,63}"
+#: The suffix of any group; that of the group without one is empty.
+SUFFIX = f"^({GROUP_SUFFIX})?$"
 #: A project, a user, or the type of a consumer
 NAME = {"type": "string", "minLength": 1, "maxLength": 255}
 LIMIT = {"type": "integer", "minimum": 1, "maximum": MAX_INT}

@@ -47,6 +47,10 @@ class Metrics:
         self._request_seconds = prometheus_client.Histogram(
             "placement_rpc_http_request_seconds", "Time from an HTTP request to its answer",
             ("method", "route"), buckets=_SECONDS, registry=registry)
+        self._cut = prometheus_client.Counter(
+            "placement_rpc_allocation_candidates_cut",
+            "Answers that were cut at the maximum number of allocation candidates",
+            registry=registry)
         # Looking a labelled child up costs more than incrementing it.
         self._call = functools.cache(self._calls.labels)
         self._took = functools.cache(self._seconds.labels)
@@ -97,6 +101,10 @@ class Metrics:
         :param count: int, the number of claims that it settled
         """
         self._together.observe(count)
+
+    def candidates_cut(self):
+        """Count an answer that was cut at the maximum number of allocation candidates."""
+        self._cut.inc()
 
     def requested(self, method, route, status, seconds):
         """Count an HTTP request.

@@ -13,7 +13,7 @@ Contract versions:
 * 1.1: ocata: custom resource classes, generations of consumers, limits
 * 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node, events, explain
 * 1.3: 2027.1: traits, trees, entity tags and types of consumers, claims that keep the owner,
-  sets of claims, reshapes (not complete)
+  sets of claims, reshapes, candidates with groups, headroom (not complete)
 """
 
 import dataclasses
@@ -139,6 +139,8 @@ CALLS = {
         rules=_rules(f"{_PROVIDERS}:allocations", "list"), large=True),
     "get_usages": Call(rules=_rules(_PROVIDERS, "usages")),
     "get_by_request": Call(slow=True, large=True, rules=_rules(_PROVIDERS, "list")),
+    "get_allocation_candidates": Call(
+        since="1.3", slow=True, large=True, rules=_rules("allocation_candidates", "list")),
     # Also a list of one provider that has to be in some aggregates.
     "get_aggregates": Call(rules=(*_rules(_AGGREGATES, "list"), *_rules(_PROVIDERS, "list"))),
     "set_aggregates": Call(queue=FLEET, rules=_rules(_AGGREGATES, "update")),
@@ -166,7 +168,10 @@ CALLS = {
     "move_allocations": Call(since="1.2"),
     "sync_compute_node": Call(slow=True, since="1.2", queue=FLEET),
     "explain": Call(
-        slow=True, large=True, since="1.2", rules=_rules(_PROVIDERS, "explain")),
+        slow=True, large=True, since="1.2", rules=_rules(_PROVIDERS, "explain"),
+        arguments={"funnel": "1.3"}),
+    "get_headroom": Call(
+        since="1.3", slow=True, large=True, rules=_rules(_PROVIDERS, "headroom")),
     # Lists include the position at which they are current.
     "get_event_positions": Call(since="1.2", rules=(
         *_rules("events", "list"), *_rules(_PROVIDERS, "list", "explain"),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same requests to the facade and to openstack-placement, and their answers compared."""
 
+import json
 import re
 
 import testscenarios
@@ -8,6 +9,7 @@ import testscenarios
 from tests import base
 from tests.conformance import (
     amount_cases,
+    candidate_cases,
     claim_cases,
     intended,
     inventory_cases,
@@ -44,12 +46,12 @@ def _scenarios(*modules):
 class _Worlds:
     """The world that the tests of this process share until one of them has changed it."""
 
-    def __init__(self):
-        self._world = None
+    def __init__(self, make):
+        self._make, self._world = make, None
 
     def current(self):
         if self._world is None:
-            self._world = wire.World()
+            self._world = self._make()
             for address in web.SERVERS.values():
                 self._world.make(address())
         return self._world
@@ -58,22 +60,20 @@ class _Worlds:
         self._world = None
 
 
-_WORLDS = _Worlds()
-
-
 class _LikeUpstream(testscenarios.WithScenarios):
     """Status, headers and body are the same, and so is what the stores hold afterwards."""
 
+    worlds = _Worlds(wire.World)
     afterwards = _AFTERWARDS
     #: whether upstream may keep the consumers of claims that it refuses
     leaves_orphans = False
 
     def test_answers(self):
-        world = _WORLDS.current()
+        world = self.worlds.current()
         found = self._differences(self.case, world)
         if self.case.changes and (min(self.statuses) < 400 or (
                 self.leaves_orphans and self.statuses[1] == 400)):
-            _WORLDS.discard()
+            self.worlds.discard()
         difference = intended.DIFFERENCES.get(self.case.name)
         if difference is not None:
             self.assertNotEqual({}, found, "there is no difference any more")
@@ -85,7 +85,7 @@ class _LikeUpstream(testscenarios.WithScenarios):
                 found.update({f"{case.name} afterwards: {name}": values for name, values
                               in self._differences(case, world).items()})
         if found:
-            _WORLDS.discard()
+            self.worlds.discard()
         self.assertEqual({}, found, self.words)
 
     def _differences(self, case, world):
@@ -119,3 +119,36 @@ class ClaimsTest(_LikeUpstream, base.TestCase):
     afterwards = _AFTERWARDS_OF_CLAIMS
     scenarios = _scenarios(inventory_cases, claim_cases)
     leaves_orphans = True
+
+
+class CandidatesTest(_LikeUpstream, base.TestCase):
+
+    worlds = _Worlds(candidate_cases.Cloud)
+    scenarios = _scenarios(candidate_cases)
+
+
+class LimitedCandidatesTest(base.TestCase):
+    """Which candidates a limit keeps is open; how many, and what they are, is not."""
+
+    def test_answers(self):
+        world = CandidatesTest.worlds.current()
+        for query in candidate_cases.LIMITED:
+            every = self.answer(web.facade, world, query)
+            requests = every["allocation_requests"]
+            for limit in (1, 2, len(requests) - 1, len(requests) + 1):
+                limited = f"{query}&limit={limit}"
+                found = self.answer(web.facade, world, limited)
+                its = self.answer(web.upstream, world, limited)["allocation_requests"]
+                chosen = found["allocation_requests"]
+                self.assertEqual(len(its), len(chosen), limited)
+                for each in (*chosen, *its):
+                    self.assertIn(each, requests, limited)
+                self.assertLessEqual(found["provider_summaries"].items(),
+                                     every["provider_summaries"].items())
+                self.assertLessEqual({uuid for each in chosen for uuid in each["allocations"]},
+                                     found["provider_summaries"].keys())
+
+    def answer(self, address, world, query):
+        answer = Case("limited", f"GET /allocation_candidates?{query}", version="1.39").send(
+            address(), world)
+        return wire.ordered(json.loads(answer.body))

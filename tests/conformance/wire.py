@@ -5,8 +5,6 @@ import http.client
 import json
 import uuid
 
-_TEMPLATES = ("full", "child", "empty", "grouped", "consumer", "aggregate", "missing", "used",
-              "free", "name", "root", "leaf", "owned", "typed", "trait", "project", "user", "mark")
 _HEADERS = ("openstack-api-version", "vary", "content-type", "cache-control",
             "www-authenticate")
 # Words that clients, and the peer's own tests, look for in an error's detail.
@@ -40,7 +38,19 @@ _WORDS = (
     "Expected 'required' parameter value of the form", "only supported since microversion 1.39",
     "Expected 'member_of' parameter to contain valid UUID(s)",
     "Multiple member_of parameters are not supported",
-    "Forbidden member_of parameters are not supported")
+    "Forbidden member_of parameters are not supported",
+    "Expected 'in_tree' parameter to be a format of uuid", "At least one request group",
+    "All request groups must specify resources", "Found the following orphaned traits keys",
+    "All member_of parameters must be associated with resources",
+    "Found the following orphaned member_of keys", "requires amount",
+    "Conflicting required and forbidden traits found in the following traits keys",
+    "Conflicting required and forbidden traits found in root_required",
+    "Query parameter 'root_required' may be specified only once",
+    "There must be at least one resources or resources[$S]", "can not be specified in",
+    "Resourceless suffixed group request should be specified in", "bad group(s)",
+    "Real suffixes should be specified in", "not found in", "does not support forbidden traits",
+    'The "group_policy" parameter is required when specifying more than one',
+    "Got an empty trait in", "Got: empty string", "No such resource class")
 # With what the peer's library says of the status its details begin.
 _PREAMBLE = "The resource could not be found.\n\n "
 # They have their own rule here, by which every change of a provider raises its generation.
@@ -49,8 +59,43 @@ _GENERATIONS = ("generation", "resource_provider_generation")
 _CODES = (1, 23)
 
 
-class World:
+class Names:
     """Names of what exists on both servers, made in the same way on each of them.
+
+    They are the attributes that are texts.
+    """
+
+    def requests(self):
+        """Yield the requests that make it: microversion, method, path, and body or None."""
+        raise NotImplementedError
+
+    def fill(self, value):
+        """Put the names into a text, or into all texts of a JSON value."""
+        if isinstance(value, dict):
+            return {self.fill(key): self.fill(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.fill(item) for item in value]
+        if isinstance(value, str):
+            for name, its in vars(self).items():
+                value = value.replace(f"<{name}>", its).replace(f"<{name.upper()}>", its.upper())
+        return value
+
+    def make(self, address):
+        """Create the resources on a server.
+
+        :raises AssertionError: if a request fails
+        """
+        for version, method, path, body in self.requests():
+            answer = send(address, method, path, {
+                "x-auth-token": "admin", "content-type": "application/json",
+                "openstack-api-version": f"placement {version}"},
+                None if body is None else json.dumps(body).encode())
+            if answer.status >= 300:
+                raise AssertionError(f"{method} {path}: {answer.status} {answer.body}")
+
+
+class World(Names):
+    """Providers of all sorts, and what is theirs.
 
     There are a provider that is ``full`` of all sorts, a ``consumer`` of it, a ``child`` of it
     that has a ``trait``, an ``empty`` one, a ``grouped`` one in an ``aggregate``, and two custom
@@ -70,31 +115,9 @@ class World:
         self.used, self.free = f"CUSTOM_USED_{mark}", f"CUSTOM_FREE_{mark}"
         self.name, self.trait = f"name {mark}", f"CUSTOM_TRAIT_{mark}"
 
-    def fill(self, value):
-        """Put the names into a text, or into all texts of a JSON value."""
-        if isinstance(value, dict):
-            return {self.fill(key): self.fill(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self.fill(item) for item in value]
-        if isinstance(value, str):
-            for name in _TEMPLATES:
-                value = value.replace(f"<{name}>", getattr(self, name))
-            return value.replace("<FULL>", self.full.upper()).replace(
-                "<AGGREGATE>", self.aggregate.upper())
-        return value
-
-    def make(self, address):
-        """Create the resources on a server.
-
-        :raises AssertionError: if a request fails
-        """
-        for version, method, path, body in (*self._of_the_first_versions(), *self._of_the_last()):
-            answer = send(address, method, path, {
-                "x-auth-token": "admin", "content-type": "application/json",
-                "openstack-api-version": f"placement {version}"},
-                None if body is None else json.dumps(body).encode())
-            if answer.status >= 300:
-                raise AssertionError(f"{method} {path}: {answer.status} {answer.body}")
+    def requests(self):
+        yield from self._of_the_first_versions()
+        yield from self._of_the_last()
 
     def _of_the_first_versions(self):
         provider = f"/resource_providers/{self.full}"
@@ -209,8 +232,17 @@ def _comparable(value, whole, has_code):
         found = [_comparable(item, whole, has_code) for item in value]
         if not whole:
             found = [item for number, item in enumerate(found) if item not in found[:number]]
-        return sorted(found, key=lambda item: json.dumps(item, sort_keys=True))
+        return ordered(found)
     return value if whole else type(value).__name__
+
+
+def ordered(value):
+    """Return a JSON value with all of its lists sorted."""
+    if isinstance(value, dict):
+        return {name: ordered(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return sorted(map(ordered, value), key=lambda item: json.dumps(item, sort_keys=True))
+    return value
 
 
 def without_more_words(body, other):

@@ -45,9 +45,9 @@ class _HeldStore:
         return self._database.write(change, method, **options)
 
     @contextlib.contextmanager
-    def reader(self):
+    def reader(self, snapshot=False):
         self._hold("read")
-        with self._database.reader() as tx:
+        with self._database.reader(snapshot) as tx:
             yield tx
 
 

@@ -56,6 +56,10 @@ class _RoutesTest(http.HTTPTest):
         yield "GET", (f"/resource_providers?name=n&uuid={self.uuid}&in_tree={self.child}"
                       f"&resources=VCPU:1&required=CUSTOM_A&member_of={self.empty}"
                       f"&member_of=!{self.uuid}&required=!CUSTOM_A"), None, NOW
+        yield "GET", "/allocation_candidates?resources=VCPU:1", None, NOW
+        yield "GET", (f"/allocation_candidates?resources=VCPU:1&resources_A=VCPU:1&required_B="
+                      f"CUSTOM_A&same_subtree=_A,_B&group_policy=none&root_required=!CUSTOM_A"
+                      f"&member_of_A=!{self.uuid}&in_tree={self.uuid}&limit=5"), None, NOW
         yield "PUT", "/traits/CUSTOM_A", None, ROW
         yield "PUT", "/traits/CUSTOM_NEW", None, NOW
         yield "PUT", "/resource_classes/CUSTOM_B", None, NOTHING

@@ -135,7 +135,13 @@ class WritingTest(base.TestCase):
         """Other threads run between the parts."""
         entry = {"placement_object.name": "ResourceProvider", "placement_object.data": {
             "uuid": base.new_uuid(), "name": "node", "free": {"VCPU": 1, "MEMORY_MB": 5}}}
-        value = {"result": {"placement_object.data": {"objects": [entry] * 30_000}}}
+        self.check_parts({"objects": [entry] * 30_000})
+
+    def test_long_texts_are_written_one_by_one(self):
+        self.check_parts({"body": ["{", *['"' + "x" * 100_000] * 60]})
+
+    def check_parts(self, data):
+        value = {"result": {"placement_object.data": data}}
         longest = []
         dumps = json.dumps
 

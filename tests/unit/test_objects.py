@@ -20,8 +20,12 @@ from tests.unit.test_manifests import _full
 # Change a fingerprint together with the object's VERSION and the history above it, never alone.
 FINGERPRINTS = {
     "Allocation": "1.1-b3bf82e6c6ce6de1170a0b0d13279058",
+    "AllocationCandidates": "1.0-7169376591218d9532d4b8937962a29c",
     "AllocationList": "1.2-8683182b82ebdb8513ece0684737eaba",
     "AllocationPayload": "1.2-c9267207b9de05122b02764dcf62691f",
+    "CandidateClaimResult": "1.0-ac2e4984e1da9b8ec674524f604333d3",
+    "CandidateGroup": "1.0-c60e506479c21f22ea463df8264e2eb8",
+    "CandidatesRequest": "1.0-86b8d8bb796c01e1e60fec89f162e80c",
     "CapacityExceededPayload": "1.1-9b09450090f8697049686adcd39a3ada",
     "Claim": "1.2-14e2b747b585ad8953a95ca0b0a116db",
     "ClaimList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",

@@ -25,6 +25,7 @@ from placement_rpc.db.queries import events
 from placement_rpc.manager import Manager
 from placement_rpc.notifications import envelope
 from placement_rpc.notifications.payload_pin import pinned
+from placement_rpc.objects.candidates import CandidateGroup, CandidatesRequest
 from placement_rpc.objects.inventory import InventoryList
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.request import ResourceRequest
@@ -47,7 +48,9 @@ AGGREGATE = "c9a3f7d8-3c11-4d7c-8f5e-6b7a8c9d0e01"
 # What differs each time.
 _MASKED = frozenset(("event_id", "occurred_at", "message_id", "timestamp", "_unique_id",
                      "snapshot_id", "pid", "time", "incident", "updated_at", "epoch",
-                     "tag"))
+                     "tag",
+                     # How much memory the index of a release takes.
+                     "bytes"))
 
 
 def recorded():
@@ -59,12 +62,27 @@ def masked(value, key=None):
     """Return a message with values that differ each time replaced, and unordered lists sorted."""
     if key in _MASKED and not isinstance(value, (dict, list)):
         return f"<{key}>"
+    if key == "body":
+        return _candidates(value)
     if isinstance(value, dict):
         return {name: masked(item, name) for name, item in value.items()}
     if isinstance(value, list):
         found = [masked(item) for item in value]
         return sorted(found) if key is not None and key.endswith(".changes") else found
     return value
+
+
+def _candidates(body):
+    """Return candidates, which are rendered JSON in any parts and in any order.
+
+    :param body: list of str; or what this returned, which is recorded
+    """
+    found = json.loads("".join(body)) if isinstance(body, list) else body
+    return {"allocation_requests": sorted(found["allocation_requests"], key=json.dumps),
+            "provider_summaries": {uuid: {
+                name: sorted(value) if name == "traits" else value
+                for name, value in each.items()}
+                for uuid, each in found["provider_summaries"].items()}}
 
 
 def ask(dispatcher, message, ctxt):
@@ -122,7 +140,8 @@ class Story:
 
     def tell(self):
         for part in (self._providers, self._claims, self._reading, self._nodes, self._of_1_1,
-                     self._of_1_2, self._of_1_3, self._endings, self._looking):
+                     self._of_1_2, self._of_1_3, self._endings, self._looking,
+                     self._candidates):
             part()
 
     def _do(self, method, *arguments, **named):
@@ -264,6 +283,23 @@ class Story:
         self._do("get_event_positions")
         self._do("list_events")
         self._do("verify_index")
+
+    def _candidates(self):
+        if self.release.number < (1, 3):
+            return
+        self._do("get_allocation_candidates", CandidatesRequest(
+            groups=[CandidateGroup(resources={"PGPU": 1})]))
+        self._do("get_allocation_candidates", CandidatesRequest(
+            groups=[CandidateGroup(resources={"CUSTOM_NONE": 1})]))
+        self._do("get_allocation_candidates", CandidatesRequest(groups=[]))
+        wanted = CandidatesRequest(groups=[
+            CandidateGroup(resources={"VCPU": 1}, required=[["CUSTOM_FAST", "HW_CPU_X86_AVX"]]),
+            CandidateGroup(suffix="_A", resources={"VGPU": 1})], group_policy="none",
+            same_subtree=[["_A"]], root_forbidden=["HW_CPU_X86_AVX"], limit=10)
+        for microversion in ("1.39", "1.29"):
+            self._do("get_allocation_candidates", wanted, microversion=microversion)
+        self._do("get_allocation_candidates", CandidatesRequest(groups=[CandidateGroup(
+            resources={"VGPU": 1}, in_tree=NODE)]), microversion="1.10")
 
 
 def in_order():

@@ -19,6 +19,8 @@ _inventories = models.inventories
 _links = models.resource_provider_aggregates
 _providers = models.resource_providers
 _state = models.relay_state
+_trait_links = models.resource_provider_traits
+_traits = models.traits
 
 # One statement, so that the last position and the events are of the same moment.
 _SINCE = sa.union_all(
@@ -30,26 +32,35 @@ _SINCE = sa.union_all(
         _events.c.position.is_(None),
         sa.or_(_events.c.touched.is_(None), _events.c.touched != "")))
 
-_PROVIDERS = sa.select(
-    _providers.c.id, _providers.c.uuid, _providers.c.name, _providers.c.generation,
-).where(_providers.c.id > sa.bindparam("after")).order_by(_providers.c.id).limit(
+_PROVIDER = (_providers.c.id, _providers.c.uuid, _providers.c.name, _providers.c.generation,
+             _providers.c.parent_provider_id.label("parent_id"),
+             # A root has none, as has each provider that a conductor of an older release created.
+             sa.func.coalesce(_providers.c.root_provider_id, _providers.c.id).label("root_id"))
+_PROVIDERS = sa.select(*_PROVIDER).where(
+    _providers.c.id > sa.bindparam("after")).order_by(_providers.c.id).limit(
     sa.bindparam("limit"))
-_VALUES = (_inventories.c.resource_class_id, _inventories.c.capacity, _inventories.c.used,
-           _inventories.c.min_unit, _inventories.c.max_unit, _inventories.c.step_size)
-_INVENTORIES = sa.select(_inventories.c.resource_provider_id, *_VALUES).where(
-    _inventories.c.resource_provider_id.between(sa.bindparam("first"), sa.bindparam("last")))
-_MEMBERS = sa.select(_aggregates.c.uuid, _links.c.resource_provider_id).join_from(
-    _links, _aggregates, _links.c.aggregate_id == _aggregates.c.id).where(
-        _links.c.resource_provider_id.between(sa.bindparam("first"), sa.bindparam("last")))
-_NAMED = bulk.OverLists(lambda among: sa.select(
-    _providers.c.id, _providers.c.uuid, _providers.c.name, _providers.c.generation, *_VALUES,
-).join_from(
-    _providers, _inventories, _inventories.c.resource_provider_id == _providers.c.id,
-    isouter=True).where(among(_providers.c.uuid, "uuids")))
-_MEMBERS_NAMED = bulk.OverLists(lambda among: sa.select(
-    _aggregates.c.uuid, _links.c.resource_provider_id).join_from(
-        _links, _aggregates, _links.c.aggregate_id == _aggregates.c.id).where(
-            among(_links.c.resource_provider_id, "ids")))
+_NAMED = bulk.OverLists(lambda among: sa.select(*_PROVIDER).where(
+    among(_providers.c.uuid, "uuids")))
+
+
+def _belonging(query, provider_id):
+    """Return a query of what belongs to providers: of a range of them, and of some of them."""
+    return (query.where(provider_id.between(sa.bindparam("first"), sa.bindparam("last"))),
+            bulk.OverLists(lambda among: query.where(among(provider_id, "ids"))))
+
+
+_INVENTORIES, _INVENTORIES_OF = _belonging(sa.select(
+    _inventories.c.resource_provider_id, _inventories.c.resource_class_id,
+    _inventories.c.capacity, _inventories.c.used, _inventories.c.min_unit,
+    _inventories.c.max_unit, _inventories.c.step_size), _inventories.c.resource_provider_id)
+_MEMBERS, _MEMBERS_OF = _belonging(sa.select(
+    _links.c.resource_provider_id, _aggregates.c.uuid).join_from(
+        _links, _aggregates, _links.c.aggregate_id == _aggregates.c.id),
+    _links.c.resource_provider_id)
+_TRAITS, _TRAITS_OF = _belonging(sa.select(
+    _trait_links.c.resource_provider_id, _traits.c.name).join_from(
+        _trait_links, _traits, _trait_links.c.trait_id == _traits.c.id),
+    _trait_links.c.resource_provider_id)
 
 
 def since(tx, position):
@@ -75,7 +86,10 @@ def last_position(tx):
 
 
 def providers(tx, after, limit):
-    """Return rows of id, uuid, name and generation of the next providers in the order of ids."""
+    """Return the next providers in the order of their ids.
+
+    :returns: list of rows of id, uuid, name, generation, parent_id (None for a root) and root_id
+    """
     return tx.execute(_PROVIDERS, {"after": after, "limit": limit}).all()
 
 
@@ -89,25 +103,40 @@ def inventories(tx, first, last):
 
 
 def members(tx, first, last):
-    """Return rows of aggregate uuid and provider id, from the first provider id to the last."""
+    """Return rows of provider id and aggregate uuid, from the first provider id to the last."""
     return tx.execute(_MEMBERS, {"first": first, "last": last}).all()
 
 
-def named(tx, uuids):
-    """Return some providers with their inventories.
+def trait_links(tx, first, last):
+    """Return rows of provider id and trait name, from the first provider id to the last."""
+    return tx.execute(_TRAITS, {"first": first, "last": last}).all()
 
-    :returns: list of rows of id, uuid, name, generation, resource_class_id, capacity, used,
-        min_unit, max_unit and step_size: one for each inventory, and one with None for a provider
-        without inventories
-    """
+
+def named(tx, uuids):
+    """Return some providers, as :func:`providers` does."""
     return _NAMED.execute(tx, {"uuids": list(uuids)}).all()
 
 
-def members_named(tx, provider_ids):
-    """Return rows of aggregate uuid and provider id of some providers."""
-    return _MEMBERS_NAMED.execute(tx, {"ids": list(provider_ids)}).all()
+def inventories_of(tx, provider_ids):
+    """Return the inventories of some providers, as :func:`inventories` does."""
+    return _INVENTORIES_OF.execute(tx, {"ids": list(provider_ids)}).all()
+
+
+def members_of(tx, provider_ids):
+    """Return rows of provider id and aggregate uuid of some providers."""
+    return _MEMBERS_OF.execute(tx, {"ids": list(provider_ids)}).all()
+
+
+def trait_links_of(tx, provider_ids):
+    """Return rows of provider id and trait name of some providers."""
+    return _TRAITS_OF.execute(tx, {"ids": list(provider_ids)}).all()
 
 
 def classes(tx):
     """Return a dict of the name of every resource class to its id."""
     return dict(tx.execute(sa.select(_classes.c.name, _classes.c.id)).all())
+
+
+def traits(tx):
+    """Return the set of the names of all traits."""
+    return set(tx.execute(sa.select(_traits.c.name)).scalars())

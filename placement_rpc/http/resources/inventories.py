@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inventories (generic-resource-pools)."""
 
-import contextlib
-
 from placement_rpc import exception
 from placement_rpc.api import Inventory, canonical, capacity_of
-from placement_rpc.http import preconditions
+from placement_rpc.http import errors, preconditions
 from placement_rpc.http.call import NO_CONTENT, Answer, newest
 
 _FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
@@ -30,7 +28,7 @@ def replaced(call):
     """Replace all inventories of a provider."""
     uuid = call.uuid()
     expected = call.generation(uuid, call.body.get("resource_provider_generation"))
-    with _bad_request(exception.ResourceClassNotFound):
+    with errors.bad_request(exception.ResourceClassNotFound):
         found = call.api.set_inventory(
             call.context, uuid, [
                 _given(call, name, values) for name, values in call.body["inventories"].items()],
@@ -43,7 +41,7 @@ def added(call):
     uuid, name = call.uuid(), call.body["resource_class"]
     # An inventory that does not exist yet is not based on anything that was read: the generation
     # in the body is ignored.
-    with _bad_request(exception.ResourceClassNotFound):
+    with errors.bad_request(exception.ResourceClassNotFound):
         found = call.api.add_inventory(
             call.context, uuid, _given(call, name, call.body), call.generation(uuid),
             request_id=call.request_id)
@@ -60,7 +58,8 @@ def updated(call):
     uuid, name = call.uuid(), call.class_name()
     expected = call.generation(uuid, call.body.get("resource_provider_generation"))
     # The address of a pool's inventory is that of a resource, as the draft says.
-    with _bad_request(*(exception.InventoryNotFound,) if call.spelling.has_generations else ()):
+    missing = (exception.InventoryNotFound,) if call.spelling.has_generations else ()
+    with errors.bad_request(*missing):
         found = call.api.update_inventory(
             call.context, uuid, _given(call, name, call.body), expected,
             request_id=call.request_id, allow_below_use=_allow_below_use(call))
@@ -87,19 +86,6 @@ def cleared(call):
 def _allow_below_use(call):
     # None is the default of contract 1.3, which older services do not have to understand.
     return None if call.version >= _BELOW_USE and call.spelling.has_generations else False
-
-
-@contextlib.contextmanager
-def _bad_request(*classes):
-    """Answer 400, not 404, if something is not found that the body names.
-
-    :param classes: classes of errors
-    """
-    try:
-        yield
-    except classes as error:
-        error.http_status = 400
-        raise
 
 
 def record(name, values):

@@ -2,14 +2,13 @@
 """Resource providers (generic-resource-pools; resource-providers-get-by-request)."""
 
 import dataclasses
+import itertools
 
 from placement_rpc import exception
 from placement_rpc.api import ResourceRequest, as_name, as_uuid
-from placement_rpc.http import errors, older_lists, preconditions, request_groups
+from placement_rpc.http import errors, names, older_lists, preconditions, request_groups
 from placement_rpc.http.call import NO_CONTENT, Answer, newest
 from placement_rpc.http.spelling import BEFORE_TREES
-from placement_rpc.objects import class_names
-from placement_rpc.objects.fields import is_trait_name
 
 _OF_GROUPS = tuple(each.name for each in dataclasses.fields(request_groups.RequestGroup))
 # The first microversion at which a provider that has a parent may get another, or none.
@@ -19,7 +18,7 @@ _MAY_MOVE = (1, 37)
 def listed(call):
     """List all providers, or those that match the query."""
     call.refuse_condition()
-    try:
+    with errors.bad_request(exception.ResourceClassNotFound, exception.TraitNotFound):
         filters = _filters(call)
         if filters is None:
             return _list(call, [], call.position())
@@ -30,12 +29,6 @@ def listed(call):
             if not older_lists.can_filter(filters):
                 raise
             found = older_lists.list_providers(call, **filters)
-    except exception.ResourceClassNotFound as error:
-        raise errors.BadRequest(
-            reason=f"Invalid resource class in resources parameter: {error}") from None
-    except exception.TraitNotFound as error:
-        raise errors.BadRequest(
-            reason=f'Invalid trait(s) in "required" parameter: {error}') from None
     return _list(call, found.objects, found.position)
 
 
@@ -48,13 +41,8 @@ def _filters(call):
     query, group = call.query, request_groups.group(call.query, call.version)
     # An empty name filters nothing.
     name = query.get("name") or None
-    traits = {name for names in (*group.required, group.forbidden) for name in names}
-    missing = sorted(trait for trait in traits if not is_trait_name(trait))
-    if missing:
-        raise exception.TraitNotFound(traits=", ".join(missing)[:1000])
-    for each in group.resources:
-        if not class_names.is_name(class_names.canonical(each)):
-            raise exception.ResourceClassNotFound(resource_class=each[:255])
+    names.check_traits(itertools.chain(*group.required, group.forbidden))
+    names.check_classes(group.resources)
     if name is not None and not _may_be_a_name(name):
         return None
     found = {"name": name, "uuid": query.get("uuid"), **{
@@ -78,11 +66,9 @@ def _list(call, providers, position):
 def requested(call):
     """List the providers that have room for a request (POST ?request)."""
     call.refuse_condition()
-    try:
+    with errors.bad_request(exception.ResourceClassNotFound):
         found = older_lists.with_position(call, lambda: call.api.get_by_request(
             call.context, ResourceRequest(**call.body)))
-    except exception.ResourceClassNotFound as error:
-        raise errors.BadRequest(reason=f"Invalid resource class in resources: {error}") from None
     # Without parents and roots, which the candidates do not carry.
     version = min(call.version, BEFORE_TREES)
     return Answer(
@@ -95,11 +81,9 @@ def explained(call):
     call.refuse_condition()
     body = dict(call.body)
     limit, marker = body.pop("limit", None), body.pop("marker", None)
-    try:
+    with errors.bad_request(exception.ResourceClassNotFound, exception.ProviderNotFound):
         found = older_lists.with_position(call, lambda: call.api.explain(
             call.context, ResourceRequest(**body), marker=marker, limit=limit))
-    except (exception.ResourceClassNotFound, exception.ProviderNotFound) as error:
-        raise errors.BadRequest(reason=str(error)) from None
     return Answer(position=found.position, body={call.spelling.collection: [
         {"uuid": each.provider_uuid, "name": each.name, "generation": each.generation,
          "fits": each.fits, "reasons": each.reasons} for each in found.objects]})

@@ -4,7 +4,7 @@
 import functools
 
 from placement_rpc import exception
-from placement_rpc.http import errors, preconditions
+from placement_rpc.http import errors, names, preconditions
 from placement_rpc.http.call import NO_CONTENT, NOW, Answer, all_pages, newest
 from placement_rpc.objects.fields import is_trait_name
 from placement_rpc.objects.trait import is_custom
@@ -97,15 +97,10 @@ def replaced(call):
     """Replace the traits of a provider."""
     uuid = call.uuid()
     generation = call.generation(uuid, call.body["resource_provider_generation"])
-    unknown = [name for name in call.body["traits"] if not is_trait_name(name)]
-    if unknown:
-        raise errors.BadRequest(reason=exception.TraitNotFound(
-            traits=", ".join(unknown)[:1000]).text)
-    try:
+    with errors.bad_request(exception.TraitNotFound):
+        names.check_traits(call.body["traits"])
         found = call.api.set_provider_traits(
             call.context, uuid, call.body["traits"], generation, request_id=call.request_id)
-    except exception.TraitNotFound as error:
-        raise errors.BadRequest(reason=str(error)) from None
     return _answered(found)
 
 

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rule of a request leaves how many providers and trees of the whole fleet.
+
+The rules are applied one after the other: those about roots, then those of each group, then those
+between groups. A tree is left if it can still serve all that was applied so far.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from placement_rpc import exception
+from placement_rpc.candidates import counting, fitting, parts, taking
+from placement_rpc.candidates import capacity as rule
+from placement_rpc.candidates.dependent_trees import Budget
+from placement_rpc.candidates.index import CandidateIndex
+from placement_rpc.candidates.query import Group, GroupsQuery
+from placement_rpc.candidates.taking import Taken
+
+_SHOWN = 300
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """A rule, and what it leaves.
+
+    :param group: the suffix of the group whose rule it is; None for a rule about all
+    """
+
+    rule: str
+    group: str | None
+    resource_class: str | None
+    detail: str
+    providers: int
+    trees: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Funnel:
+    """The steps up to the rules between groups, and what these are applied to.
+
+    :param left: array of bool by tree: whether it is left by the steps
+    :param providers: array of int64 by tree: the number of its providers
+    """
+
+    steps: Sequence[Step]
+    taken: Taken
+    left: np.ndarray
+    providers: np.ndarray
+
+    def finished(self, seconds: float) -> list[dict]:
+        """Return all steps, as dicts.
+
+        :param seconds: of processor time, for trees whose groups compete for providers
+        """
+        steps = list(self.steps)
+        if len(self.taken.columns) > 1:
+            serving, is_certain = counting.serving(
+                self.taken.columns, self.taken.rules, self.taken.trees, Budget(seconds))
+            left = self.left & serving
+            text = "can serve all of it together" + (
+                "" if is_certain else "; not all trees were tried, this is the most that can")
+            steps.append(Step("together", None, None, text,
+                              int(self.providers[left].sum()), int(left.sum())))
+        return [dataclasses.asdict(step) for step in steps]
+
+
+def funnel(index: CandidateIndex, query: GroupsQuery) -> Funnel:
+    """Apply the rules of a request to the fleet.
+
+    :raises ResourceClassNotFound: if there is no class of a name
+    :raises TraitNotFound: if there is no trait of a name
+    """
+    for group in query.groups:
+        _check(index, group)
+    taken = taking.take(index, query)
+    alive = index.tree >= 0
+    providers = np.bincount(index.tree[alive], minlength=len(index.root))
+    left = providers > 0
+    steps = [Step("fleet", None, None, "exist", int(providers.sum()), int(left.sum()))]
+    for name, (required, forbidden) in (
+            *(("root_required", ([each], [])) for each in query.root_required),
+            *(("root_forbidden", ([], [each])) for each in query.root_forbidden)):
+        mask = parts.root_mask(index, required, forbidden)
+        assert mask is not None
+        left = left & mask[index.trait_set[index.root]]
+        has = "have a root with" if required else "have a root without"
+        steps.append(Step(name, None, None, f"{has} {', '.join([*required, *forbidden])}",
+                          int(providers[left].sum()), int(left.sum())))
+    for group in query.groups:
+        narrowing = _Narrowing(index, group, left)
+        steps += narrowing.steps()
+        left = narrowing.left
+    return Funnel(steps, taken, left, providers)
+
+
+def _check(index, group):
+    """Check that the names of a group exist, also if the group cannot be served."""
+    for name in group.amounts:
+        if name not in index.class_ids:
+            raise exception.ResourceClassNotFound(resource_class=name[:255])
+    parts.check_traits(index, [*group.required, group.forbidden])
+
+
+class _Narrowing:
+    """Applies the rules of one group.
+
+    :param left: array of bool by tree: whether it is left by the rules before
+    """
+
+    def __init__(self, index: CandidateIndex, group: Group, left: np.ndarray):
+        self._index, self._group = index, group
+        self.left = left
+        # Each provider that has something of what is asked for, once for each of its anchors.
+        self._anchors, self._slots = taking.pairs_of(index, self._with_inventories())
+        self._allowed = np.ones(len(self._slots), bool)
+
+    def _with_inventories(self):
+        """Return the slots with inventories of all classes, or of any for the unsuffixed group."""
+        index, slots = self._index, None
+        for name in self._group.amounts:
+            inventories = index.inventories.get(index.class_ids[name])
+            some = np.empty(0, np.int32) if inventories is None else inventories.slots
+            some = some[index.tree[some] >= 0]
+            if slots is None:
+                slots = some
+            elif self._group.suffix:
+                slots = np.intersect1d(slots, some, assume_unique=True)
+            else:
+                slots = np.union1d(slots, some)
+        return np.flatnonzero(index.tree >= 0).astype(np.int32) if slots is None else slots
+
+    def steps(self) -> Iterator[Step]:
+        """Yield a step for each rule."""
+        group = self._group
+        if group.amounts:
+            names = sorted(group.amounts)
+            joint = " and " if group.suffix else " or "
+            yield self._step("inventory", f"have {joint.join(names)}", self._allowed)
+        for name, text, some in self._filters():
+            yield self._step(name, text, self._allowed & self._meeting(some))
+        if self._is_collective:
+            for names in group.required:
+                has = self._index.trait_sets.having_any(names)[self._index.trait_set[self._slots]]
+                self._keep_trees(self._allowed & has)
+                yield self._step("required", f"are in trees with {_any(names)}", self._allowed)
+        yield from self._class_steps()
+
+    @property
+    def _is_collective(self):
+        """Whether traits may be on different providers."""
+        return not self._group.suffix and len(self._group.amounts) > 1
+
+    def _filters(self) -> Iterator[tuple[str, str, Group]]:
+        """Yield the rules about single providers, each with a group that has those up to it."""
+        group = self._group
+        some = Group(group.suffix, dict(list(group.amounts.items())[:1]))
+        if group.in_tree is not None and group.amounts:
+            some = dataclasses.replace(some, in_tree=group.in_tree)
+            yield "in_tree", f"are in the tree of {group.in_tree}, or share with it", some
+        for number, uuids in enumerate(group.member_of, 1):
+            some = dataclasses.replace(some, member_of=group.member_of[:number])
+            yield "member_of", f"are in {_any(uuids)}", some
+        if group.not_member_of:
+            some = dataclasses.replace(some, not_member_of=group.not_member_of)
+            yield "not_member_of", f"are not in {_any(group.not_member_of)}", some
+        if not self._is_collective:
+            for number, names in enumerate(group.required, 1):
+                some = dataclasses.replace(some, required=group.required[:number])
+                yield "required", f"have {_any(names)}", some
+        if group.forbidden:
+            some = dataclasses.replace(some, forbidden=group.forbidden)
+            yield "forbidden", f"do not have {_any(group.forbidden)}", some
+        if not group.amounts and not group.required and not group.member_of:
+            yield "required", "are found by a trait or an aggregate, and none is asked for", some
+
+    def _meeting(self, group: Group) -> np.ndarray:
+        """Return an array of bool: whether the provider of each pair meets a part of the rules."""
+        for part in parts.parts_of(self._index, group):
+            return part.allows(self._index, self._slots, self._index.root[self._anchors])
+        return np.zeros(len(self._slots), bool)
+
+    def _class_steps(self) -> Iterator[Step]:
+        index = self._index
+        before = self._allowed
+        for name, amount in self._group.amounts.items():
+            inventories = index.inventories.get(index.class_ids[name])
+            if not self._group.suffix:
+                # Each class may come from another provider.
+                self._allowed = before
+            if inventories is None:
+                yield self._step("inventory", f"have {name}", self._allowed & False, name)
+                continue
+            rows, has = inventories.rows_of(self._slots)
+            if not self._group.suffix and len(self._group.amounts) > 1:
+                yield self._step("inventory", f"have {name}", self._allowed & has, name)
+            meets = self._allowed & has & fitting.meets_units(inventories, rows, amount)
+            if np.any(self._allowed & has & ~meets):
+                yield self._step("units", f"allow {amount} of {name} at a time", meets, name)
+            free = rule.free_of(inventories.capacity[rows], inventories.used[rows])
+            yield self._step("capacity", f"have {amount} of {name} left",
+                             meets & (free >= amount), name)
+
+    def _step(self, name: str, text: str, allowed: np.ndarray,
+              resource_class: str | None = None) -> Step:
+        """Keep the pairs that a rule allows, and the trees that have any."""
+        self._allowed = allowed
+        self._keep_trees(allowed)
+        slots = self._slots[allowed & self.left[self._anchors]]
+        providers = len(np.unique(slots)) if len(self._index.sharing) else len(slots)
+        return Step(name, self._group.suffix, resource_class, text[:_SHOWN], providers,
+                    int(self.left.sum()))
+
+    def _keep_trees(self, allowed):
+        able = np.zeros(len(self.left), bool)
+        able[self._anchors[allowed]] = True
+        self.left = self.left & able
+
+
+def _any(names):
+    return f"one of {', '.join(names)}" if len(names) > 1 else names[0]

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read from the index what providers could give to a request: see :mod:`.supplies`."""
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from placement_rpc.candidates import capacity as rule
+from placement_rpc.candidates import fitting, parts
+from placement_rpc.candidates.index import CandidateIndex
+from placement_rpc.candidates.parts import Part
+from placement_rpc.candidates.query import GroupsQuery
+from placement_rpc.candidates.supplies import UNLIMITED, Condition, Rules, Supply
+
+#: By what headroom can be broken down.
+AGGREGATE, TRAIT, CLASS = "aggregate", "trait", "class-limit"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Taken:
+    """What was read from the index for a request; it does not change with the index.
+
+    :param columns: what could serve each column; empty if a group cannot be served at all
+    :param trees: the number of trees; all anchors are less
+    :param names: the names in each set by which headroom is broken down, by the set's number
+    :param root_sets: array of int32 by tree: the set of its root; None if it is not needed
+    """
+
+    columns: Sequence[Supply]
+    rules: Rules
+    trees: int
+    names: Mapping[int, frozenset[str]]
+    root_sets: np.ndarray | None
+
+
+def take(index: CandidateIndex, query: GroupsQuery, by: str | None = None) -> Taken:
+    """Read what could serve a request, for the time after the lock of the index is released.
+
+    :param by: :data:`AGGREGATE`, :data:`TRAIT`, :data:`CLASS` or None
+    :raises ResourceClassNotFound: if there is no class of a name
+    :raises TraitNotFound: if there is no trait of a name
+    """
+    root_mask = parts.root_mask(index, query.root_required, query.root_forbidden)
+    is_served = all([parts.check_names(index, group) for group in query.groups])
+    of_groups = [list(parts.parts_of(index, group)) for group in query.groups]
+    trees = len(index.root)
+    if not is_served or not all(of_groups) or any(
+            class_id not in index.inventories
+            for some in of_groups for part in some for class_id in part.amounts):
+        return Taken((), Rules(), trees, {}, None)
+    is_root = None if root_mask is None else root_mask[index.trait_set[index.root]]
+    together = {suffix for suffixes in query.same_subtree if len(suffixes) > 1
+                for suffix in suffixes}
+    wanted = _wanted(query, by)
+    families: dict[tuple, list[Part]] = {}
+    for part in (part for some in of_groups for part in some):
+        # Equal groups are counted together, unless it matters which of them has which provider.
+        key = (part.key if part.suffix and part.amounts and part.suffix not in together
+               else (part.suffix, *part.amounts))
+        families.setdefault(key, []).append(part)
+    is_isolated = query.group_policy == "isolate"
+    names = {class_id: name for name, class_id in index.class_ids.items()}
+    columns = [_supply(index, some, is_root, names, is_isolated, wanted)
+               for some in families.values()]
+    sets, attribute = (index.aggregate_sets, "aggregates") if by == AGGREGATE else (
+        index.trait_sets, "traits")
+    used = [column.pairs[attribute] for column in columns if attribute in column.pairs]
+    root_sets = index.aggregate_set[index.root] if by == AGGREGATE else None
+    if root_sets is not None:
+        used.append(root_sets)
+    return Taken(
+        columns, Rules(_conditions(index, query), is_isolated,
+                       [each for each in query.same_subtree if len(each) > 1]), trees,
+        {number: sets[number] for number in _distinct(used)} if by else {}, root_sets)
+
+
+def _wanted(query: GroupsQuery, by: str | None) -> set[str]:
+    """Return which of the larger arrays of pairs are needed."""
+    return {name for name, is_needed in (
+        ("ends", any(len(suffixes) > 1 for suffixes in query.same_subtree)),
+        ("traits", by == TRAIT or any(not group.suffix and group.required
+                                      for group in query.groups)),
+        ("aggregates", by == AGGREGATE)) if is_needed}
+
+
+def _distinct(arrays: Iterable[np.ndarray]) -> set[int]:
+    return {number for array in arrays for number in np.unique(array).tolist()}
+
+
+def _conditions(index: CandidateIndex, query: GroupsQuery) -> list[Condition]:
+    """Return what the providers of the group without a suffix have to have together."""
+    return [Condition(index.trait_sets.having_any(names)) for group in query.groups
+            if not group.suffix and len(group.amounts) > 1 for names in group.required]
+
+
+def _supply(index: CandidateIndex, family: Sequence[Part], is_root: np.ndarray | None,
+            names: Mapping[int, str], is_isolated: bool, wanted: set[str]) -> Supply:
+    """Return the supply of a column.
+
+    :param family: a part, or several that ask for the same
+    :param is_root: array of bool by tree: whether its root meets the request; None if all do
+    :param names: of the classes, by their ids
+    :param wanted: arrays of pairs that are needed only sometimes
+    """
+    part = family[0]
+    slots = _slots_with_inventories(index, part)
+    anchors, slots, is_shared = _pairs(index, slots, part, is_root)
+    free, max_units, units_of = {}, {}, {}
+    most = np.full(len(slots), 1 if is_isolated and part.suffix else len(family), np.int64)
+    for class_id, amount in part.amounts.items():
+        inventories, name = index.inventories[class_id], names[class_id]
+        rows = _rows(inventories, slots)
+        free[name] = np.maximum(rule.free_of(inventories.capacity[rows], inventories.used[rows]), 0)
+        max_units[name] = inventories.max_unit[rows].astype(np.int64)
+        units_of[name] = np.where(
+            fitting.meets_units(inventories, rows, amount), free[name] // amount, 0)
+        most = np.minimum(most, max_units[name] // amount)
+    pairs = {
+        "anchors": anchors, "slots": slots, "shared": is_shared,
+        "own": ~is_shared | (index.tree[slots] == anchors), "most": most,
+        "units": functools.reduce(np.minimum, units_of.values()) if units_of else np.full(
+            len(slots), UNLIMITED)}
+    arrays = {"ends": index.subtree_end, "traits": index.trait_set,
+              "aggregates": index.aggregate_set}
+    return Supply(
+        [each.suffix for each in family],
+        {names[class_id]: amount for class_id, amount in part.amounts.items()},
+        pairs | {name: arrays[name][slots] for name in wanted}, units_of, free, max_units)
+
+
+def _slots_with_inventories(index: CandidateIndex, part: Part) -> np.ndarray:
+    """Return the slots that have inventories of all classes of a part, or all that are alive."""
+    if not part.amounts:
+        return np.flatnonzero(index.tree >= 0).astype(np.int32)
+    rarest, *others = sorted((index.inventories[class_id] for class_id in part.amounts), key=len)
+    slots = rarest.slots
+    if part.tree is not None:
+        slots = slots[slice(*slots.searchsorted(np.array(part.tree, slots.dtype)))]
+    slots = slots[index.tree[slots] >= 0]
+    for inventories in others:
+        slots = slots[inventories.rows_of(slots)[1]]
+    return slots
+
+
+def _rows(inventories, slots):
+    """Return the rows of slots that have inventories, as a slice if these are all rows."""
+    if len(slots) == len(inventories) and np.array_equal(slots, inventories.slots):
+        return slice(None)
+    return inventories.rows_of(slots)[0]
+
+
+def pairs_of(index: CandidateIndex, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return providers once for each of their anchors: arrays of anchors and of slots."""
+    sharing = slots[np.isin(slots, index.sharing)] if len(index.sharing) else slots[:0]
+    if not len(sharing):
+        return index.tree[slots], slots
+    others = np.setdiff1d(slots, sharing, assume_unique=True)
+    of_each = [index.anchors(slot) for slot in sharing.tolist()]
+    return (np.concatenate((index.tree[others], *of_each)),
+            np.concatenate((others, np.repeat(sharing, [len(each) for each in of_each]))))
+
+
+def _pairs(index: CandidateIndex, slots: np.ndarray, part: Part,
+           is_root: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the pairs that a part allows: their anchors, ascending, slots, and if they share."""
+    if part.crosses_trees:
+        anchors, slots = pairs_of(index, slots)
+    else:
+        anchors = index.tree[slots]
+    is_shared = np.isin(slots, slots[index.tree[slots] != anchors]) if (
+        len(index.sharing)) else np.zeros(len(slots), bool)
+    is_allowed = part.allows(index, slots, index.root[anchors])
+    if is_root is not None:
+        is_allowed &= is_root[anchors]
+    if not is_allowed.all():
+        anchors, slots, is_shared = (
+            each[is_allowed] for each in (anchors, slots, is_shared))
+    if np.any(anchors[1:] < anchors[:-1]):
+        order = np.argsort(anchors, kind="stable")
+        anchors, slots, is_shared = (each[order] for each in (anchors, slots, is_shared))
+    return anchors, slots, is_shared
