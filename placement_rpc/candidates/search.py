@@ -9,7 +9,14 @@ import numpy as np
 from oslo_config import cfg
 
 from placement_rpc import exception
-from placement_rpc.candidates import funnel, headroom, matching, taking
+from placement_rpc.candidates import (
+    funnel,
+    headroom,
+    matching,
+    taking,
+    tree_explanation,
+    tree_views,
+)
 from placement_rpc.candidates.group_queries import Bounds, flat_query_of, groups_query_of
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.live_index import LiveIndex
@@ -19,12 +26,13 @@ from placement_rpc.candidates.reservations import Amounts, Reservations
 from placement_rpc.db.api import Database
 from placement_rpc.objects import class_names
 from placement_rpc.objects.candidates import CandidatesRequest
+from placement_rpc.objects.explanation import ExplanationList
 from placement_rpc.objects.headroom import Headroom
 from placement_rpc.objects.request import ResourceRequest
 
 LOG = logging.getLogger(__name__)
 # Processor time for trees whose groups compete for providers; those left are answered in bounds.
-_COUNTING_SECONDS = 1.0
+_COUNTING_SECONDS = 2.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -156,17 +164,6 @@ class CandidateSearch:
                     slots.tolist(), index.uuids_of(slots), index.generation[slots].tolist(),
                     index.aggregate_set[slots].tolist(), strict=True)]
 
-
-def _id_of(index, uuid):
-    """Return the id of a provider.
-
-    :raises ProviderNotFound: if there is no provider of that uuid
-    """
-    slot = index.slots_of_uuids([uuid]).get(uuid)
-    if slot is None:
-        raise exception.ProviderNotFound(provider=uuid)
-    return int(index.id[slot])
-
     def headroom(self, request: ResourceRequest | CandidatesRequest, by: str | None = None,
                  deadline: float | None = None) -> Headroom:
         """Return how many more such requests fit.
@@ -180,7 +177,30 @@ def _id_of(index, uuid):
         query = _query_of(request)
         with self.index.current(deadline) as index:
             taken = taking.take(index, query, by)
-        return headroom.headroom(taken, by, _COUNTING_SECONDS)
+        found = headroom.headroom(taken, by, _COUNTING_SECONDS)
+        if isinstance(request, ResourceRequest):
+            for each in (*found.limits, *found.parts):
+                if "groups" in each:
+                    each["groups"] = [""]
+        return found
+
+    def explained(self, request: CandidatesRequest, marker: str | None = None,
+                  limit: int | None = None, deadline: float | None = None) -> ExplanationList:
+        """Explain for each tree, in the order of the ids of the roots, what a request fails there.
+
+        :param marker: uuid of the root after which to begin
+        :param limit: the maximum number of trees; None for all
+        :raises ResourceClassNotFound: if a class does not exist
+        :raises TraitNotFound: if a trait does not exist
+        :raises ProviderNotFound: if there is no provider of the marker's uuid
+        :raises ServiceUnavailable: if the index is not built in time
+        :raises StoreUnavailable: if the store cannot be read
+        """
+        query = groups_query_of(request, None)
+        with self.index.current(deadline) as index:
+            views = tree_views.views_of(
+                index, query, _id_of(index, marker) if marker else 0, limit)
+        return tree_explanation.explain(query, views)
 
     def funnel(self, request: ResourceRequest | CandidatesRequest,
                deadline: float | None = None) -> list[dict]:
@@ -200,6 +220,17 @@ def _id_of(index, uuid):
             for step in steps:
                 step["group"] = None
         return steps
+
+
+def _id_of(index, uuid):
+    """Return the id of a provider.
+
+    :raises ProviderNotFound: if there is no provider of that uuid
+    """
+    slot = index.slots_of_uuids([uuid]).get(uuid)
+    if slot is None:
+        raise exception.ProviderNotFound(provider=uuid)
+    return int(index.id[slot])
 
 
 def _query_of(request):
