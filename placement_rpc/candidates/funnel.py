@@ -138,11 +138,11 @@ class _Narrowing:
         """Yield a step for each rule."""
         group = self._group
         if group.amounts:
-            names = sorted(group.amounts)
+            classes = sorted(group.amounts)
             joint = " and " if group.suffix else " or "
-            yield self._step("inventory", f"have {joint.join(names)}", self._allowed)
-        for name, text, some in self._filters():
-            yield self._step(name, text, self._allowed & self._meeting(some))
+            yield self._step("inventory", f"have {joint.join(classes)}", self._allowed)
+        for rule_name, text, some in self._filters():
+            yield self._step(rule_name, text, self._allowed & self._meeting(some))
         if self._is_collective:
             for names in group.required:
                 has = self._index.trait_sets.having_any(names)[self._index.trait_set[self._slots]]
