@@ -185,6 +185,8 @@ def _choices(world, group, root):
             and not each.traits & set(group.forbidden)]
     if group.in_tree and group.amounts:
         near = [each for each in near if each in world.tree(group.in_tree)]
+        # The unsuffixed group then takes nothing from a provider that shares with other trees.
+        near = [each for each in near if group.suffix or world.root(each) is root]
     if group.suffix:
         for provider in near:
             if (provider.fits(group.amounts) and _is_member(provider.aggregates, group)

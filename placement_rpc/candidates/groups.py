@@ -90,18 +90,21 @@ def _least(*limits: int | None) -> int | None:
 def _prepared(index, query, random):
     """Return a search; None if it is clear that nothing can be found."""
     roots = requests.root_mask(index, query.root_required, query.root_forbidden)
-    if roots is not None and not roots[index.trait_set[index.root[index.root >= 0]]].any():
-        return None
     for number, group in enumerate(query.groups):
         try:
             is_possible = requests.check_names(index, group)
         except (exception.ResourceClassNotFound, exception.TraitNotFound):
-            if _all_served(index, query, query.groups[:number], random):
+            if _has_root(index, roots) and _all_served(
+                    index, query, query.groups[:number], random):
                 raise
             return None
         if not is_possible:
             return None
     return _Search(index, query, roots, random)
+
+
+def _has_root(index, roots):
+    return roots is None or bool(roots[index.trait_set[index.root[index.root >= 0]]].any())
 
 
 def _all_served(index, query, groups, random):
@@ -152,13 +155,15 @@ class _Search:
         """
         found = _Candidates(self._problem, count, bool(self._finder.sharing))
         for batch in self._batches(found, 1):
-            trees, rows = self._enumeration(batch).run(found.missing)
-            if not self._problem.equal:
-                found.add(rows[np.argsort(trees, kind="stable")])
-                continue
-            for tree in np.unique(trees):
-                found.add(rows[trees == tree])
-                found.arrange(rows[trees == tree])
+            enumeration = self._enumeration(batch)
+            quota = 0
+            # Several times if the same candidates were found for other trees.
+            while found.missing and not enumeration.is_done and not self._budget.is_spent:
+                quota += found.missing
+                trees, rows = enumeration.run(quota)
+                for each in _by_tree(trees, rows) if self._problem.equal else [
+                        rows[np.argsort(trees, kind="stable")]]:
+                    found.arrange(found.add(each))
         return found.rows
 
     def breadth_first(self, count: int | None) -> np.ndarray:
@@ -280,14 +285,18 @@ class _Candidates:
         """All candidates, candidates x parts."""
         return np.concatenate(self._rows)[:self._count]
 
-    def add(self, rows: np.ndarray) -> None:
-        """Add candidates, in which equal parts have their providers in any order."""
+    def add(self, rows: np.ndarray) -> np.ndarray:
+        """Add candidates, in which equal parts have their providers in any order.
+
+        :returns: those that are new
+        """
         if self._seen is not None:
             for equal in self._equal:
                 rows[:, equal] = np.sort(rows[:, equal], axis=1)
             rows = self._new(np.ascontiguousarray(rows))
         self._rows.append(rows)
         self._size += len(rows)
+        return rows
 
     def arrange(self, rows: np.ndarray) -> None:
         """Add what some candidates become when equal parts swap their providers."""
@@ -303,6 +312,12 @@ class _Candidates:
             is_new[number] = key not in self._seen
             self._seen.add(key)
         return rows[is_new]
+
+
+def _by_tree(trees, rows):
+    """Return the candidates of each tree: list of arrays."""
+    order = np.argsort(trees, kind="stable")
+    return np.split(rows[order], np.flatnonzero(np.diff(trees[order])) + 1)
 
 
 def _by_rank(trees, rows):

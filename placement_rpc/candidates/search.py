@@ -9,30 +9,20 @@ import numpy as np
 from oslo_config import cfg
 
 from placement_rpc import exception
-from placement_rpc.candidates import (
-    funnel,
-    headroom,
-    matching,
-    taking,
-    tree_explanation,
-    tree_views,
-)
-from placement_rpc.candidates.group_queries import Bounds, flat_query_of, groups_query_of
+from placement_rpc.candidates import groups, matching, rendering
+from placement_rpc.candidates.group_queries import Bounds, groups_query_of
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.live_index import LiveIndex
 from placement_rpc.candidates.offers import Offer, flat_offer
 from placement_rpc.candidates.query import Candidate, ProviderView, query_of, with_class_names
 from placement_rpc.candidates.reservations import Amounts, Reservations
+from placement_rpc.candidates.tree_offers import tree_offer
 from placement_rpc.db.api import Database
 from placement_rpc.objects import class_names
 from placement_rpc.objects.candidates import CandidatesRequest
-from placement_rpc.objects.explanation import ExplanationList
-from placement_rpc.objects.headroom import Headroom
 from placement_rpc.objects.request import ResourceRequest
 
 LOG = logging.getLogger(__name__)
-# Processor time for trees whose groups compete for providers; those left are answered in bounds.
-_COUNTING_SECONDS = 2.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,10 +80,16 @@ class CandidateSearch:
         :raises ServiceUnavailable: if the index is not built in time
         :raises StoreUnavailable: if the store cannot be read
         """
+        bounds, limit = self._bounds, request.value("limit")
+        query = groups_query_of(request, None if bounds.is_sample else limit, shape)
         with self.index.current(deadline) as index:
-            for group in request.groups:
-                _class_ids(index, group.value("resources", {}))
-            return Rendered(['{"allocation_requests": [], "provider_summaries": {}}'], 0, False)
+            found = groups.find(
+                index, query, self._random, limit=bounds.maximum, strategy=bounds.strategy)
+            if bounds.is_sample:
+                chosen = self._random.permutation(len(found.rows))[:limit]
+                found = dataclasses.replace(found, rows=found.rows[chosen])
+            taken = rendering.take(index, found, shape)
+        return Rendered(taken.parts(), taken.count, found.is_cut)
 
     def offers(self, request: ResourceRequest | CandidatesRequest,
                deadline: float | None = None,
@@ -134,7 +130,7 @@ class CandidateSearch:
         if isinstance(request, ResourceRequest):
             return flat_offer(
                 index, request, _class_ids(index, request.resources), self._random, reserved)
-        return None
+        return tree_offer(index, request, self._random, self._bounds, reserved, given_back)
 
     @property
     def reserved(self) -> dict[int, dict[int, int]]:
@@ -154,7 +150,7 @@ class CandidateSearch:
         """
         with self.index.current(deadline) as index:
             ids = _class_ids(index, request.resources)
-            slots = index.page(_id_of(index, marker) if marker else 0, limit)
+            slots = index.page(id_of(index, marker) if marker else 0, limit)
             return [ProviderView(
                 uuid, index.name_of(slot), generation,
                 {class_name: index.inventory_of(slot, class_id)
@@ -164,65 +160,8 @@ class CandidateSearch:
                     slots.tolist(), index.uuids_of(slots), index.generation[slots].tolist(),
                     index.aggregate_set[slots].tolist(), strict=True)]
 
-    def headroom(self, request: ResourceRequest | CandidatesRequest, by: str | None = None,
-                 deadline: float | None = None) -> Headroom:
-        """Return how many more such requests fit.
 
-        :param by: one of :data:`placement_rpc.objects.headroom.BY`, or None
-        :raises ResourceClassNotFound: if a class does not exist
-        :raises TraitNotFound: if a trait does not exist
-        :raises ServiceUnavailable: if the index is not built in time
-        :raises StoreUnavailable: if the store cannot be read
-        """
-        query = _query_of(request)
-        with self.index.current(deadline) as index:
-            taken = taking.take(index, query, by)
-        found = headroom.headroom(taken, by, _COUNTING_SECONDS)
-        if isinstance(request, ResourceRequest):
-            for each in (*found.limits, *found.parts):
-                if "groups" in each:
-                    each["groups"] = [""]
-        return found
-
-    def explained(self, request: CandidatesRequest, marker: str | None = None,
-                  limit: int | None = None, deadline: float | None = None) -> ExplanationList:
-        """Explain for each tree, in the order of the ids of the roots, what a request fails there.
-
-        :param marker: uuid of the root after which to begin
-        :param limit: the maximum number of trees; None for all
-        :raises ResourceClassNotFound: if a class does not exist
-        :raises TraitNotFound: if a trait does not exist
-        :raises ProviderNotFound: if there is no provider of the marker's uuid
-        :raises ServiceUnavailable: if the index is not built in time
-        :raises StoreUnavailable: if the store cannot be read
-        """
-        query = groups_query_of(request, None)
-        with self.index.current(deadline) as index:
-            views = tree_views.views_of(
-                index, query, _id_of(index, marker) if marker else 0, limit)
-        return tree_explanation.explain(query, views)
-
-    def funnel(self, request: ResourceRequest | CandidatesRequest,
-               deadline: float | None = None) -> list[dict]:
-        """Return how many providers and trees of the fleet each rule of a request leaves.
-
-        :returns: list of dicts, see :class:`placement_rpc.objects.explanation.ExplanationList`
-        :raises ResourceClassNotFound: if a class does not exist
-        :raises TraitNotFound: if a trait does not exist
-        :raises ServiceUnavailable: if the index is not built in time
-        :raises StoreUnavailable: if the store cannot be read
-        """
-        query = _query_of(request)
-        with self.index.current(deadline) as index:
-            found = funnel.funnel(index, query)
-        steps = found.finished(_COUNTING_SECONDS)
-        if isinstance(request, ResourceRequest):
-            for step in steps:
-                step["group"] = None
-        return steps
-
-
-def _id_of(index, uuid):
+def id_of(index: CandidateIndex, uuid: str) -> int:
     """Return the id of a provider.
 
     :raises ProviderNotFound: if there is no provider of that uuid
@@ -231,12 +170,6 @@ def _id_of(index, uuid):
     if slot is None:
         raise exception.ProviderNotFound(provider=uuid)
     return int(index.id[slot])
-
-
-def _query_of(request):
-    if isinstance(request, ResourceRequest):
-        return flat_query_of(request)
-    return groups_query_of(request, None)
 
 
 def get_search(conf: cfg.ConfigOpts, database: Database) -> CandidateSearch:

@@ -15,10 +15,19 @@ import platform
 import psutil
 import rich.table
 
-from tests.benchmarks import bus_bench, fleet, http_bench, plots, scale_bench
+from tests.benchmarks import (
+    bus_bench,
+    candidates_bench,
+    fleet,
+    http_bench,
+    plots,
+    scale_bench,
+)
 from tests.benchmarks.bench import Bench, Report
 
-_PARTS = ("claims", "nodes", "scale", "http")
+_PARTS = ("claims", "nodes", "scale", "http", "candidates")
+# These start their own servers.
+_BY_THEMSELVES = ("http", "candidates")
 
 
 def bench_bus(quick, parts, kept):
@@ -69,11 +78,13 @@ def main():
     options = parser.parse_args()
     kept = Report()
     parts = [options.only] if options.only else ["claims", "scale"] if options.quick else [*_PARTS]
-    if parts != ["http"]:
+    if not set(parts) <= set(_BY_THEMSELVES):
         bench_bus(options.quick, parts, kept)
-    # After the others, so that their servers do not compete with it.
+    # After the others, so that their servers do not compete with these.
     if "http" in parts:
         http_bench.bench_http(kept, options.quick)
+    if "candidates" in parts:
+        candidates_bench.bench_candidates(kept, options.quick)
     report(kept, options.output)
 
 

@@ -3,9 +3,11 @@
 
 import re
 
-_SIZED = re.compile(r"(?P<what>.*), (?P<size>\d+) providers(?P<kind>, p50|: processor time)$")
-_TITLES = {", p50": ("latency", "p50 of a call [ms]"),
-           ": processor time": ("processor-time", "processor time of a call [ms]")}
+_SIZED = re.compile(
+    r"(?P<what>.*), (?P<size>\d+) (?P<kind>(providers|trees)(, p50|: processor time))$")
+_TITLES = {"providers, p50": ("latency", "p50 of a call [ms]"),
+           "providers: processor time": ("processor-time", "processor time of a call [ms]"),
+           "trees: processor time": ("candidates", "processor time of a request [ms]")}
 
 
 def draw(results, directory):
@@ -31,7 +33,7 @@ def draw(results, directory):
         for what, points in sorted(of_kind.items()):
             style = "--" if what.startswith("openstack-placement") else "-"
             axes.plot(*zip(*sorted(points), strict=True), style, marker="o", label=what)
-        axes.set(xscale="log", yscale="log", xlabel="providers", ylabel=label)
+        axes.set(xscale="log", yscale="log", xlabel=re.match("[a-z]+", kind)[0], ylabel=label)
         axes.grid(True, which="both", alpha=0.3)
         axes.legend(fontsize="small")
         written.append(directory / f"{name}.png")

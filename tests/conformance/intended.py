@@ -30,11 +30,13 @@ def _table():
 _ROWS = (
     ("a uuid is the same in either letter case, with or without dashes", _ALL, [
         (200, 404, "GET /resource_providers/<FULL>"), (200, 200, "list uuid=<FULL>"),
-        (200, 200, "set capitals as aggregates", "set no dashes as aggregates"),
+        (200, 200, "set capitals as aggregates", "set no dashes as aggregates",
+         "candidates in <ZONE>", "candidates in the tree of <ONE>"),
         (204, 400, "allocate of capitals")]),
     ("what is an error of the server there is one of the client here", _ALL, [
         (400, 500, "body that is a lone surrogate", "body that is deep",
-         "create class 'CUSTOM_A\\n' of 9", "list with 'VCPU:99999999999999999999'"),
+         "create class 'CUSTOM_A\\n' of 9", "list with 'VCPU:99999999999999999999'",
+         "candidates with 20 digits", "candidates with a limit of x and of 1"),
         # SQLite stores a zero, PostgreSQL does not.
         (400, 201, "body that is a zero"),
         # The other server has the class with the line break.
@@ -55,15 +57,18 @@ _ROWS = (
         (404, 415, "PUT /resource_providers/<full>/aggregates at 1.0"),
         (404, 400, "no content type, unknown address")]),
     ("an error is an error object, and names the authentication", (*_ALL, "www-authenticate"), [
-        (401, 401, "no token", "no token, bad version", "no token, unknown address")]),
+        (401, 401, "no token", "no token, bad version", "no token, unknown address",
+         "candidates without a token")]),
     ("405 names the allowed methods, and is JSON for every method", _ALL, [
         (405, 405, "HEAD /resource_providers", "HEAD /resource_providers/<full>",
          "DELETE /resource_providers/<full>/inventories", "delete all inventories at 1.4")]),
     ("media types are compared as HTTP says, and an error is JSON", _ALL, [
-        (406, 406, "accept 'text/plain'", "accept 'application/json;q=0'",
+        (406, 406, "accept 'text/plain'", "candidates as text", "accept 'application/json;q=0'",
          "accept text/plain, missing"),
         (200, 406, "accept 'application/json; charset=utf-8'"),
         (201, 415, "content type 'APPLICATION/JSON'")]),
+    ("of a repeated parameter, the value that counts is checked", _ALL, [
+        (400, 200, "candidates with the policies pony and none")]),
     ("no provider has an empty name", _ALL, [(400, 200, "rename to nothing")]),
     ("the schema finds a name that no class can have, and says so", _ALL, [
         (400, 400, "set inventories of class 'vcpu'", "set inventories of class ''",

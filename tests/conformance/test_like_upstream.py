@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same requests to the facade and to openstack-placement, and their answers compared."""
 
+import json
 import re
 
 import testscenarios
@@ -124,3 +125,30 @@ class CandidatesTest(_LikeUpstream, base.TestCase):
 
     worlds = _Worlds(candidate_cases.Cloud)
     scenarios = _scenarios(candidate_cases)
+
+
+class LimitedCandidatesTest(base.TestCase):
+    """Which candidates a limit keeps is open; how many, and what they are, is not."""
+
+    def test_answers(self):
+        world = CandidatesTest.worlds.current()
+        for query in candidate_cases.LIMITED:
+            every = self.answer(web.facade, world, query)
+            requests = every["allocation_requests"]
+            for limit in (1, 2, len(requests) - 1, len(requests) + 1):
+                limited = f"{query}&limit={limit}"
+                found = self.answer(web.facade, world, limited)
+                its = self.answer(web.upstream, world, limited)["allocation_requests"]
+                chosen = found["allocation_requests"]
+                self.assertEqual(len(its), len(chosen), limited)
+                for each in (*chosen, *its):
+                    self.assertIn(each, requests, limited)
+                self.assertLessEqual(found["provider_summaries"].items(),
+                                     every["provider_summaries"].items())
+                self.assertLessEqual({uuid for each in chosen for uuid in each["allocations"]},
+                                     found["provider_summaries"].keys())
+
+    def answer(self, address, world, query):
+        answer = Case("limited", f"GET /allocation_candidates?{query}", version="1.39").send(
+            address(), world)
+        return wire.ordered(json.loads(answer.body))

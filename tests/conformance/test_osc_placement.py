@@ -2,8 +2,8 @@
 """osc-placement, unchanged, drives the facade as it drives openstack-placement.
 
 Every command at the microversions that osc-placement knows: at all of them in full, otherwise at
-the first that has the command, and at some later ones. Not covered: ``allocation candidate list``,
-and renaming a class, for which it has no command.
+the first that has the command, and at some later ones. Not covered: renaming a class, for which it
+has no command.
 """
 
 import operator

@@ -232,8 +232,17 @@ def _comparable(value, whole, has_code):
         found = [_comparable(item, whole, has_code) for item in value]
         if not whole:
             found = [item for number, item in enumerate(found) if item not in found[:number]]
-        return sorted(found, key=lambda item: json.dumps(item, sort_keys=True))
+        return ordered(found)
     return value if whole else type(value).__name__
+
+
+def ordered(value):
+    """Return a JSON value with all of its lists sorted."""
+    if isinstance(value, dict):
+        return {name: ordered(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return sorted(map(ordered, value), key=lambda item: json.dumps(item, sort_keys=True))
+    return value
 
 
 def without_more_words(body, other):

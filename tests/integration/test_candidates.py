@@ -9,6 +9,7 @@ from placement_rpc import exception
 from placement_rpc.accounting import batch
 from placement_rpc.accounting.claims import ClaimChange
 from placement_rpc.accounting.idempotency import Request
+from placement_rpc.api import CandidateGroup, CandidatesRequest
 from placement_rpc.candidates.search import CandidateSearch
 from placement_rpc.db import api as db
 from placement_rpc.objects.request import ResourceRequest
@@ -152,3 +153,80 @@ class NearlyFullTest(testscenarios.WithScenarios, base.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual((40, 40, 8), (len(done), len(set(done)), len(refused)))
+
+
+_SERVER = CandidatesRequest(groups=[
+    CandidateGroup(resources={"VCPU": 2}),
+    CandidateGroup(suffix="_A", resources={"VGPU": 1}),
+    CandidateGroup(suffix="_B", resources={"VGPU": 1})], group_policy="isolate")
+
+
+class NearlyFullTreesTest(testscenarios.WithScenarios, base.TestCase):
+    """Concurrent schedulers fill trees, each of which has room for two servers."""
+
+    time_limit = 300
+    scenarios = testscenarios.multiply_scenarios(_KINDS, [("one conductor", {"conductors": 1})])
+    scenarios += testscenarios.multiply_scenarios(
+        _SERVERS, [("two conductors", {"conductors": 2})])
+    trees, schedulers, each_asks = 24, 16, 4
+
+    def make_fleet(self, api):
+        """Create computes with two devices each; return the uuids of all providers."""
+        uuids = []
+        for number in range(self.trees):
+            root = api.create_provider(None, f"compute {number}").uuid
+            api.set_inventory(None, root, [base.inventory("VCPU", 4)])
+            uuids.append(root)
+            for device in range(2):
+                uuids.append(api.create_provider(
+                    None, f"device {number}.{device}", parent_provider_uuid=root).uuid)
+                api.set_inventory(None, uuids[-1], [base.inventory("VGPU", 2)])
+        return uuids
+
+    def test_the_fleet_is_filled_to_the_last(self):
+        url = servers.new_database(self.kind)
+        services = [self.useFixture(placement_fixtures.RunningService(database_url=url))
+                    for _ in range(self.conductors)]
+        uuids = self.make_fleet(services[0].api)
+        done, refused, wrong = [], [], []
+
+        def schedule(api):
+            for _ in range(self.each_asks):
+                claim = base.claim(None)
+                del claim.allocations
+                try:
+                    done.append(api.claim_by_request(None, _SERVER, claim))
+                except exception.NoCandidates:
+                    refused.append(claim)
+                except Exception as error:
+                    wrong.append(error)
+
+        threads = [threading.Thread(target=schedule, args=(
+            services[number % self.conductors].api,)) for number in range(self.schedulers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([], wrong)
+        self.assertEqual((2 * self.trees, self.schedulers * self.each_asks - 2 * self.trees),
+                         (len(done), len(refused)))
+        api = services[0].api
+        self.assertEqual({2, 4}, {usage.used for uuid in uuids
+                                  for usage in api.get_usages(None, uuid).objects})
+        for each in done:
+            self.assertEqual(each.allocations,
+                             api.get_allocations(None, each.consumer_uuid).by_provider())
+            self.assertEqual(3, len({uuid for uuids in each.mappings.values() for uuid in uuids}))
+        tries = sum(map(self.tries, services))
+        self.assertGreaterEqual(tries, len(done))
+        # Conductors do not know the reservations of each other.
+        self.assertLess(tries, len(done) * (1.5 if self.conductors == 1 else 4))
+        for service in services:
+            self.assertEqual({}, service.manager.candidates.reserved)
+
+    def tries(self, service):
+        """Return how many claims a service has tried."""
+        name = b"placement_rpc_settled_together_sum "
+        line, = (each for each in service.manager.metrics.show().splitlines()
+                 if each.startswith(name))
+        return float(line.removeprefix(name))

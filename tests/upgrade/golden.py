@@ -48,7 +48,9 @@ AGGREGATE = "c9a3f7d8-3c11-4d7c-8f5e-6b7a8c9d0e01"
 # What differs each time.
 _MASKED = frozenset(("event_id", "occurred_at", "message_id", "timestamp", "_unique_id",
                      "snapshot_id", "pid", "time", "incident", "updated_at", "epoch",
-                     "tag"))
+                     "tag",
+                     # How much memory the index of a release takes.
+                     "bytes"))
 
 
 def recorded():
@@ -60,15 +62,27 @@ def masked(value, key=None):
     """Return a message with values that differ each time replaced, and unordered lists sorted."""
     if key in _MASKED and not isinstance(value, (dict, list)):
         return f"<{key}>"
+    if key == "body":
+        return _candidates(value)
     if isinstance(value, dict):
         return {name: masked(item, name) for name, item in value.items()}
     if isinstance(value, list):
-        if key == "body":
-            # Rendered JSON, which may be split anywhere.
-            return json.loads("".join(value))
         found = [masked(item) for item in value]
         return sorted(found) if key is not None and key.endswith(".changes") else found
     return value
+
+
+def _candidates(body):
+    """Return candidates, which are rendered JSON in any parts and in any order.
+
+    :param body: list of str; or what this returned, which is recorded
+    """
+    found = json.loads("".join(body)) if isinstance(body, list) else body
+    return {"allocation_requests": sorted(found["allocation_requests"], key=json.dumps),
+            "provider_summaries": {uuid: {
+                name: sorted(value) if name == "traits" else value
+                for name, value in each.items()}
+                for uuid, each in found["provider_summaries"].items()}}
 
 
 def ask(dispatcher, message, ctxt):
@@ -278,6 +292,14 @@ class Story:
         self._do("get_allocation_candidates", CandidatesRequest(
             groups=[CandidateGroup(resources={"CUSTOM_NONE": 1})]))
         self._do("get_allocation_candidates", CandidatesRequest(groups=[]))
+        wanted = CandidatesRequest(groups=[
+            CandidateGroup(resources={"VCPU": 1}, required=[["CUSTOM_FAST", "HW_CPU_X86_AVX"]]),
+            CandidateGroup(suffix="_A", resources={"VGPU": 1})], group_policy="none",
+            same_subtree=[["_A"]], root_forbidden=["HW_CPU_X86_AVX"], limit=10)
+        for microversion in ("1.39", "1.29"):
+            self._do("get_allocation_candidates", wanted, microversion=microversion)
+        self._do("get_allocation_candidates", CandidatesRequest(groups=[CandidateGroup(
+            resources={"VGPU": 1}, in_tree=NODE)]), microversion="1.10")
 
     def _headroom(self):
         if self.release.number < (1, 3):
