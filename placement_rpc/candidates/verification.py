@@ -144,7 +144,9 @@ def _difference(here, there):
     """Return what differs between a provider in the index and in the store, or None."""
     if here is None:
         return "it is not in the index"
-    if here.generation < there.generation or here.uuid != there.uuid:
+    if here.uuid != there.uuid:
+        return f"the uuid is {here.uuid} instead of {there.uuid}"
+    if here.generation < there.generation:
         return f"generation {here.generation} instead of {there.generation}"
     if here.generation > there.generation:
         # It changed after the store was read.
