@@ -30,11 +30,13 @@ class Rendered:
     """Candidates with groups, as they are answered.
 
     :param parts: of JSON text, which are made while they are read
+    :param position: of an event up to which every change is included
     :param count: how many candidates there are
     :param is_cut: whether there are, or may be, more than the maximum
     """
 
     parts: Iterable[str]
+    position: int
     count: int
     is_cut: bool
 
@@ -88,8 +90,8 @@ class CandidateSearch:
             if bounds.is_sample:
                 chosen = self._random.permutation(len(found.rows))[:limit]
                 found = dataclasses.replace(found, rows=found.rows[chosen])
-            taken = rendering.take(index, found, shape)
-        return Rendered(taken.parts(), taken.count, found.is_cut)
+            taken, position = rendering.take(index, found, shape), index.position
+        return Rendered(taken.parts(), position, taken.count, found.is_cut)
 
     def offers(self, request: ResourceRequest | CandidatesRequest,
                deadline: float | None = None,
@@ -151,7 +153,7 @@ class CandidateSearch:
         """
         with self.index.current(deadline) as index:
             ids = _class_ids(index, request.resources)
-            slots = index.page(_id_of(index, marker) if marker else 0, limit)
+            slots = index.page(id_of(index, marker) if marker else 0, limit)
             return [ProviderView(
                 uuid, index.name_of(slot), generation,
                 {class_name: index.inventory_of(slot, class_id)
@@ -162,7 +164,7 @@ class CandidateSearch:
                     index.aggregate_set[slots].tolist(), strict=True)]
 
 
-def _id_of(index, uuid):
+def id_of(index: CandidateIndex, uuid: str) -> int:
     """Return the id of a provider.
 
     :raises ProviderNotFound: if there is no provider of that uuid
