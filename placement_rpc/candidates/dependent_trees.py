@@ -49,6 +49,7 @@ class Packer:
         if not found:
             return packing.Packed(0, 0)
         uses, room = _table(columns, found)
+        uses = np.unique(uses, axis=1)
         key = (uses.shape, uses.tobytes(), room.tobytes(), most)
         if key not in self._known:
             self._known[key] = packing.pack(uses, room, most)
@@ -101,7 +102,7 @@ def _is_allowed(columns, chosen, rules):
         if len(set(isolated)) < len(isolated):
             return False
     for condition in rules.required:
-        if not any(condition.concerns(column) and condition.met(column)[list(pairs)].any()
+        if any(map(condition.concerns, columns)) and not any(condition.concerns(column) and condition.met(column)[list(pairs)].any()
                    for column, pairs in zip(columns, chosen, strict=True)):
             return False
     ends = {slot: end for column, pairs in zip(columns, chosen, strict=True)
@@ -111,7 +112,7 @@ def _is_allowed(columns, chosen, rules):
     for suffixes in rules.same_subtree:
         some = {slot for column, each in zip(columns, slots, strict=True)
                 if column.suffixes[0] in suffixes for slot in each}
-        if not max(some) < ends[min(some)]:
+        if some and not max(some) < ends[min(some)]:
             return False
     return True
 
@@ -136,7 +137,9 @@ def _table(columns, found):
         for name in column.amounts:
             free.update(((slot, name), amount) for slot, amount in zip(
                 column.slots.tolist(), column.free[name].tolist(), strict=True))
-    resources = sorted({key for uses in found for key in uses})
+    # In the order of what there is, so that trees with the same in another order are equal.
+    resources = sorted({key for uses in found for key in uses},
+                       key=lambda key: (key[1], free[key], key[0]))
     rows = {key: row for row, key in enumerate(resources)}
     table = np.zeros((len(resources), len(found)), np.int64)
     for kind, uses in enumerate(found):

@@ -113,7 +113,9 @@ class _Narrowing:
         self._index, self._group = index, group
         self.left = left
         # Each provider that has something of what is asked for, once for each of its anchors.
-        self._anchors, self._slots = taking.pairs_of(index, self._with_inventories())
+        slots = self._with_inventories()
+        self._anchors, places = taking.pairs_of(index, slots)
+        self._slots = slots if places is None else slots[places]
         self._allowed = np.ones(len(self._slots), bool)
 
     def _with_inventories(self):
@@ -208,7 +210,7 @@ class _Narrowing:
         self._allowed = allowed
         self._keep_trees(allowed)
         slots = self._slots[allowed & self.left[self._anchors]]
-        providers = len(np.unique(slots)) if len(self._index.sharing) else len(slots)
+        providers = len(np.unique(slots)) if self._index.sharing_ids else len(slots)
         return Step(name, self._group.suffix, resource_class, text[:_SHOWN], providers,
                     int(self.left.sum()))
 

@@ -30,11 +30,13 @@ class Rendered:
     """Candidates with groups, as they are answered.
 
     :param parts: of JSON text, which are made while they are read
+    :param position: of an event up to which every change is included
     :param count: how many candidates there are
     :param is_cut: whether there are, or may be, more than the maximum
     """
 
     parts: Iterable[str]
+    position: int
     count: int
     is_cut: bool
 
@@ -88,8 +90,8 @@ class CandidateSearch:
             if bounds.is_sample:
                 chosen = self._random.permutation(len(found.rows))[:limit]
                 found = dataclasses.replace(found, rows=found.rows[chosen])
-            taken = rendering.take(index, found, shape)
-        return Rendered(taken.parts(), taken.count, found.is_cut)
+            taken, position = rendering.take(index, found, shape), index.position
+        return Rendered(taken.parts(), position, taken.count, found.is_cut)
 
     def offers(self, request: ResourceRequest | CandidatesRequest,
                deadline: float | None = None,

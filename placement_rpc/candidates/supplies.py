@@ -138,10 +138,21 @@ def sums(keys: np.ndarray, amounts: np.ndarray, size: int) -> np.ndarray:
     """
     if not len(keys):
         return np.zeros(size, np.int64)
+    if np.all(keys[1:] > keys[:-1]):
+        found = np.zeros(size, np.int64)
+        found[keys] = amounts
+        return found
     if int(amounts.max()) <= _EXACT // len(keys):
         return np.bincount(keys, amounts, size).astype(np.int64)
     found = np.zeros(size, np.int64)
     np.add.at(found, keys, np.minimum(amounts, _LARGEST // len(keys)))
+    return found
+
+
+def has_any(keys: np.ndarray, size: int) -> np.ndarray:
+    """Return an array of bool: whether each number below the size is among the keys."""
+    found = np.zeros(size, bool)
+    found[keys] = True
     return found
 
 
