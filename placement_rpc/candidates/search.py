@@ -153,7 +153,7 @@ class CandidateSearch:
         """
         with self.index.current(deadline) as index:
             ids = _class_ids(index, request.resources)
-            slots = index.page(_id_of(index, marker) if marker else 0, limit)
+            slots = index.page(id_of(index, marker) if marker else 0, limit)
             return [ProviderView(
                 uuid, index.name_of(slot), generation,
                 {class_name: index.inventory_of(slot, class_id)
@@ -164,7 +164,7 @@ class CandidateSearch:
                     index.aggregate_set[slots].tolist(), strict=True)]
 
 
-def _id_of(index, uuid):
+def id_of(index: CandidateIndex, uuid: str) -> int:
     """Return the id of a provider.
 
     :raises ProviderNotFound: if there is no provider of that uuid
