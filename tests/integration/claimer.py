@@ -6,8 +6,8 @@ modules that every release has.
 
 It claims, replaces claims, moves, releases and, if asked to, swaps what consumers have and has the
 service find what to claim, at random from several threads, by calls and by casts. It prints the
-answers as JSON: the allocations that each of its consumers must have at the end, and the numbers of
-accepted and refused requests.
+answers as JSON: the allocations that each of its consumers must have at the end, and the numbers
+of accepted and refused requests.
 """
 
 import json

@@ -4,8 +4,8 @@
 Clients claim, have the service find what to claim, replace claims, swap, move and release, by
 calls and by casts, while conductors are killed with -9, the broker is killed and started again,
 and so is the database. Messages that cannot be read are published into every queue and into the
-stream all the while. The answers that the clients received are then compared with the store, the store
-with the events, and the dead letters with what was published.
+stream all the while. The answers that the clients received are then compared with the store, the
+store with the events, and the dead letters with what was published.
 """
 
 import argparse
