@@ -55,7 +55,6 @@ class WSGIServer(fixtures.Fixture):
 
 class FacadeTest(testscenarios.WithScenarios, base.TestCase):
     time_limit = 240
-    latest = {"openstack-api-version": "placement 1.39"}
     scenarios = [(f"{transport} on {kind}", {"transport": transport, "kind": kind})
                  for transport, kind in (("local", "postgresql"), ("local", "mariadb"),
                                          ("rpc", "postgresql"))]
@@ -110,49 +109,31 @@ class FacadeTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual(403, self.send("GET", "/resource_providers", headers={
             "x-auth-token": "ada"}).status_code)
 
-    def test_candidates(self):
-        total = 1500
-        root = self.make("root", VCPU={"total": total})
-        children = [self.make(f"gpu {number}", root, VGPU={"total": 1})
-                    for number in range(20)]
-        for number in range(50):
-            self.make(f"host {number}", VCPU={"total": total}, VGPU={"total": 1})
-        query = "resources=VCPU:1&resources_gpu=VGPU:1"
-        answer = self.ask(query)
-        found = answer.json()
-        self.assertEqual(70, len(found["allocation_requests"]))
-        self.assertEqual(71, len(found["provider_summaries"]))
-        self.assertEqual("no-cache", answer.headers["cache-control"])
-        # An answer of many parts: pairs of the root's children.
-        found = self.ask(f"{query}&resources_b=VGPU:1&group_policy=none").json()
-        self.assertEqual(20 * 19, len(found["allocation_requests"]))
-        for each in self.ask(f"{query}&in_tree={root}&in_tree_gpu={root}").json()[
-                "allocation_requests"]:
-            self.assertEqual(204, self.send(
-                "PUT", f"/allocations/{base.new_uuid()}", json={
-                    **each, "project_id": "ada", "user_id": "anna", "consumer_generation": None,
-                    "consumer_type": "INSTANCE"}, headers=self.latest).status_code)
-        left = self.ask(f"{query}&in_tree={root}").json()
-        self.assertEqual([], [each for each in left["allocation_requests"]
-                              if each["allocations"].keys() & set(children)])
-
-    def ask(self, query):
-        """Return the answer to a query for candidates."""
-        answer = self.send("GET", f"/allocation_candidates?{query}", headers=self.latest)
+    def test_candidates_are_passed_on(self):
+        """What the service renders is streamed, whoever renders it."""
+        uuids, api = [], self.running.api
+        for number in range(40):
+            uuids.append(api.create_provider(None, f"compute {number}").uuid)
+            api.set_inventory(None, uuids[-1], [base.inventory("VCPU", 4)])
+            child = api.create_provider(
+                None, f"device {number}", parent_provider_uuid=uuids[-1]).uuid
+            api.set_inventory(None, child, [base.inventory("VGPU", 1)])
+        answer = self.send(
+            "GET", "/allocation_candidates?resources=VCPU:1&resources1=VGPU:1",
+            headers={"openstack-api-version": "placement 1.36"})
         self.assertEqual(200, answer.status_code, answer.text)
-        return answer
-
-    def make(self, name, parent=None, **inventories):
-        """Create a provider; return its uuid."""
-        uuid = base.new_uuid()
-        for method, path, body in (
-                ("POST", "/resource_providers", {
-                    "name": name, "uuid": uuid, "parent_provider_uuid": parent}),
-                ("PUT", f"/resource_providers/{uuid}/inventories", {
-                    "resource_provider_generation": 0, "inventories": inventories})):
-            self.assertEqual(200, self.send(
-                method, path, json=body, headers=self.latest).status_code)
-        return uuid
+        self.assertEqual("chunked", answer.headers["transfer-encoding"])
+        self.assertEqual("application/json", answer.headers["content-type"])
+        self.assertIn("placement-position", answer.headers)
+        found = answer.json()
+        self.assertEqual(40, len(found["allocation_requests"]))
+        self.assertEqual(80, len(found["provider_summaries"]))
+        self.assertCountEqual(uuids, [each["mappings"][""][0]
+                                      for each in found["allocation_requests"]])
+        refused = self.send(
+            "GET", "/allocation_candidates?resources=CUSTOM_NONE:1",
+            headers={"openstack-api-version": "placement 1.36"})
+        self.assertEqual(400, refused.status_code)
 
     def test_its_heartbeat(self):
         self.send("GET", "/resource_providers")
