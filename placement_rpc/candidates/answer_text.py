@@ -5,6 +5,7 @@ Records that have the same keys and the same texts apart from UUIDs and numbers 
 their texts are rows of one width, which are filled for many records at a time.
 """
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -16,9 +17,10 @@ from placement_rpc.candidates.query import Column
 
 # Bytes of text of one kind that are made at a time, so that they stay in the processor's cache.
 _AT_A_TIME = 2 ** 18
-# Records that are divided into kinds at a time, so that no call holds the interpreter for long.
+# Records that are divided into kinds at a time, so that the first part comes soon and no call
+# holds the interpreter for long.
 _CANDIDATES = 1024
-_SUMMARIES = 2 ** 15
+_SUMMARIES = 2 ** 14
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -76,7 +78,7 @@ class Inventories(NamedTuple):
 class Summaries(NamedTuple):
     """What provider summaries show, in arrays with an entry for each provider.
 
-    :param parent: number of the summary of the parent; -1 for none
+    :param parent: number of the summary of the parent; negative for none
     :param root: number of the summary of the root
     :param trait_set: number in ``trait_sets``
     """
@@ -156,18 +158,31 @@ def _request(requests, serving, uuids, shape):
 
 def of_summaries(summaries: Summaries, shape: Shape) -> Iterator[str]:
     """Yield texts of the summaries in any order, each summary followed by a comma."""
-    count = len(summaries.high)
-    uuids = np.empty((count, text_rows.UUID_WIDTH), np.uint8)
-    for some in _slices(count):
-        uuids[some] = text_rows.of_uuids(summaries.high[some], summaries.low[some])
-    inventories = [_inventory_texts(each) for each in summaries.inventories]
-    for some in _slices(count):
-        for kind in _kinds_of_summaries(summaries, shape, some):
-            yield from _summaries_of_kind(summaries, shape, kind, uuids, inventories)
+    for block in _blocks(summaries):
+        uuids = text_rows.of_uuids(block.high, block.low)
+        inventories = [_inventory_texts(each) for each in block.inventories]
+        for kind in _kinds_of_summaries(block, shape):
+            yield from _summaries_of_kind(block, shape, kind, uuids, inventories)
 
 
-def _slices(count):
-    return (slice(first, min(first + _SUMMARIES, count)) for first in range(0, count, _SUMMARIES))
+def _blocks(summaries):
+    """Yield the summaries of whole trees, some trees at a time."""
+    count = len(summaries.root)
+    roots = np.flatnonzero(summaries.root == np.arange(count))
+    firsts = np.unique(roots[np.minimum(
+        roots.searchsorted(np.arange(0, count, _SUMMARIES)), len(roots) - 1)])
+    for first, end in itertools.pairwise([*firsts.tolist(), count]):
+        some = slice(first, end)
+        high, low, parent, root, trait_set = (each[some] for each in summaries[:5])
+        yield Summaries(high, low, parent - first, root - first, trait_set, summaries.trait_sets, [
+            found for each in summaries.inventories
+            if len((found := _inventories_of_block(each, first, end)).of)])
+
+
+def _inventories_of_block(inventories, first, end):
+    rows = slice(*inventories.of.searchsorted((first, end)))
+    return Inventories(inventories.name, inventories.of[rows] - first, inventories.capacity[rows],
+                       inventories.used[rows])
 
 
 def _inventory_texts(inventories):
@@ -177,20 +192,19 @@ def _inventory_texts(inventories):
         b',"used":', text_rows.of_numbers(inventories.used), b"}"])
 
 
-def _kinds_of_summaries(summaries, shape, some):
-    """Return arrays of the numbers of summaries of each kind, of a slice of all."""
-    count = some.stop - some.start
+def _kinds_of_summaries(summaries, shape):
+    """Return arrays of the numbers of summaries of each kind."""
+    count = len(summaries.high)
     columns = []
     if shape.traits:
-        columns.append((summaries.trait_set[some], len(summaries.trait_sets)))
+        columns.append((summaries.trait_set, len(summaries.trait_sets)))
     if shape.trees:
-        columns.append((summaries.parent[some] >= 0, 2))
+        columns.append((summaries.parent >= 0, 2))
     for each in summaries.inventories:
-        rows = slice(*each.of.searchsorted((some.start, some.stop)))
         has_class = np.zeros(count, bool)
-        has_class[each.of[rows] - some.start] = True
+        has_class[each.of] = True
         columns.append((has_class, 2))
-    return (some.start + kind for kind in text_rows.kinds(count, columns))
+    return text_rows.kinds(count, columns)
 
 
 def _summaries_of_kind(summaries, shape, kind, uuids, inventories):
