@@ -46,7 +46,7 @@ def count(columns: Sequence[Supply], rules: Rules, trees: int, packer: dependent
         rest of them is counted within bounds
     """
     is_dependent = np.zeros(trees, bool)
-    if _may_depend(columns, rules):
+    if may_depend(columns, rules):
         columns = [_with_room(column) for column in columns]
         columns, is_dependent = _meeting(columns, rules, trees)
         is_dependent |= _competing(columns, rules, trees)
@@ -82,14 +82,17 @@ def serving(columns: Sequence[Supply], rules: Rules, trees: int,
     columns, is_dependent = _meeting(columns, rules, trees)
     is_dependent |= _competing(columns, rules, trees)
     found = functools.reduce(np.logical_and, [column.per_tree(trees) > 0 for column in columns])
+    is_certain = True
     for tree in np.flatnonzero(found & is_dependent).tolist():
         if budget.is_spent:
             return found, False
-        found[tree] = dependent_trees.has_candidate(_of_tree(columns, tree), rules)
-    return found, True
+        has_candidate = dependent_trees.has_candidate(_of_tree(columns, tree), rules)
+        is_certain &= has_candidate is not None
+        found[tree] = has_candidate is not False
+    return found, is_certain
 
 
-def _may_depend(columns, rules):
+def may_depend(columns: Sequence[Supply], rules: Rules) -> bool:
     """Return whether the columns may depend on each other in some tree."""
     return bool(rules.required or rules.is_isolated or rules.same_subtree) or any(
         len(column.suffixes) > 1 for column in columns) or any(
@@ -139,7 +142,9 @@ def _meeting(columns: Sequence[Supply], rules: Rules,
                       for at in concerned}
             is_certain = functools.reduce(
                 np.logical_or, [able[at] & ~unable[at] for at in concerned], np.zeros(trees, bool))
-            number = sum((able[at].astype(np.int64) for at in concerned), np.zeros(trees, np.int64))
+            number = np.zeros(trees, np.int64)
+            for at in concerned:
+                number += able[at]
             is_dependent |= (number > 1) & ~is_certain
             for at, column in enumerate(columns):
                 # All pairs go in trees that cannot meet the condition.

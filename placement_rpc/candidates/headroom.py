@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from placement_rpc.candidates import counting
-from placement_rpc.candidates.dependent_trees import Budget, Packer
 from placement_rpc.candidates.counting import Counted
+from placement_rpc.candidates.dependent_trees import Budget, Packer
 from placement_rpc.candidates.packing import Packed
 from placement_rpc.candidates.supplies import Condition, Rules, Supply, has_any, sums, total
 from placement_rpc.candidates.taking import AGGREGATE, CLASS, TRAIT, Taken

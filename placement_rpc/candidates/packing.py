@@ -133,7 +133,7 @@ def _relaxed(uses: np.ndarray, room: np.ndarray) -> tuple[np.ndarray, np.ndarray
     gains = np.concatenate((np.full(kinds, -1.0), np.zeros(rows + 1)))
     basis = np.arange(kinds, kinds + rows)
     for step in range(20 * (rows + kinds)):
-        # The first gain in place of the largest one, after a while, so that it cannot go in circles.
+        # After a while the first gain in place of the largest: that cannot go in circles.
         losing = np.flatnonzero(gains[:-1] < -_EPSILON)
         if not len(losing):
             break

@@ -78,9 +78,12 @@ class Supply:
 
         :param which: array of bool, or of ascending positions
         """
-        return dataclasses.replace(self, **{
-            name: {key: array[which] for key, array in getattr(self, name).items()}
-            for name in ("pairs", "units_of", "free", "max_units")})
+        def some(arrays):
+            return {name: array[which] for name, array in arrays.items()}
+
+        return dataclasses.replace(
+            self, pairs=some(self.pairs), units_of=some(self.units_of), free=some(self.free),
+            max_units=some(self.max_units))
 
     def per_tree(self, trees: int) -> np.ndarray:
         """Return how many requests each tree can serve by this column alone.

@@ -43,10 +43,11 @@ def take(index: CandidateIndex, query: GroupsQuery, by: str | None = None) -> Ta
     :raises TraitNotFound: if there is no trait of a name
     """
     root_mask = parts.root_mask(index, query.root_required, query.root_forbidden)
-    is_served = all([parts.check_names(index, group) for group in query.groups])
+    # All are checked, also after one that cannot be served.
+    is_served = [parts.check_names(index, group) for group in query.groups]
     of_groups = [list(parts.parts_of(index, group)) for group in query.groups]
     trees = len(index.root)
-    if not is_served or not all(of_groups) or any(
+    if not all(is_served) or not all(of_groups) or any(
             class_id not in index.inventories
             for some in of_groups for part in some for class_id in part.amounts):
         return Taken((), Rules(), trees, {}, None)
@@ -115,7 +116,8 @@ def _supply(index: CandidateIndex, family: Sequence[Part], is_root: np.ndarray |
     most = np.full(len(slots), 1 if is_isolated and part.suffix else len(family), np.int64)
     for class_id, amount in part.amounts.items():
         inventories, name = index.inventories[class_id], names[class_id]
-        at = slice(None) if rows[class_id] is None else rows[class_id]
+        some = rows[class_id]
+        at = slice(None) if some is None else some
         free[name] = np.maximum(rule.free_of(inventories.capacity[at], inventories.used[at]), 0)
         max_units[name] = inventories.max_unit[at].astype(np.int64)
         units_of[name] = free[name] // amount * fitting.meets_units(inventories, at, amount)

@@ -13,6 +13,7 @@ from placement_rpc.http.resources import (
     allocation_candidates,
     allocations,
     events,
+    explanations,
     inventories,
     providers,
     reshaper,
@@ -65,9 +66,9 @@ class Route:
         with the same method and path
     :param spelling: :class:`placement_rpc.http.spelling.Spelling`
     :param owner: callable of a :class:`placement_rpc.http.facade.Facade`, the variable parts of
-        the address, and the :class:`placement_rpc.http.queries.Query`, that returns an object with
-        the project_id and the user_id to which the rule can refer, or None; None if the route is
-        about no single consumer or project
+        the address, the :class:`placement_rpc.http.queries.Query`, and the body before it is
+        validated, that returns an object with the project_id and the user_id to which the rule can
+        refer, or None; None if the route is about no single consumer or project
     """
 
     method: str
@@ -105,8 +106,10 @@ _PROVIDERS = (
           locates=True),
     Route("POST", _ALL, providers.requested, provider_rules.LIST, variant="request",
           body={V[0]: provider.REQUEST}, answer={V[0]: provider.PROVIDERS}),
-    Route("POST", _ALL, providers.explained, provider_rules.EXPLAIN, variant="explain",
+    Route("POST", _ALL, explanations.explained, provider_rules.EXPLAIN, variant="explain",
           body={V[0]: provider.EXPLAIN}, answer={V[0]: provider.EXPLAINED}),
+    Route("POST", _ALL, explanations.headroom, provider_rules.HEADROOM, variant="headroom",
+          body={V[0]: provider.HEADROOM}, answer={V[0]: provider.HEADROOM_FOUND}),
     Route("GET", _ONE, providers.shown, provider_rules.SHOW,
           answer={V[0]: provider.PROVIDER, V[14]: provider.PROVIDER_1_14}),
     Route("PUT", _ONE, providers.updated, provider_rules.UPDATE, provider_first=True,

@@ -8,6 +8,7 @@ consumers, and limits. ``tests/unit/test_manifests.py`` keeps the last one equal
 """
 
 import dataclasses
+import functools
 import re
 
 _VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,2}", re.ASCII)
@@ -45,6 +46,7 @@ def is_version(value):
     return isinstance(value, str) and _VERSION.fullmatch(value) is not None
 
 
+@functools.lru_cache(1024)
 def number(version):
     """Return a version such as ``1.2`` as a tuple of int."""
     return tuple(int(part) for part in version.split("."))
@@ -89,9 +91,9 @@ _OF_2027_1 = Release(
     objects=_OF_2026_2.objects | {
         "Allocation": "1.1", "AllocationCandidates": "1.0", "AllocationList": "1.2",
         "CandidateClaimResult": "1.0", "CandidateGroup": "1.0", "CandidatesRequest": "1.0",
-        "Claim": "1.2", "Consumer": "1.1",
-        "ExplanationList": "1.1", "Headroom": "1.0", "InventoryList": "1.1", "ProjectUsages": "1.0",
-        "ProviderTraits": "1.0", "Reshape": "1.0", "ReshapeResult": "1.0",
+        "Claim": "1.2", "Consumer": "1.1", "ExplanationList": "1.1", "Headroom": "1.0",
+        "InventoryList": "1.1", "ProjectUsages": "1.0", "ProviderTraits": "1.0",
+        "Reshape": "1.0", "ReshapeResult": "1.0",
         "ResourceClass": "1.1", "ResourceProvider": "1.2", "ResourceProviderList": "1.1",
         "Trait": "1.0", "TraitList": "1.0"},
     payloads=_OF_2026_2.payloads | {
