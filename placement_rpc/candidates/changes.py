@@ -16,8 +16,9 @@ _NOTHING: Mapping[int, Collection[str]] = {}
 #: Columns of a slot that have nothing to do with its place.
 OWN = ("id", "high", "low", "generation", "name_start", "name_length", "trait_set",
         "aggregate_set")
-# The index is compacted when it has more dead slots than this, and than this part of all.
-_FEW_DEAD, _DEAD_SHARE = 1024, 8
+# The index is compacted when it has more dead slots, unused sets or bytes of unused names than
+# this part of all.
+_SHARE = 8
 
 
 class Provider(NamedTuple):
@@ -45,34 +46,53 @@ class ClassRows(NamedTuple):
 # -- used amounts ---------------------------------------------------------------------------
 
 
-def set_used(index: CandidateIndex, provider_id: int, before: int, after: int,
-             used: Sequence[int]) -> bool:
-    """Set the used amounts of a provider after a transaction.
+def set_used(index: CandidateIndex, rows: Sequence[tuple]) -> list[tuple]:
+    """Set the used amounts of providers after transactions.
 
-    :param before: the generation of the provider that the transaction read
-    :param after: the generation that it wrote
-    :param used: class ids, each followed by how much of the class is used now
-    :returns: False if the index is not at the generation that the transaction read or lacks
-        an inventory, so that the provider has to be read again
+    :param rows: in the order of the transactions for each provider: provider id, the generation
+        that the transaction read, the generation that it wrote, and a list of class ids, each
+        followed by how much of the class is used now
+    :returns: the rows that the index cannot follow, because it is not at the generation that the
+        transaction read or lacks an inventory; these providers have to be read again
     """
-    slot = index.slot_of(provider_id)
-    if slot is None:
-        return False
-    known = int(index.generation[slot])
-    if known >= after:
-        return True
-    if known != before:
-        return False
-    for class_id, amount in zip(used[::2], used[1::2], strict=True):
-        table = index.inventories.get(class_id)
-        row = table.row_of(slot) if table is not None else None
-        if table is None or row is None:
-            return False
-        table.used[row] = amount
-    index.generation[slot] = after
-    index.version += 1
-    index.tree_version[index.tree[slot]] = index.version
-    return True
+    ids = dict.fromkeys(row[0] for row in rows)
+    slots = index.slots_of(ids)
+    slot_of = dict(zip(ids, slots.tolist(), strict=True))
+    generations = dict(zip(ids, index.generation[slots].tolist() if len(index.slots) else (),
+                           strict=False))
+    # By class and slot.
+    used: dict[int, dict[int, int]] = {}
+    changed, failed = {}, []
+    for row in rows:
+        provider_id, before, after, amounts = row
+        slot = slot_of[provider_id]
+        if slot >= 0 and generations[provider_id] >= after:
+            continue
+        if slot < 0 or generations[provider_id] != before:
+            failed.append(row)
+            continue
+        generations[provider_id] = changed[slot] = after
+        for class_id, amount in zip(amounts[::2], amounts[1::2], strict=True):
+            used.setdefault(class_id, {})[slot] = amount
+    lacking = {slot for class_id, by_slot in used.items()
+               for slot in _write_used(index, class_id, by_slot)}
+    if changed:
+        index.version += 1
+        concerned = np.fromiter(changed, np.int32, len(changed))
+        index.generation[concerned] = list(changed.values())
+        index.tree_version[index.tree[concerned]] = index.version
+    return failed + [row for row in rows if slot_of[row[0]] in lacking]
+
+
+def _write_used(index, class_id, by_slot):
+    """Write what is used of a class; return the slots that have no inventory of it."""
+    table = index.inventories.get(class_id)
+    if table is None:
+        return list(by_slot)
+    slots = np.fromiter(by_slot, np.int32, len(by_slot))
+    rows, there = table.rows_of(slots)
+    table.used[rows[there]] = np.fromiter(by_slot.values(), np.int64, len(by_slot))[there]
+    return slots[~there].tolist()
 
 
 # -- providers ------------------------------------------------------------------------------
@@ -139,7 +159,7 @@ class _Put:
             -1 if row[5] is None else row[5] for row in self.providers], np.int64))
         for class_id in [each for each, table in index.inventories.items() if not table.living]:
             del index.inventories[class_id]
-        if index.dead > max(_FEW_DEAD, len(index) // _DEAD_SHARE):
+        if _has_waste(index):
             compact(index)
 
     def _find_removed(self, removed):
@@ -155,6 +175,7 @@ class _Put:
         index.forget_anchors(_names_in(index.aggregate_sets, index.aggregate_set[self.removed]))
         index.forget_anchors_of(index.id[self.removed].tolist())
         index.sharing_ids.difference_update(index.id[self.removed].tolist())
+        index.names.unused += int(index.slots["name_length"][self.removed].sum())
         index.by_id.remove(gone)
 
     def _note_sharing(self):
@@ -184,6 +205,8 @@ class _Put:
                 lengths[at] = index.slots["name_length"][slot]
             else:
                 new.append(at)
+                if slot >= 0:
+                    index.names.unused += int(index.slots["name_length"][slot])
         starts[new], lengths[new] = index.names.add([self.providers[at][2] for at in new])
         self.own |= {"name_start": starts, "name_length": lengths}
         for name in OWN:
@@ -389,8 +412,18 @@ def _numbers(index, count, was_tree):
     return numbers
 
 
+def _has_waste(index):
+    """Return whether the index should be compacted."""
+    return any(waste > max(index.waste, total // _SHARE) for waste, total in (
+        (index.dead, len(index)), (index.names.unused, index.names.nbytes),
+        (index.trait_sets.added, len(index)), (index.aggregate_sets.added, len(index))))
+
+
 def compact(index: CandidateIndex) -> None:
-    """Remove dead slots: the living get other slots, and all else stays."""
+    """Remove dead slots, and the sets and names that no provider has any more.
+
+    The living get other slots, and their sets other numbers; trees keep their numbers.
+    """
     is_alive = index.id != 0
     new_slots = np.append(0, np.cumsum(is_alive, dtype=np.int32)).astype(np.int32)
     parent, end = index.parent, index.subtree_end
@@ -404,3 +437,8 @@ def compact(index: CandidateIndex) -> None:
     root[:] = np.where(root >= 0, new_slots[root], -1)
     index.by_uuid.clear()
     index.dead = 0
+    for sets, numbers in ((index.trait_sets, index.trait_set),
+                          (index.aggregate_sets, index.aggregate_set)):
+        numbers[:] = sets.keep(np.unique(numbers))[numbers]
+    index.slots["name_start"][:] = index.names.keep(
+        index.slots["name_start"], index.slots["name_length"])

@@ -34,7 +34,8 @@ class Loader:
         index = CandidateIndex()
         index.class_ids = queries.classes(tx)
         self._index = index
-        self._columns: dict[str, list] = {name: [] for name in (*changes.OWN, "parent_id", "root_id")}
+        self._columns: dict[str, list] = {
+            name: [] for name in (*changes.OWN, "parent_id", "root_id")}
         # Class id to a list of arrays of provider id and values.
         self._inventories: dict[int, list] = {}
         traits = queries.traits(tx)
@@ -91,6 +92,7 @@ class Loader:
         changes.check_roots(index, ids, roots)
         shares = index.trait_sets.having_any([SHARES])[index.trait_set]
         index.sharing_ids.update(index.id[shares].tolist())
+        index.trait_sets.added = index.aggregate_sets.added = 0
         return index
 
 

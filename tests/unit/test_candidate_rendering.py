@@ -244,7 +244,7 @@ class ShapeTest(base.TestCase):
         found = dataclasses.replace(self.found, rows=slots[self.found.rows])
         before = "".join(rendering.take(index, found, 39).parts())
         answer = rendering.take(index, found, 39)
-        self.assertTrue(changes.set_used(index, 1, 1, 2, [_CLASSES["VCPU"], 60]))
+        self.assertEqual([], changes.set_used(index, [(1, 1, 2, [_CLASSES["VCPU"], 60])]))
         changes.put(index, [changes.Provider(2, base.new_uuid(), "other", 7)],
                     traits={2: ["CUSTOM_OTHER"]}, removed=[3])
         self.assertEqual(before, "".join(answer.parts()))
