@@ -160,8 +160,8 @@ def of_summaries(summaries: Summaries, shape: Shape) -> Iterator[str]:
     """Yield texts of the summaries in any order, each summary followed by a comma."""
     for block in _blocks(summaries):
         uuids = text_rows.of_uuids(block.high, block.low)
-        inventories = [_inventory_texts(each) for each in block.inventories]
-        for kind in _kinds_of_summaries(block, shape):
+        inventories = [_inventory_texts(each, len(uuids)) for each in block.inventories]
+        for kind in _kinds_of_summaries(block, shape, inventories):
             yield from _summaries_of_kind(block, shape, kind, uuids, inventories)
 
 
@@ -185,26 +185,34 @@ def _inventories_of_block(inventories, first, end):
                        inventories.used[rows])
 
 
-def _inventory_texts(inventories):
-    """Return the texts of all inventories of a class."""
-    return text_rows.joined(len(inventories.of), [
+class _InventoryTexts(NamedTuple):
+    """The texts of all inventories of a class.
+
+    :param row_of: array by the number of the summary: the row of its inventory, -1 for none
+    """
+
+    rows: np.ndarray
+    row_of: np.ndarray
+
+
+def _inventory_texts(inventories, summaries):
+    count = len(inventories.of)
+    row_of = np.full(summaries, -1, np.int32)
+    row_of[inventories.of] = np.arange(count)
+    return _InventoryTexts(text_rows.joined(count, [
         _json(inventories.name) + b':{"capacity":', text_rows.of_numbers(inventories.capacity),
-        b',"used":', text_rows.of_numbers(inventories.used), b"}"])
+        b',"used":', text_rows.of_numbers(inventories.used), b"}"]), row_of)
 
 
-def _kinds_of_summaries(summaries, shape):
+def _kinds_of_summaries(summaries, shape, inventories):
     """Return arrays of the numbers of summaries of each kind."""
-    count = len(summaries.high)
     columns = []
     if shape.traits:
         columns.append((summaries.trait_set, len(summaries.trait_sets)))
     if shape.trees:
         columns.append((summaries.parent >= 0, 2))
-    for each in summaries.inventories:
-        has_class = np.zeros(count, bool)
-        has_class[each.of] = True
-        columns.append((has_class, 2))
-    return text_rows.kinds(count, columns)
+    columns += [(each.row_of >= 0, 2) for each in inventories]
+    return text_rows.kinds(len(summaries.high), columns)
 
 
 def _summaries_of_kind(summaries, shape, kind, uuids, inventories):
@@ -212,7 +220,7 @@ def _summaries_of_kind(summaries, shape, kind, uuids, inventories):
 
     :param kind: ascending array of the numbers of the summaries
     :param uuids: texts of the UUIDs of all summaries
-    :param inventories: for each class the texts of its inventories
+    :param inventories: list of _InventoryTexts of each class
     """
     pieces = list(_summary(summaries, shape, kind, uuids, inventories))
     width = sum(len(piece) if isinstance(piece, bytes) else piece.shape[1] for piece in pieces)
@@ -226,20 +234,18 @@ def _summaries_of_kind(summaries, shape, kind, uuids, inventories):
 def _summary(summaries, shape, kind, uuids, inventories):
     """Return the pieces of summaries of one kind."""
     one = kind[0]
-    resources = []
-    for each, texts in zip(summaries.inventories, inventories, strict=True):
-        place = each.of.searchsorted(one)
-        if place < len(each.of) and each.of[place] == one:
-            resources.append([texts[each.of.searchsorted(kind)]])
-    yield from (b'"', uuids[kind], b'":{"resources":{', *_separated(resources), b"}")
+    # take() of rows is several times as fast as an index in brackets.
+    resources = [[each.rows.take(each.row_of[kind], axis=0)] for each in inventories
+                 if each.row_of[one] >= 0]
+    yield from (b'"', uuids.take(kind, axis=0), b'":{"resources":{', *_separated(resources), b"}")
     if shape.traits:
         traits = summaries.trait_sets[summaries.trait_set[one]]
         yield b',"traits":' + _json(sorted(traits, key=_standard_first))
     if shape.trees:
         parent = summaries.parent[kind]
         yield from (b',"parent_provider_uuid":null',) if parent[0] < 0 else (
-            b',"parent_provider_uuid":"', uuids[parent], b'"')
-        yield from (b',"root_provider_uuid":"', uuids[summaries.root[kind]], b'"')
+            b',"parent_provider_uuid":"', uuids.take(parent, axis=0), b'"')
+        yield from (b',"root_provider_uuid":"', uuids.take(summaries.root[kind], axis=0), b'"')
     yield b"},"
 
 
