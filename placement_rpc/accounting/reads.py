@@ -3,12 +3,10 @@
 
 import datetime
 import json
-from collections.abc import Collection, Sequence
 from typing import Any
 
 from placement_rpc import exception
 from placement_rpc.accounting import providers as provider_rules
-from placement_rpc.accounting import traits
 from placement_rpc.accounting.consumer_tags import consumer_tag
 from placement_rpc.accounting.inventories import inventory_list
 from placement_rpc.accounting.providers import get_or_404
@@ -18,7 +16,6 @@ from placement_rpc.db.queries import allocations as allocation_queries
 from placement_rpc.db.queries import bulk, events, requests
 from placement_rpc.db.queries import consumers as consumer_queries
 from placement_rpc.db.queries import inventories as inventory_queries
-from placement_rpc.db.queries import providers as provider_queries
 from placement_rpc.db.queries import resource_classes as class_queries
 from placement_rpc.db.queries import services as service_queries
 from placement_rpc.db.queries import traits as trait_queries
@@ -32,13 +29,10 @@ from placement_rpc.objects.event_page import EventPage, EventPositions
 from placement_rpc.objects.inventory import InventoryList
 from placement_rpc.objects.request_result import RequestResult
 from placement_rpc.objects.resource_class import ResourceClass, ResourceClassList, canonical
-from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
+from placement_rpc.objects.resource_provider import ResourceProvider
 from placement_rpc.objects.service import Service, ServiceList
 from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
-from placement_rpc.objects.usage import UNKNOWN_TYPE, ProjectUsages, Usage, UsageList
-
-# Providers that are read at once to select some of them.
-_PAGE = 1000
+from placement_rpc.objects.usage import Usage, UsageList
 
 
 def provider(database: Database, uuid: str) -> ResourceProvider:
@@ -48,49 +42,6 @@ def provider(database: Database, uuid: str) -> ResourceProvider:
     """
     with database.reader() as tx:
         return provider_rules.of_row(get_or_404(tx, uuid))
-
-
-def providers(database: Database, limit: int, marker: str | None = None,
-              required: Sequence[Sequence[str]] = (), forbidden: Sequence[str] = (),
-              among: Collection[str] | None = None, position: int | None = None,
-              **filters: Any) -> ResourceProviderList:
-    """Return a :class:`ResourceProviderList`, in the order of creation.
-
-    :param limit: the most providers to return
-    :param marker: uuid of the provider after which to begin
-    :param required: lists of names of traits: only providers that have one of each list
-    :param forbidden: names of traits: only providers that have none of them
-    :param among: only providers of these uuids
-    :param position: of an event up to which ``among`` is current; None for the last one
-    :param filters: name, uuid, member_of, not_member_of, in_tree; see
-        :func:`placement_rpc.db.queries.providers.page`
-    :raises ProviderNotFound: if there is no provider of the marker
-    :raises TraitNotFound: if there is no trait of one of the names
-    """
-    with database.reader() as tx:
-        # Before the rows: they include at least what happened until then.
-        position = events.last_position(tx) if position is None else position
-        if marker:
-            get_or_404(tx, marker)
-        ids = traits.resolve(tx, {name for names in (*required, forbidden) for name in names})
-        filters |= {"required": [[ids[name] for name in names] for names in required],
-                    "forbidden": [ids[name] for name in forbidden]}
-        found: list = []
-        size = limit + 1
-        if among is not None and len(among) <= _PAGE:
-            filters["among"] = sorted(among)
-        elif among is not None:
-            # The database would not use an index for so many, and not all are in each page.
-            size = max(size, _PAGE)
-        while len(found) <= limit:
-            rows = provider_queries.page(tx, marker=marker, limit=size, **filters)
-            found += [row for row in rows if among is None or row.uuid in among]
-            if len(rows) < size:
-                break
-            marker = rows[-1].uuid
-    return codec.stored(
-        ResourceProviderList, objects=[provider_rules.of_row(row) for row in found[:limit]],
-        position=position, more=len(found) > limit)
 
 
 def inventories(database: Database, provider_uuid: str) -> InventoryList:
@@ -311,26 +262,3 @@ def trait_page(database: Database, **filters: Any) -> TraitList:
         rows = trait_queries.page(tx, **filters)
     return codec.stored(TraitList, objects=[codec.stored(
         Trait, name=row.name, updated_at=row.updated_at.isoformat()) for row in rows])
-
-
-def project_usages(database: Database, project_id: str, user_id: str | None,
-                   consumer_type: str | None = None) -> ProjectUsages:
-    """Return the :class:`ProjectUsages` of a project, or of one of its users, or of one type.
-
-    :param consumer_type: the name of a type, or :data:`UNKNOWN_TYPE`; None for all
-    """
-    only = None if consumer_type is None else (
-        None if consumer_type == UNKNOWN_TYPE else consumer_type,)
-    with database.reader() as tx:
-        counts = allocation_queries.counts(tx, project_id, user_id, only)
-        sums = allocation_queries.sums(tx, project_id, user_id, only)
-    by_type: dict[str, dict[str, Any]] = {}
-    usages: dict[str, int] = {}
-    consumers = {row.consumer_type: row.consumers for row in counts}
-    for row in sums:
-        of_type = by_type.setdefault(row.consumer_type or UNKNOWN_TYPE, {
-            "consumers": consumers.get(row.consumer_type, 0), "usages": {}})
-        of_type["usages"][row.name] = int(row.used)
-        usages[row.name] = usages.get(row.name, 0) + int(row.used)
-    return ProjectUsages(project_id=project_id, user_id=user_id, consumer_type=consumer_type,
-                         usages=usages, by_type=by_type)

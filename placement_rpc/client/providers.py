@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from oslo_context.context import RequestContext
 
 from placement_rpc.client.base import KEEP, Keep, any_list
+from placement_rpc.objects import codec
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.fields import RequestId, WholeNumber
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
@@ -139,7 +140,7 @@ class ProviderCalls(Client):
             if not page.value("more", bool(page.objects) and name is None):
                 break
             marker = page.objects[-1].uuid
-        return ResourceProviderList(objects=found, position=position, more=more)
+        return codec.stored(ResourceProviderList, objects=found, position=position, more=more)
 
     def get_aggregates(self, context: RequestContext | None, provider_uuid: str,
                        timeout: float | None = None) -> ProviderAggregates:

@@ -22,7 +22,7 @@ from placement_rpc import exception
 from placement_rpc.backoff import Backoff
 from placement_rpc.conf import placement
 from placement_rpc.conf import service as service_options
-from placement_rpc.db import errors, sessions, urls
+from placement_rpc.db import errors, reading, sessions, urls
 from placement_rpc.telemetry.spans import span
 
 LOG = logging.getLogger(__name__)
@@ -38,9 +38,6 @@ MAY_OVERFILL = "placement_may_overfill"
 Connection = sa.Connection
 
 _SQLITE_POOL_SIZE = 8
-
-# PostgreSQL and MariaDB alike: of the transaction that begins.
-_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 # Seconds after which a connection of the pool is pinged before it is used again.
 _IDLE = 1.0
@@ -127,7 +124,6 @@ class Database:
         """The database's kind, str: ``sqlite``, ``postgresql`` or ``mysql``"""
         return self.engine.dialect.name
 
-    @contextlib.contextmanager
     def reader(self, snapshot=False):
         """Begin a transaction that only reads.
 
@@ -136,16 +132,7 @@ class Database:
         :raises StoreUnavailable: when the database cannot be reached
         :raises StoreBusy: when the database cancelled a statement that waited or ran too long
         """
-        with span("database"), _busy_if_locked(), self._connect() as connection:
-            if self.dialect == "postgresql" and not snapshot:
-                # Each statement sees what is committed in either mode, and there is nothing to
-                # commit: one round trip less.
-                connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-            with connection.begin():
-                if snapshot and not self._sqlite:
-                    # A transaction on SQLite sees the same state in any case.
-                    connection.exec_driver_sql(_SNAPSHOT)
-                yield connection
+        return reading.Reading(self._check_out, _raise_for_reader, self.dialect, snapshot)
 
     @contextlib.contextmanager
     def writer(self):
@@ -176,26 +163,23 @@ class Database:
     @contextlib.contextmanager
     def _connect(self):
         """Take a connection from the pool; translate errors that end its use."""
-        try:
-            with span("waiting for a connection"):
-                connection = self.engine.connect()
-        except (db_exc.DBError, sa.exc.SQLAlchemyError) as error:
-            raise _unavailable(error) from error
-        with connection:
+        with self._check_out() as connection:
             try:
                 yield connection
             except _DATABASE_ERRORS as error:
-                kind = errors.kind(error)
-                if kind is errors.Kind.UNAVAILABLE:
-                    # The next transaction connects again, to another server after a failover.
-                    connection.invalidate()
-                    raise _unavailable(error) from error
-                if kind is errors.Kind.LOCKED:
-                    raise Locked from error
-                if kind is errors.Kind.BUSY:
-                    LOG.warning("The database cancelled a transaction: %s", error)
-                    raise exception.StoreBusy(method="a transaction", attempts=1) from error
+                _raise_translated(error, connection)
                 raise
+
+    def _check_out(self):
+        """Return a connection from the pool.
+
+        :raises StoreUnavailable: when the database cannot be reached
+        """
+        try:
+            with span("waiting for a connection"):
+                return self.engine.connect()
+        except (db_exc.DBError, sa.exc.SQLAlchemyError) as error:
+            raise _unavailable(error) from error
 
     def _check_on_checkout(self):
         """Ping a connection of the pool only if it was idle for a while, rather than always.
@@ -312,6 +296,33 @@ def _create_private_file(path):
     if path is not None:
         with contextlib.suppress(OSError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def _raise_translated(error, connection):
+    """Raise the project's error for one that ends the use of a connection, if there is one.
+
+    :param error: exception of any type
+    :raises StoreUnavailable: if the database cannot be reached any more
+    :raises StoreBusy: if the database cancelled a statement that waited or ran too long
+    :raises Locked: if another transaction kept a row locked
+    """
+    if not isinstance(error, _DATABASE_ERRORS):
+        return
+    kind = errors.kind(error)
+    if kind is errors.Kind.UNAVAILABLE:
+        # The next transaction connects again, to another server after a failover.
+        connection.invalidate()
+        raise _unavailable(error) from error
+    if kind is errors.Kind.LOCKED:
+        raise Locked from error
+    if kind is errors.Kind.BUSY:
+        LOG.warning("The database cancelled a transaction: %s", error)
+        raise exception.StoreBusy(method="a transaction", attempts=1) from error
+
+
+def _raise_for_reader(error, connection):
+    with _busy_if_locked():
+        _raise_translated(error, connection)
 
 
 def _unavailable(error):

@@ -175,8 +175,8 @@ class AllocationEndpoint(ManagerBase):
                            user_id: str | None = None,
                            consumer_type: str | None = None) -> ProjectUsages:
         text = fields.Text(255)
-        return reads.project_usages(
-            self.database, text.coerce(None, "project_id", project_id),
+        return self.project_usages.of_project(
+            text.coerce(None, "project_id", project_id),
             None if user_id is None else text.coerce(None, "user_id", user_id),
             None if consumer_type is None else text.coerce(None, "consumer_type", consumer_type))
 

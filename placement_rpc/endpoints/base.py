@@ -12,6 +12,8 @@ from placement_rpc.accounting import (
 )
 from placement_rpc.accounting.batch import PendingRequest
 from placement_rpc.accounting.group_commit import GroupCommit
+from placement_rpc.accounting.project_usages import UsageReader
+from placement_rpc.accounting.provider_lists import ProviderLists
 from placement_rpc.candidates.search import get_search
 from placement_rpc.context import RequestContext
 from placement_rpc.db.api import Database
@@ -54,6 +56,8 @@ class ManagerBase(Endpoint):
             contract.CLAIMS: self.group_commit,
             contract.FLEET: GroupCommit(database, limit, method="set_inventory")}
         self.candidates = get_search(conf, database)
+        self.project_usages = UsageReader(database.reader)
+        self.provider_lists = ProviderLists(database)
         self.gate = InventoryGate(conf, database)
         self._live_releases = LiveReleases(conf, database)
         # What it stores is read by processes of the release that it is pinned to, or of any that

@@ -92,8 +92,7 @@ class ProviderEndpoint(ManagerBase):
             # Read before the index, which may not have what happens between the two.
             position = reads.last_position(self.database)
             among = self._with_room(context, resources)
-        return reads.providers(
-            self.database,
+        return self.provider_lists.page(
             name=as_name(name) if name is not None else None,
             uuid=as_uuid("uuid", uuid) if uuid is not None else None,
             member_of=request.MEMBER_OF.coerce(None, "member_of", member_of or []),

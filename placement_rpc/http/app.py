@@ -51,11 +51,10 @@ class _RequestMiddleware:
 
     def _identify(self, req, resp):
         try:
-            caller = self._identity.identify(req)
+            caller = self._identity.identify(req, req.context.request_id)
         except errors.Unauthorized:
             resp.set_header("WWW-Authenticate", self._identity.challenge)
             raise
-        caller.request_id = req.context.request_id
         given = req.get_header("X-Openstack-Request-Id")
         if given and _REQUEST_ID.fullmatch(given):
             caller.global_request_id = given
@@ -84,6 +83,42 @@ class _CompiledRoute:
                       for since, schema in (route.query or {}).items()}
 
 
+class _GivenBody:
+    """The body of a request before it is validated; it is read once, at the first demand.
+
+    :param req: :class:`falcon.Request`
+    :param limits: :class:`placement_rpc.bodies.Limits`
+    """
+
+    __slots__ = ("_error", "_is_read", "_limits", "_req", "_value")
+
+    def __init__(self, req, limits):
+        self._req, self._limits = req, limits
+        self._is_read = False
+        self._value = self._error = None
+
+    def read(self):
+        """Return the JSON value; the errors are those of :func:`bodies.read`."""
+        if not self._is_read:
+            self._is_read = True
+            try:
+                self._value = bodies.read(self._req, self._limits)
+            except exception.PlacementException as error:
+                self._error = error
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def text(self, name):
+        """Return a text of the body; None if it has none of that name, or cannot be read."""
+        try:
+            body = self.read()
+        except exception.PlacementException:
+            return None
+        value = body.get(name) if isinstance(body, dict) else None
+        return value if isinstance(value, str) else None
+
+
 class _Address:
     """All methods of one address.
 
@@ -101,13 +136,13 @@ class _Address:
     def answer(self, req, resp, **path):
         """Answer a request with any method."""
         compiled = self.find(req, path)
-        route = compiled.route
+        route, given = compiled.route, _GivenBody(req, self._limits)
         if route.rule is not None:
             self._facade.authorize(req.context.caller, route.rule, route.owner and (
-                lambda: route.owner(self._facade, path, queries.read(req))))
+                lambda: route.owner(self._facade, path, queries.read(req), given)))
         self._check_accept(req, route)
         query = queries.read(req)
-        body = self._body(req, compiled, path)
+        body = self._body(req, compiled, path, given)
         self._check_query(compiled, query, req.context.version)
         call = Call(req, self._facade, route, path, query, body)
         try:
@@ -157,7 +192,7 @@ class _Address:
             return
         raise errors.NotAcceptable(offered="application/json")
 
-    def _body(self, req, compiled, path):
+    def _body(self, req, compiled, path, given):
         validator = microversion.schema_at(compiled.body, req.context.version)
         if validator is None:
             if req.content_length and not req.content_type:
@@ -165,7 +200,7 @@ class _Address:
             return None
         bodies.check_content_type(req)
         try:
-            body = bodies.read(req, self._limits)
+            body = given.read()
             bodies.check(validator, body, "JSON does not validate")
         except errors.BadRequest:
             if compiled.route.provider_first:

@@ -24,9 +24,10 @@ class DevelopmentTokens:
 
     challenge = "Placement-Development"
 
-    def identify(self, req):
+    def identify(self, req, request_id):
         """Return the :class:`RequestContext` of a request.
 
+        :param request_id: str, the id that the request has here
         :raises Unauthorized: if it has no token
         """
         token = req.get_header("X-Auth-Token")
@@ -38,7 +39,8 @@ class DevelopmentTokens:
             roles = "admin" if user == "admin" else ""
         scope = req.get_header("OpenStack-System-Scope")
         return RequestContext(
-            user_id=user, project_id=req.get_header("X-Project-Id") or project or user,
+            request_id=request_id, user_id=user,
+            project_id=req.get_header("X-Project-Id") or project or user,
             roles=_split(roles), system_scope=scope)
 
 
@@ -51,9 +53,10 @@ class KeystoneTokens:
     def __init__(self, uri):
         self.challenge = f'Keystone uri="{uri}"'
 
-    def identify(self, req):
+    def identify(self, req, request_id):
         """Return the :class:`RequestContext` of a request.
 
+        :param request_id: str, the id that the request has here
         :raises Unauthorized: if it has no valid token
         :raises ServiceUnavailable: if keystone cannot be reached, so that this is not known
         """
@@ -63,7 +66,7 @@ class KeystoneTokens:
         if req.get_header("X-Identity-Status") != "Confirmed":
             raise errors.Unauthorized()
         return RequestContext(
-            roles=_split(req.get_header("X-Roles") or ""),
+            request_id=request_id, roles=_split(req.get_header("X-Roles") or ""),
             service_roles=_split(req.get_header("X-Service-Roles") or ""),
             is_admin_project=(req.get_header("X-Is-Admin-Project") or "true").lower() == "true",
             system_scope=req.get_header("OpenStack-System-Scope"),

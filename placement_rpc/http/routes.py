@@ -66,9 +66,9 @@ class Route:
         with the same method and path
     :param spelling: :class:`placement_rpc.http.spelling.Spelling`
     :param owner: callable of a :class:`placement_rpc.http.facade.Facade`, the variable parts of
-        the address, and the :class:`placement_rpc.http.queries.Query`, that returns an object with
-        the project_id and the user_id to which the rule can refer, or None; None if the route is
-        about no single consumer or project
+        the address, the :class:`placement_rpc.http.queries.Query`, and the body before it is
+        validated, that returns an object with the project_id and the user_id to which the rule can
+        refer, or None; None if the route is about no single consumer or project
     """
 
     method: str

@@ -2,16 +2,24 @@
 """Two spellings of one resource: resource providers, and the draft's resource pools."""
 
 import dataclasses
+import functools
 
 _ALWAYS = (1, 0)
 # Pools have the links of this microversion at every one.
 _OF_POOLS = (1, 1)
-# The first microversion with parents and roots.
-_TREES = (1, 14)
+#: The first microversion with parents and roots.
+TREES = (1, 14)
+#: The last one without
+BEFORE_TREES = (TREES[0], TREES[1] - 1)
 # Relation, path below the provider, and first microversion of each link.
 _LINKS = (("self", "", _ALWAYS), ("inventories", "/inventories", _ALWAYS),
           ("usages", "/usages", _ALWAYS), ("aggregates", "/aggregates", (1, 1)),
           ("traits", "/traits", (1, 6)), ("allocations", "/allocations", (1, 11)))
+
+
+@functools.cache
+def _links(version):
+    return [(name, path) for name, path, since in _LINKS if version >= since]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,16 +47,17 @@ class Spelling:
         :param provider: :class:`placement_rpc.objects.resource_provider.ResourceProvider`
         :param version: tuple of int, the microversion
         """
-        address = self.address(prefix, provider.uuid)
-        found = {"uuid": provider.uuid, "name": provider.name}
+        uuid = provider.uuid
+        address = self.address(prefix, uuid)
+        found = {"uuid": uuid, "name": provider.name}
         if self.has_generations:
             found["generation"] = provider.generation
-        if self.has_generations and version >= _TREES:
+        if self.has_generations and version >= TREES:
             # A service of release 2026.2 knows no trees: each provider is a root.
             found["parent_provider_uuid"] = provider.value("parent_provider_uuid")
-            found["root_provider_uuid"] = provider.value("root_provider_uuid", provider.uuid)
-        found["links"] = [{"rel": name, "href": address + path} for name, path, since in _LINKS
-                          if (version if self.has_generations else _OF_POOLS) >= since]
+            found["root_provider_uuid"] = provider.value("root_provider_uuid", uuid)
+        found["links"] = [{"rel": name, "href": address + path} for name, path in _links(
+            version if self.has_generations else _OF_POOLS)]
         return found
 
     def generation(self, value):

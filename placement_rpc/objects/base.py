@@ -61,8 +61,14 @@ class Travelling(base.VersionedObject):
             _namespaces[cls.OBJ_SERIAL_NAMESPACE] = cls
 
     def value(self, name: str, default: typing.Any = None) -> typing.Any:
-        """Return the value of a field, or ``default`` if it is not set."""
-        return getattr(self, name) if self.obj_attr_is_set(name) else default
+        """Return the value of a field, or ``default`` if it is not set.
+
+        :raises AttributeError: if there is no such field
+        """
+        if name not in self.fields:
+            raise AttributeError(f"{type(self).__name__} has no field {name!r}")
+        # As the library's properties read it.
+        return vars(self).get(f"_obj_{name}", default)
 
     @classmethod
     def obj_class_from_name(cls, objname, objver):

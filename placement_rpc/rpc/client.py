@@ -165,7 +165,7 @@ class Client:
     def _try(self, context, method, arguments, left, server=None):
         """Make one attempt, in a release that every live service knows."""
         ends = time.monotonic() + left
-        if contract.is_plain(method, arguments):
+        if self._is_remote and contract.is_plain(method, arguments):
             # Every release knows the call, so the services' releases are not needed.
             release = releases.RELEASES[0]
         else:

@@ -74,10 +74,12 @@ class Dispatcher:
         """Run one call.
 
         :param method: name of an exposed method
-        :param ctxt: the context as it travels
+        :param ctxt: the context as it travels; or that of a client in this process, made for this
+            call
         :param args: dict of argument name to value, as they travel
         :param version: contract version that the call was made in; None for this release's
-        :returns: the result, as it travels
+        :returns: the result, as it travels; to a client in this process, of the same release, the
+            object that a read has made
         :raises PlacementException: and no other error
         """
         self._find(method)
@@ -107,7 +109,8 @@ class Dispatcher:
         return getattr(type(self._endpoint), method)
 
     def _arguments(self, method, ctxt, args, version=None):
-        context = self.serializer.deserialize_context(ctxt)
+        context = ctxt if isinstance(ctxt, RequestContext) else (
+            self.serializer.deserialize_context(ctxt))
         if context.manifest is None and version is not None:
             # A client that does not name the versions it reads gets those of its contract.
             context.manifest = str(version)
@@ -135,6 +138,9 @@ class Dispatcher:
             with span("reading"):
                 context, arguments = self._arguments(method, ctxt, args, version)
             result = self._endpoint.run(context, method, arguments)
+            if ctxt is context and context.receiver is None and "request_id" not in arguments:
+                # What a change returns may be kept, as a stored outcome.
+                return result
             with span("writing"):
                 return self.serializer.serialize_entity(context, result)
         except exception.PlacementException:
@@ -153,11 +159,19 @@ def _too_deep():
 
 @functools.cache
 def _signature(function):
-    return inspect.signature(function)
+    """Return the signature of a method, and the names of all and of the required arguments."""
+    signature = inspect.signature(function)
+    # Without self and the context.
+    parameters = list(signature.parameters.values())[2:]
+    return signature, {each.name for each in parameters}, {
+        each.name for each in parameters if each.default is inspect.Parameter.empty}
 
 
 def _check_arguments(function, method, arguments):
+    signature, names, required = _signature(function)
+    if required <= arguments.keys() <= names:
+        return
     try:
-        _signature(function).bind(None, None, **arguments)
+        signature.bind(None, None, **arguments)
     except TypeError as error:
         raise exception.UnsupportedCall(reason=f"{method}: {error}") from None

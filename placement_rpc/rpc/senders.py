@@ -10,7 +10,7 @@ from oslo_messaging.rpc import dispatcher as rpc_dispatcher
 
 from placement_rpc import exception
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.context import RequestContext
+from placement_rpc.context import RequestContext, versions_of
 from placement_rpc.rpc import envelope, routing
 from placement_rpc.rpc.dispatcher import Dispatcher
 from placement_rpc.rpc.repeats import Repeats
@@ -121,9 +121,9 @@ class LocalSender:
         """
         sent = {name: self._serializer.serialize_entity(context, value)
                 for name, value in arguments.items()}
+        context.receiver = versions_of(context.manifest)
         try:
-            answer = self._dispatcher.invoke(
-                method, self._serializer.serialize_context(context), sent)
+            answer = self._dispatcher.invoke(method, context, sent)
         except exception.PlacementException as error:
             # Without the manager's traceback, as over RabbitMQ.
             raise exception.from_code(error.code, error.kwargs) from None

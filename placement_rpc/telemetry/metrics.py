@@ -54,6 +54,8 @@ class Metrics:
         # Looking a labelled child up costs more than incrementing it.
         self._call = functools.cache(self._calls.labels)
         self._took = functools.cache(self._seconds.labels)
+        self._request = functools.cache(self._requests.labels)
+        self._request_took = functools.cache(self._request_seconds.labels)
 
     @contextlib.contextmanager
     def watched(self, method, request_id=None):
@@ -109,8 +111,8 @@ class Metrics:
 
         :param route: str, the template of its address, not the address itself
         """
-        self._requests.labels(method, route, status).inc()
-        self._request_seconds.labels(method, route).observe(seconds)
+        self._request(method, route, status).inc()
+        self._request_took(method, route).observe(seconds)
 
     def watch(self, state):
         """Add gauges that are read on each scrape.

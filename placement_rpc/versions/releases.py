@@ -8,6 +8,7 @@ consumers, and limits. ``tests/unit/test_manifests.py`` keeps the last one equal
 """
 
 import dataclasses
+import functools
 import re
 
 _VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,2}", re.ASCII)
@@ -45,6 +46,7 @@ def is_version(value):
     return isinstance(value, str) and _VERSION.fullmatch(value) is not None
 
 
+@functools.lru_cache(1024)
 def number(version):
     """Return a version such as ``1.2`` as a tuple of int."""
     return tuple(int(part) for part in version.split("."))

@@ -12,6 +12,7 @@ import psutil
 
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
+from placement_rpc.notifications import publishers, relay
 from placement_rpc.service import conductor
 from tests.benchmarks import fleet, http_client, upstream_store
 from tests.conformance import web
@@ -23,6 +24,8 @@ _PROCESSES = 2
 
 class OurFacade(fixtures.Fixture):
     """The facade behind gunicorn, with the store in its own processes; ``url``, ``process``.
+
+    A relay gives events their positions, as one of a conductor does.
 
     :param database_url: str, SQLAlchemy URL of an empty database; None for a SQLite file
     :param fleet_size: int, providers that the store has at the start
@@ -42,10 +45,13 @@ class OurFacade(fixtures.Fixture):
                         "[api]\nauth_strategy = noauth2\ntransport = local\n")
         conf = configuration.new_config(config_files=[str(path)])
         conductor.prepare_store(conf)
+        database = db.Database(conf)
+        self.addCleanup(database.close)
         if self._fleet_size:
-            database = db.Database(conf)
-            self.addCleanup(database.close)
             fleet.grow(database, self._fleet_size)
+        relayed = relay.Relay(conf, database, publishers.MemoryPublisher(), "benchmark")
+        relayed.start()
+        self.addCleanup(relayed.stop)
         server = self.useFixture(web.Gunicorn(
             "placement_rpc.http.wsgi:application", {"PLACEMENT_RPC_CONF": str(path)},
             **self._serving))

@@ -286,6 +286,20 @@ class OwnerRuleTest(http.HTTPTest):
             token=f"ada:{self.running.conf.placement.incomplete_consumer_project_id}").status_code)
         self.refused(403, self.send("GET", "/allocations/pony", token="ada:blue"))
 
+    def test_the_body_names_the_owner_of_a_new_consumer(self):
+        def claim(project, token, body=None, version="1.28"):
+            return self.send("PUT", f"/allocations/{base.new_uuid()}", body or {
+                "allocations": {self.node: {"resources": {"VCPU": 1}}}, "project_id": project,
+                "user_id": "ada", "consumer_generation": None}, version=version, token=token)
+
+        self.assertEqual(204, claim("blue", "ada:blue").status_code)
+        self.refused(403, claim("red", "ada:blue"))
+        # A body that is not valid has no owner, and is refused as one if the rule admits it.
+        for body in ("{", '{"project_id": 1}', '["blue"]', b"\xff"):
+            self.refused(403, claim(None, "ada:blue", body))
+            self.refused(400, claim(None, "admin", body))
+        self.refused(400, claim(None, "ada:blue", {"project_id": "blue"}))
+
     def test_what_is_of_all_projects_is_of_none(self):
         for path in ("/events", f"/resource_providers/{self.node}/allocations",
                      f"/resource_providers/{self.node}/usages"):

@@ -121,6 +121,20 @@ class ShapeTest(_Shapes):
         self.write("1.28", self.body("1.28"))
         self.assertEqual(1, self.shown("1.28")["consumer_generation"])
 
+    def test_a_repeated_refusal_names_the_generation_that_was_refused(self):
+        def refusal(given, key):
+            answer = self.send("PUT", f"/allocations/{self.consumer}", self.body(
+                "1.28", consumer_generation=given), version="1.28", Idempotency_Key=key)
+            self.refused(409, answer)
+            return answer.json["errors"][0]["detail"]
+
+        self.assertEqual(refusal(3, "one"), refusal(4, "one"))
+        self.assertEqual(refusal(3, "one"), refusal(None, "one"))
+        self.write("1.28", self.body("1.28"))
+        self.assertIn("expected null but got 3", refusal(1, "one"))
+        self.assertIn("expected 1 but got None", refusal(None, "two"))
+        self.assertIn("expected 1 but got None", refusal(5, "two"))
+
     def test_a_generation_and_an_etag(self):
         self.write("1.28", self.body("1.28"))
         etag = self.etag()

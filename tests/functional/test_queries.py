@@ -72,6 +72,52 @@ class ExplainTest(base.ContractTest):
         self.assertRaises(exception.InvalidInput, self.explain, {"VCPU": 1}, limit=0)
 
 
+class ProviderListTest(base.ContractTest):
+
+    def setUp(self):
+        super().setUp()
+        for name in ("CUSTOM_A", "CUSTOM_B"):
+            self.api.create_trait(None, name)
+        self.one, self.two = self.provider("one"), self.provider("two")
+        self.api.set_provider_traits(None, self.one, ["CUSTOM_A"])
+
+    def listed(self, **filters):
+        return {each.name for each in self.api.list_providers(None, **filters).objects}
+
+    def test_traits_that_are_deleted_and_created_again(self):
+        both = {"required": [["CUSTOM_A", "CUSTOM_B"]]}
+        self.assertEqual({"one"}, self.listed(**both))
+        self.api.set_provider_traits(None, self.one, [])
+        for name in ("CUSTOM_A", "CUSTOM_B"):
+            self.api.delete_trait(None, name)
+        self.assertRaises(exception.TraitNotFound, self.listed, **both)
+        # Each has the row id that the other had, if the database gives ids a second time.
+        for name in ("CUSTOM_B", "CUSTOM_A"):
+            self.api.create_trait(None, name)
+        self.api.set_provider_traits(None, self.two, ["CUSTOM_A"])
+        for filters, expected in ((both, {"two"}), ({"required": [["CUSTOM_A"]]}, {"two"}),
+                                  ({"required": [["CUSTOM_B"]]}, set()),
+                                  ({"forbidden": ["CUSTOM_A"]}, {"one"}),
+                                  ({"forbidden": ["CUSTOM_B"]}, {"one", "two"})):
+            self.assertEqual(expected, self.listed(**filters), filters)
+        self.api.delete_trait(None, "CUSTOM_B")
+        self.assertRaises(exception.TraitNotFound, self.listed, **both)
+        self.assertRaises(exception.TraitNotFound, self.listed, forbidden=["CUSTOM_B"])
+
+    def test_a_list_is_one_statement(self):
+        filters = {"required": [["CUSTOM_A"]], "forbidden": ["CUSTOM_B"], "in_tree": self.one}
+        self.assertEqual({"one"}, self.listed(**filters))
+        # Over the bus, heartbeats and the relay have statements of their own.
+        if self.service.conductor is None:
+            statements = []
+            sa.event.listen(self.service.database.engine, "before_cursor_execute",
+                            lambda *arguments: statements.append(arguments[2]))
+            for each in (filters, {}, {"name": "nobody"}):
+                statements.clear()
+                self.listed(**each)
+                self.assertEqual(1, len(statements), statements)
+
+
 class EventPagesTest(base.ContractTest):
 
     def place(self):

@@ -20,7 +20,7 @@ _PAGE = pathlib.Path(__file__).parents[2] / "docs/source/security.rst"
 def _documented():
     """Return the permissions of the page: dict of account to tuple of configure, write, read."""
     return {account: tuple(patterns) for account, *patterns in re.findall(
-        r"rabbitmqctl set_permissions (\w+) \\?\s*'([^']*)' '([^']*)' '([^']*)'",
+        r"rabbitmqctl set_permissions (\w+) [\s\\]*'([^']*)'[\s\\]+'([^']*)'[\s\\]+'([^']*)'",
         _PAGE.read_text())}
 
 

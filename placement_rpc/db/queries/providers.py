@@ -2,6 +2,7 @@
 """Resource providers."""
 
 import functools
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -10,6 +11,8 @@ from placement_rpc.db.queries import bulk
 
 _providers = models.resource_providers
 _links, _has = models.resource_provider_aggregates, models.resource_provider_traits
+_traits = models.traits
+_POSITION = sa.select(models.relay_state.c.last_position).scalar_subquery()
 _parents, _roots = (_providers.alias(name) for name in ("parents", "roots"))
 _COLUMNS = (
     _providers.c.id, _providers.c.uuid, _providers.c.name, _providers.c.generation,
@@ -97,8 +100,19 @@ def delete(tx, provider_id):
     tx.execute(sa.delete(_providers).where(_providers.c.id == provider_id))
 
 
+class Page(NamedTuple):
+    """Providers, and the position of the last event, which they are sure to include.
+
+    ``has_traits`` says whether the row ids of the traits are those of their names.
+    """
+
+    position: int
+    has_traits: bool
+    rows: list[Any]
+
+
 def page(tx, name=None, uuid=None, member_of=None, not_member_of=None, in_tree=None,
-         required=None, forbidden=None, among=None, marker=None, limit=None):
+         required=None, forbidden=None, traits=None, among=None, marker=None, limit=None):
     """Return providers in the order of their ids; all conditions have to be met.
 
     :param name: str, only the provider of this name
@@ -110,18 +124,22 @@ def page(tx, name=None, uuid=None, member_of=None, not_member_of=None, in_tree=N
     :param required: list of lists of row ids of traits: only providers that have at least one of
         each list
     :param forbidden: list of row ids of traits: only providers that have none of them
+    :param traits: list of tuples of the row id and the name of each of these traits
     :param among: list of uuids: only providers that are among these
     :param marker: str, uuid of the provider after which to begin
     :param limit: int, how many at most
-    :returns: list of rows as of :func:`get`
+    :returns: :class:`Page` of rows as of :func:`get`
     """
     values = {name: value for name, value in (
         ("name", name), ("uuid", uuid), ("among", among), ("in_tree", in_tree),
         ("marker", marker), ("not_member_of", not_member_of or None),
-        ("forbidden", forbidden or None), ("limit", limit)) if value is not None}
+        ("forbidden", forbidden or None), ("traits", traits or None),
+        ("limit", limit)) if value is not None}
     values |= {f"member_of_{number}": uuids for number, uuids in enumerate(member_of or ())}
     values |= {f"required_{number}": ids for number, ids in enumerate(required or ())}
-    return tx.execute(_page(tuple(values)), values).all()
+    rows = tx.execute(_page(tuple(values)), values).all()
+    return Page(rows[0].position or 0, rows[0].traits == len(traits or ()),
+                [] if rows[0].id is None else rows)
 
 
 @functools.lru_cache(maxsize=256)
@@ -131,12 +149,20 @@ def _page(names):
     :param names: tuple of the names of its parameters
     """
     query = _SELECT.order_by(_providers.c.id)
+    traits = sa.literal_column("0")
     for name in names:
         if name == "limit":
             query = query.limit(sa.bindparam(name))
+        elif name == "traits":
+            traits = sa.select(sa.func.count()).select_from(_traits).where(
+                sa.tuple_(_traits.c.id, _traits.c.name).in_(_several(name))).scalar_subquery()
         else:
             query = query.where(_CONDITIONS[name.rstrip("_0123456789")](name))
-    return query
+    found = query.subquery()
+    # One row without a provider if there are none.
+    once = sa.select(_POSITION.label("position"), traits.label("traits")).subquery()
+    return sa.select(*found.c, once.c.position, once.c.traits).select_from(
+        once.outerjoin(found, sa.true())).order_by(found.c.id)
 
 
 def _several(name):

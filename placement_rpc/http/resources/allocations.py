@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocations of a consumer and of a provider (generic-resource-pools)."""
 
+import types
+
 from placement_rpc import exception
-from placement_rpc.api import UNKNOWN_TYPE, Claim, as_uuid
+from placement_rpc.api import UNKNOWN_TYPE, as_uuid
 from placement_rpc.http import claims, errors, older_lists, older_services, preconditions
 from placement_rpc.http.call import NO_CONTENT, Answer, newest
 
@@ -101,18 +103,25 @@ def released(call):
     return NO_CONTENT
 
 
-def owner(facade, path, _query):
+def owner(facade, path, _query, _body):
     """Return the consumer of an address; None if it has no allocations."""
     uuid = _named(path)
     # The facade reads it for itself: no rule of the caller admits this call.
     return uuid and facade.api.get_allocations(None, uuid).value("consumer")
 
 
-def future_owner(facade, path, query):
-    """Return the consumer of an address; the configured owner if it has no allocations."""
-    return owner(facade, path, query) or Claim(
-        project_id=facade.conf.placement.incomplete_consumer_project_id,
-        user_id=facade.conf.placement.incomplete_consumer_user_id)
+def future_owner(facade, path, query, body):
+    """Return the consumer of an address; if it has no allocations, the owner in the body.
+
+    The body of a request before microversion 1.8 has none; that is the configured one.
+    """
+    known = owner(facade, path, query, body)
+    if known:
+        return known
+    defaults = facade.conf.placement
+    return types.SimpleNamespace(
+        project_id=body.text("project_id") or defaults.incomplete_consumer_project_id,
+        user_id=body.text("user_id") or defaults.incomplete_consumer_user_id)
 
 
 def _named(path):

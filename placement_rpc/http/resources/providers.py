@@ -8,9 +8,9 @@ from placement_rpc import exception
 from placement_rpc.api import ResourceRequest, as_name, as_uuid
 from placement_rpc.http import errors, names, older_lists, preconditions, request_groups
 from placement_rpc.http.call import NO_CONTENT, Answer, newest
+from placement_rpc.http.spelling import BEFORE_TREES
 
-# The last microversion without parents and roots.
-_WITHOUT_TREES = (1, 13)
+_OF_GROUPS = tuple(each.name for each in dataclasses.fields(request_groups.RequestGroup))
 # The first microversion at which a provider that has a parent may get another, or none.
 _MAY_MOVE = (1, 37)
 
@@ -45,7 +45,8 @@ def _filters(call):
     names.check_classes(group.resources)
     if name is not None and not _may_be_a_name(name):
         return None
-    found = {"name": name, "uuid": query.get("uuid"), **dataclasses.asdict(group)}
+    found = {"name": name, "uuid": query.get("uuid"), **{
+        each: getattr(group, each) for each in _OF_GROUPS}}
     return {key: value for key, value in found.items() if value}
 
 
@@ -68,7 +69,8 @@ def requested(call):
     with errors.bad_request(exception.ResourceClassNotFound):
         found = older_lists.with_position(call, lambda: call.api.get_by_request(
             call.context, ResourceRequest(**call.body)))
-    version = min(call.version, _WITHOUT_TREES)
+    # Without parents and roots, which the candidates do not carry.
+    version = min(call.version, BEFORE_TREES)
     return Answer(
         body={call.spelling.collection: [
             call.spelling.of_provider(each, version, call.prefix) for each in found.objects]},

@@ -42,6 +42,6 @@ def of_types(call):
     return Answer(body={"usages": usages})
 
 
-def project(_facade, _path, query):
+def project(_facade, _path, query, _body):
     """Return the project that is asked for, as the owner that a policy rule can refer to."""
     return types.SimpleNamespace(project_id=query.get("project_id"), user_id=None)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the consumers of a project use, and the events that change it."""
+
+import functools
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from placement_rpc.db import models
+
+_allocations = models.allocations
+_classes = models.resource_classes
+_consumers = models.consumers
+_events = models.events
+_state = models.relay_state
+_types = models.consumer_types
+
+#: Events that are read at most: as many after a position, and as many that have none yet.
+MOST = 200
+
+# The types are a part of the text of the statement; resource classes have other names after some.
+_MATTERS = _events.c.event_type.in_([sa.literal_column(f"'{name}'") for name in (
+    "allocation.create", "allocation.update", "allocation.delete", "resource_class.update",
+    "resource_class.delete")])
+_NEW = (_events.c.id, _events.c.position, _events.c.event_type,
+        sa.case((_MATTERS, _events.c.payload)).label("payload"))
+# As many as are needed to see that there are more than MOST.
+_WAITING = sa.select(*_NEW).where(_events.c.position.is_(None), _MATTERS).limit(
+    MOST + 1).subquery()
+# One statement, so that the last position and the events are of the same moment.
+_SINCE = sa.union_all(
+    sa.select(sa.literal(0).label("id"), _state.c.last_position.label("position"),
+              sa.cast(_state.c.epoch, _events.c.event_type.type).label("event_type"),
+              sa.cast(sa.null(), _events.c.payload.type).label("payload")),
+    sa.select(*_NEW).where(_events.c.position.between(
+        sa.bindparam("first"), sa.bindparam("last"))),
+    sa.select(*_WAITING.c))
+
+
+class Event(NamedTuple):
+    """An event; ``payload`` is None if it changes no usages."""
+
+    id: int
+    position: int | None
+    event_type: str
+    payload: str | None
+
+
+class Since(NamedTuple):
+    """The events after a position: the last position that was assigned, and its epoch."""
+
+    position: int
+    epoch: str | None
+    events: list[Event]
+
+
+def since(tx, position):
+    """Read the first events after a position, and those that have no position yet.
+
+    :param position: int
+    :returns: :class:`Since`; of either kind there are more if there are more than :data:`MOST`
+    """
+    last, epoch, events = 0, None, []
+    for row in tx.execute(_SINCE, {"first": position + 1, "last": position + MOST}):
+        if row[0]:
+            events.append(Event(*row))
+        else:
+            last, epoch = row[1], row[2]
+    return Since(last, epoch, events)
+
+
+def of_project(tx, project_id, user_id=None, type_of=None):
+    """Return what the consumers of a project use of each class, and how many there are.
+
+    All is of the same moment.
+
+    :param user_id: str, only the consumers of this user; None for all
+    :param type_of: tuple of one name, only the consumers of this type, None for those without
+        one; None for all
+    :returns: list of rows of the type (None for consumers without one), the name of the class
+        (None for the number of consumers), and the amount or the number
+    """
+    values = {"project": project_id}
+    if user_id is not None:
+        values["user"] = user_id
+    if type_of is not None and type_of[0] is not None:
+        if not type_of[0].isascii():
+            # The names of types are ASCII, and MariaDB cannot compare them with other letters.
+            return []
+        values["type"] = type_of[0]
+    statement = _of_project(tx.dialect.name, tuple(values), type_of == (None,))
+    return [(row[0], row[1], int(row[2])) for row in tx.execute(statement, values)]
+
+
+@functools.lru_cache(maxsize=32)
+def _of_project(dialect, names, is_untyped):
+    """Return the statement; to build it takes longer than to run it.
+
+    :param names: tuple of the names of its parameters
+    """
+    same = _is_same_text if dialect in ("mysql", "mariadb") else _is_same
+    wanted = [*same(_consumers.c.project_id, "project")]
+    if "user" in names:
+        wanted += same(_consumers.c.user_id, "user")
+    if "type" in names:
+        wanted.append(_consumers.c.consumer_type_id == sa.select(_types.c.id).where(
+            _types.c.name == sa.bindparam("type")).scalar_subquery())
+    if is_untyped:
+        wanted.append(_consumers.c.consumer_type_id.is_(None))
+    # A consumer is deleted with its last allocation: each of them counts.
+    counts = sa.select(
+        _consumers.c.consumer_type_id, sa.cast(sa.null(), sa.Integer).label("class_id"),
+        sa.func.count().label("amount")).where(*wanted).group_by(_consumers.c.consumer_type_id)
+    sums = sa.select(
+        _consumers.c.consumer_type_id, _allocations.c.resource_class_id,
+        sa.func.sum(_allocations.c.used)).join_from(
+            _consumers, _allocations, _allocations.c.consumer_id == _consumers.c.id).where(
+                *wanted).group_by(
+                    _consumers.c.consumer_type_id, _allocations.c.resource_class_id)
+    both = sa.union_all(counts, sums).subquery()
+    return sa.select(_types.c.name, _classes.c.name, both.c.amount).select_from(
+        both.outerjoin(_types, _types.c.id == both.c.consumer_type_id).outerjoin(
+            _classes, _classes.c.id == both.c.class_id))
+
+
+def _is_same(column, name):
+    return (column == sa.bindparam(name),)
+
+
+def _is_same_text(column, name):
+    """As :func:`_is_same` on MariaDB, where texts are equal that differ in case or in accents.
+
+    The index is used for the first comparison.
+    """
+    return column == sa.bindparam(name), sa.cast(column, sa.LargeBinary) == sa.bindparam(
+        name, type_=column.type)
