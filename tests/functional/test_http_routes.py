@@ -185,7 +185,8 @@ class CallsTest(_RoutesTest):
             path, _, query = path.partition("?")
             for value, place in places:
                 path = path.replace(value, place)
-            made.add((method, path, query if query in ("request", "explain", "headroom") else None))
+            made.add((method, path,
+                      query if query in ("request", "explain", "headroom") else None))
         newest = microversion.MAX
         for route in routes.ROUTES:
             if route.since <= newest and not (route.before and route.before <= newest):
