@@ -18,6 +18,7 @@ import tempfile
 import threading
 import urllib.parse
 import uuid
+from concurrent import futures
 
 import fixtures
 import kombu
@@ -191,6 +192,32 @@ class _Manager(multiprocessing.managers.BaseManager):
     """The connection between the process that owns the servers and the test processes."""
 
 
+class _Remote:
+    """The servers of another process; each call has a thread, and so a connection, of its own.
+
+    The time limit of a test interrupts its call. On a shared connection the next call would take
+    the answer to that one for its own, and every later test would fail.
+    """
+
+    def __init__(self, proxy):
+        self._proxy = proxy
+
+    def __getattr__(self, name):
+        def call(*arguments, **named):
+            answer = futures.Future()
+
+            def ask():
+                try:
+                    answer.set_result(getattr(self._proxy, name)(*arguments, **named))
+                except BaseException as error:
+                    answer.set_exception(error)
+
+            threading.Thread(target=ask, name=name, daemon=True).start()
+            return answer.result()
+
+        return call
+
+
 @functools.cache
 def shared():
     """Return the :class:`Servers` of this run, or of this process if it is not part of one."""
@@ -198,7 +225,7 @@ def shared():
         _Manager.register("servers")
         manager = _Manager(os.environ[_ADDRESS], bytes.fromhex(os.environ[_KEY]))
         manager.connect()
-        return manager.servers()
+        return _Remote(manager.servers())
     found = Servers()
     atexit.register(found.close)
     return found

@@ -19,6 +19,7 @@ _AT_A_TIME = 2 ** 18
 # Records that are divided into kinds at a time, so that no call holds the interpreter for long.
 _CANDIDATES = 1024
 _SUMMARIES = 2 ** 15
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class Shape(NamedTuple):
@@ -246,4 +247,4 @@ def _separated(lists):
 
 
 def _json(value):
-    return json.dumps(value, separators=(",", ":")).encode()
+    return _ENCODER.encode(value).encode()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates that differ from another only in which of several equal groups has which provider."""
 
-import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -25,44 +24,53 @@ def arrangements(values: Sequence[int]) -> Iterator[list[int]]:
         current[rising + 1:] = reversed(current[rising + 1:])
 
 
-def others(row: Sequence[int], equal: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Yield the candidates that a candidate becomes when equal parts swap their providers.
+def more(rows: np.ndarray, equal: Sequence[Sequence[int]], count: int) -> np.ndarray:
+    """Return what candidates become when equal parts swap their providers.
 
-    :param row: the provider of each part
+    The next order of each candidate comes before the one after it of any.
+
+    :param rows: candidates x parts; the providers of equal parts are in ascending order
     :param equal: lists of the numbers of parts that are equal
+    :param count: how many candidates to return at the most
     """
-    for each in _arranged(list(row), equal):
-        if each != list(row):
-            yield each
+    found: list[np.ndarray] = []
+    patterns = list(_by_pattern(rows, equal)) if equal and len(rows) else []
+    while patterns and count > 0:
+        left = []
+        for some, orders in patterns:
+            columns = next(orders, None)
+            if columns is not None and count > 0:
+                found.append(some[:count, columns])
+                count -= len(found[-1])
+                left.append((some, orders))
+        patterns = left
+    return np.concatenate([rows[:0], *found])
 
 
-def _arranged(row, equal):
+def _by_pattern(rows, equal):
+    """Yield candidates that repeat providers in the same places, with their further orders."""
+    repeats = np.concatenate([np.diff(rows[:, parts], axis=1) == 0 for parts in equal], axis=1)
+    patterns, numbers = np.unique(repeats, axis=0, return_inverse=True)
+    for number in range(len(patterns)):
+        some = rows[numbers.ravel() == number]
+        orders = _orders(list(range(rows.shape[1])), some[0].tolist(), equal)
+        next(orders)  # the order of the candidates themselves
+        yield some, orders
+
+
+def _orders(columns, row, equal):
+    """Yield each order of the parts that gives equal parts other providers.
+
+    :param columns: the order so far
+    :param row: the providers of a candidate of the pattern
+    """
     if not equal:
-        yield row
+        yield columns
         return
-    for values in arrangements([row[part] for part in equal[0]]):
-        arranged = list(row)
-        for part, value in zip(equal[0], values, strict=True):
-            arranged[part] = value
-        yield from _arranged(arranged, equal[1:])
-
-
-def more(rows: np.ndarray, equal: Sequence[Sequence[int]], count: int | None) -> np.ndarray:
-    """Return further candidates, one of each in turn.
-
-    :param rows: candidates x parts
-    :param count: how many at the most; None for all
-    """
-    if not equal or not len(rows) or count == 0:
-        return rows[:0]
-    left = [others(row, equal) for row in rows.tolist()]
-    found: list[list[int]] = []
-    while left and (count is None or len(found) < count):
-        kept = []
-        for each in left:
-            row = next(each, None)
-            if row is not None:
-                found.append(row)
-                kept.append(each)
-        left = kept
-    return np.array(list(itertools.islice(found, count)), rows.dtype).reshape(-1, rows.shape[1])
+    parts = equal[0]
+    first = {row[part]: part for part in reversed(parts)}
+    for providers in arrangements([row[part] for part in parts]):
+        arranged = list(columns)
+        for part, provider in zip(parts, providers, strict=True):
+            arranged[part] = first[provider]
+        yield from _orders(arranged, row, equal[1:])

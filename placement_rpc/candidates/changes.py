@@ -13,8 +13,8 @@ from placement_rpc.candidates.inventories import VALUES, Inventories
 from placement_rpc.candidates.uuid_columns import to_halves
 
 _NOTHING: Mapping[int, Collection[str]] = {}
-# Columns of a slot that have nothing to do with its place.
-_OWN = ("id", "high", "low", "generation", "name_start", "name_length", "trait_set",
+#: Columns of a slot that have nothing to do with its place.
+OWN = ("id", "high", "low", "generation", "name_start", "name_length", "trait_set",
         "aggregate_set")
 # The index is compacted when it has more dead slots than this, and than this part of all.
 _FEW_DEAD, _DEAD_SHARE = 1024, 8
@@ -85,8 +85,8 @@ def put(index: CandidateIndex, providers: Sequence[Provider],
     """Insert or replace providers with all that belongs to them, and remove others.
 
     :param providers: in any order
-    :param inventories: provider id, class id, capacity, used, min_unit, max_unit and step_size of
-        all inventories of these providers
+    :param inventories: provider id, class id, capacity, used, min_unit, max_unit, step_size and
+        reserved (0 if it is missing) of all inventories of these providers
     :param traits: dict of provider id to the names of its traits
     :param aggregates: dict of provider id to the uuids of its aggregates
     :param removed: ids of providers to remove; unknown ones are ignored
@@ -135,7 +135,8 @@ class _Put:
         added = self._write_inventories(by_class, reshaped)
         if reshaped.any() or len(self.removed):
             self._write_trees(reshaped, moved, added)
-        self._check_roots()
+        check_roots(index, self.ids, np.array([
+            -1 if row[5] is None else row[5] for row in self.providers], np.int64))
         for class_id in [each for each, table in index.inventories.items() if not table.living]:
             del index.inventories[class_id]
         if index.dead > max(_FEW_DEAD, len(index) // _DEAD_SHARE):
@@ -185,7 +186,7 @@ class _Put:
                 new.append(at)
         starts[new], lengths[new] = index.names.add([self.providers[at][2] for at in new])
         self.own |= {"name_start": starts, "name_length": lengths}
-        for name in _OWN:
+        for name in OWN:
             index.slots[name][self.slots[is_known]] = self.own[name][is_known]
 
     def _write_inventories(self, by_class, reshaped):
@@ -232,7 +233,7 @@ class _Put:
         at[~np.isin(self.slots[given], stay)] = -1
         parent_ids[at[at >= 0]] = self.parent_ids[given[at >= 0]]
         columns = {name: np.concatenate((index.slots[name][stay], self.own[name][new]))
-                   for name in _OWN}
+                   for name in OWN}
         was_tree = np.concatenate((
             np.where(index.parent[stay] < 0, index.tree[stay], -1), np.full(len(new), -1)))
         tree_before = np.concatenate((index.tree[stay], np.full(len(new), -1)))
@@ -242,15 +243,6 @@ class _Put:
         inventories = _collected(index, old, stay, added, of_given)
         kill(index, old)
         write_trees(index, columns, parent_ids, inventories, was_tree, tree_before)
-
-    def _check_roots(self):
-        index = self.index
-        slots = index.slots_of(self.ids)
-        roots = index.id[index.root[index.tree[slots]]]
-        for row, root in zip(self.providers, roots.tolist(), strict=True):
-            if row[5] is not None and row[5] != root:
-                raise trees.BrokenTree(f"the root of provider {row[0]} is {row[5]}, and that of "
-                                       f"its parents {root}")
 
 
 def _parent_ids(index, slots):
@@ -273,7 +265,8 @@ def _by_class(ids, inventories):
     place = {id_: at for at, id_ in enumerate(ids.tolist())}
     by_class: dict[int, list] = {}
     for row in inventories:
-        by_class.setdefault(row[1], []).append((place[row[0]], *row[2:]))
+        by_class.setdefault(row[1], []).append(
+            (place[row[0]], *row[2:], *[0] * (2 + len(VALUES) - len(row))))
     found = {}
     for class_id, rows in by_class.items():
         places, *values = zip(*rows, strict=True)
@@ -308,6 +301,21 @@ def _collected(index, old, stay, added, of_given):
         found[class_id] = ClassRows(np.concatenate(places), {
             name: np.concatenate([each[name] for each in values]) for name in VALUES})
     return found
+
+
+def check_roots(index: CandidateIndex, ids: np.ndarray, root_ids: np.ndarray) -> None:
+    """Check the roots of providers.
+
+    :param ids: array of provider ids
+    :param root_ids: array of the id of the root of each, -1 for any
+    :raises placement_rpc.candidates.trees.BrokenTree: if one is another
+    """
+    found = index.id[index.root[index.tree[index.slots_of(ids)]]]
+    wrong = np.flatnonzero((found != root_ids) & (root_ids != -1))
+    if len(wrong):
+        at = wrong[0]
+        raise trees.BrokenTree(f"the root of provider {ids[at]} is {root_ids[at]}, and that of "
+                               f"its parents {found[at]}")
 
 
 # -- trees ----------------------------------------------------------------------------------
@@ -346,7 +354,7 @@ def write_trees(index: CandidateIndex, columns: dict[str, Any], parent_ids: np.n
     numbers = _numbers(index, len(roots), None if was_tree is None else was_tree[order][roots])
     tree = numbers[np.cumsum(is_root) - 1]
     index.slots.append(
-        len(order), **{name: columns[name][order] for name in _OWN}, tree=tree,
+        len(order), **{name: columns[name][order] for name in OWN}, tree=tree,
         parent=np.where(is_root, -1, forest.parent + base), subtree_end=forest.end + base)
     index.root[numbers] = roots + base
     index.tree_version[numbers] = index.version

@@ -126,14 +126,23 @@ class Anchors:
                 places = np.minimum(anchors.searchsorted(window.trees), len(anchors) - 1)
                 self.served[kind] = anchors[places] == window.trees
 
-    def pairs(self, part: Part, slots: np.ndarray) -> Pairs:
+    def serve(self, slots: np.ndarray) -> np.ndarray:
+        """Return an array of bool: whether some sharing providers serve each tree."""
+        return self.served[np.unique(self._kinds(slots))].any(axis=0)
+
+    def _kinds(self, slots):
+        return self._sets.searchsorted(self._index.aggregate_set[slots])
+
+    def pairs(self, part: Part, slots: np.ndarray, trees: np.ndarray) -> Pairs:
         """Return the pairs of trees of the window and sharing providers of other trees.
 
         :param slots: the sharing providers that can serve the part
+        :param trees: array of bool: the trees that are wanted
         """
         index, window = self._index, self._window
-        kinds = self._sets.searchsorted(index.aggregate_set[slots])
-        places, numbers = np.nonzero(self.served[kinds])
+        wanted = np.flatnonzero(trees)
+        places, numbers = np.nonzero(self.served[:, wanted][self._kinds(slots)])
+        numbers = wanted[numbers]
         slots = slots[places]
         # As a provider of its own tree it has been found already.
         kept = index.tree[slots] != window.trees[numbers]
@@ -210,29 +219,39 @@ class Finder:
 
     def find(self, window: Window) -> Batch:
         """Return the trees of a window that have a provider for each part."""
-        index, slots = self._index, list(self._sharing.values())
+        index = self._index
+        viable = self._with_roots(window)
+        shared = np.unique(np.concatenate(list(self._sharing.values())))
+        anchors = Anchors(index, window, shared) if len(shared) else None
+        pairs: dict[tuple, Pairs] = {}
+        has_own = np.zeros(len(window), bool)
+        for part in self._parts:
+            if part.key not in pairs:
+                pairs[part.key] = own_pairs(index, window, part)
+                is_served = pairs[part.key].counts(len(window)) > 0
+                has_own |= is_served
+                if anchors is not None:
+                    is_served |= anchors.serve(self._sharing[part.key])
+                viable &= is_served
+                if not viable.any():
+                    return Batch(window.trees[:0], [])
+        if anchors is not None:
+            viable &= ~self._repeated(anchors, viable & ~has_own)
+            for part in {part.key: part for part in self._parts if self.shares(part)}.values():
+                pairs[part.key] = joined(pairs[part.key], anchors.pairs(
+                    part, self._sharing[part.key], viable))
+                viable &= pairs[part.key].counts(len(window)) > 0
+        return self._batch(window, viable, pairs)
+
+    def _with_roots(self, window):
+        """Return an array of bool: whether the root of each tree allows candidates."""
         viable = np.ones(len(window), bool)
         if self._roots is not None:
-            viable &= self._roots[index.trait_set[window.roots]]
-        anchors = Anchors(index, window, np.unique(np.concatenate(slots))) if any(
-            map(len, slots)) else None
-        is_guest = np.ones(len(window), bool)
-        pairs: dict[tuple, Pairs] = {}
+            viable &= self._roots[self._index.trait_set[window.roots]]
         for part in self._parts:
-            if part.key in pairs:
-                continue
-            found = own_pairs(index, window, part)
-            if anchors is not None:
-                is_guest &= found.counts(len(window)) == 0
-                if len(self._sharing[part.key]):
-                    found = joined(found, anchors.pairs(part, self._sharing[part.key]))
-            pairs[part.key] = found
-            viable &= found.counts(len(window)) > 0
-            if not viable.any():
-                break
-        if anchors is not None:
-            viable &= ~self._repeated(anchors, viable & is_guest)
-        return self._batch(window, viable, pairs)
+            if not part.suffix and part.outside is not None:
+                return viable & part.outside[self._index.aggregate_set[window.roots]]
+        return viable
 
     def _repeated(self, anchors, guests):
         """Return which of some trees have the same choices as one that was found before.

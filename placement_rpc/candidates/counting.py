@@ -46,7 +46,7 @@ def count(columns: Sequence[Supply], rules: Rules, trees: int, packer: dependent
         rest of them is counted within bounds
     """
     is_dependent = np.zeros(trees, bool)
-    if _may_depend(columns, rules):
+    if may_depend(columns, rules):
         columns = [_with_room(column) for column in columns]
         columns, is_dependent = _meeting(columns, rules, trees)
         is_dependent |= _competing(columns, rules, trees)
@@ -59,12 +59,15 @@ def count(columns: Sequence[Supply], rules: Rules, trees: int, packer: dependent
         together = _together(columns, rules, is_shared, is_dependent, trees, packer)
         most = np.where(is_shared, 0, most)
     least = most.copy()
+    related = [[columns[at] for at in some] for some in _related(columns, rules)]
     for tree in np.flatnonzero(is_dependent & ~is_shared & (most > 0)).tolist():
         if budget.is_spent:
             least[is_dependent & (np.arange(trees) >= tree)] = 0
             break
-        least[tree], most[tree] = packer.fit(
-            _of_tree(columns, tree), rules, int(most[tree]))
+        for some in related:
+            packed = packer.fit(_of_tree(some, tree), rules, int(most[tree]))
+            least[tree] = min(least[tree], packed.least)
+            most[tree] = packed.most
     return Counted(columns, least, most, is_shared, together)
 
 
@@ -79,14 +82,17 @@ def serving(columns: Sequence[Supply], rules: Rules, trees: int,
     columns, is_dependent = _meeting(columns, rules, trees)
     is_dependent |= _competing(columns, rules, trees)
     found = functools.reduce(np.logical_and, [column.per_tree(trees) > 0 for column in columns])
+    is_certain = True
     for tree in np.flatnonzero(found & is_dependent).tolist():
         if budget.is_spent:
             return found, False
-        found[tree] = dependent_trees.has_candidate(_of_tree(columns, tree), rules)
-    return found, True
+        has_candidate = dependent_trees.has_candidate(_of_tree(columns, tree), rules)
+        is_certain &= has_candidate is not None
+        found[tree] = has_candidate is not False
+    return found, is_certain
 
 
-def _may_depend(columns, rules):
+def may_depend(columns: Sequence[Supply], rules: Rules) -> bool:
     """Return whether the columns may depend on each other in some tree."""
     return bool(rules.required or rules.is_isolated or rules.same_subtree) or any(
         len(column.suffixes) > 1 for column in columns) or any(
@@ -136,7 +142,9 @@ def _meeting(columns: Sequence[Supply], rules: Rules,
                       for at in concerned}
             is_certain = functools.reduce(
                 np.logical_or, [able[at] & ~unable[at] for at in concerned], np.zeros(trees, bool))
-            number = sum((able[at].astype(np.int64) for at in concerned), np.zeros(trees, np.int64))
+            number = np.zeros(trees, np.int64)
+            for at in concerned:
+                number += able[at]
             is_dependent |= (number > 1) & ~is_certain
             for at, column in enumerate(columns):
                 # All pairs go in trees that cannot meet the condition.
@@ -154,6 +162,34 @@ def _meeting(columns: Sequence[Supply], rules: Rules,
             if is_changed:
                 break
     return columns, is_dependent
+
+
+def _related(columns: Sequence[Supply], rules: Rules) -> list[list[int]]:
+    """Return lists of the positions of columns that may depend on each other in some tree.
+
+    Columns of different lists do not, so that as many requests fit as fit by each list.
+    """
+    found: list[list[int]] = []
+    for at, column in enumerate(columns):
+        apart, joined = [], [at]
+        for some in found:
+            if any(_are_related(column, columns[other], rules) for other in some):
+                joined += some
+            else:
+                apart.append(some)
+        found = [*apart, sorted(joined)]
+    return [some for some in found if len(some) > 1 or len(columns[some[0]].suffixes) > 1]
+
+
+def _are_related(one: Supply, other: Supply, rules: Rules) -> bool:
+    """Return whether the choice in one column may limit that in another in some tree."""
+    return (
+        not one.amounts.keys().isdisjoint(other.amounts)
+        or (rules.is_isolated and not one.is_unsuffixed and not other.is_unsuffixed)
+        or any(condition.concerns(one) and condition.concerns(other)
+               for condition in rules.required)
+        or any(one.suffixes[0] in suffixes and other.suffixes[0] in suffixes
+               for suffixes in rules.same_subtree))
 
 
 def _competing(columns: Sequence[Supply], rules: Rules, trees: int) -> np.ndarray:

@@ -8,7 +8,7 @@ a trait. How many requests fit in such a tree is how many of its candidates can 
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from placement_rpc.candidates.supplies import Rules, Supply
 
 # Choices of providers that are gone through in one tree, or in trees that share providers.
 MOST_CHOICES = 2000
+# Providers that are tried for the groups of one tree, or of trees that share providers.
+_MOST_STEPS = 20_000
 
 
 class Budget:
@@ -44,89 +46,114 @@ class Packer:
         :param columns: with the pairs of these trees only
         :param most: an upper bound that is known already
         """
-        found = list(itertools.islice(_candidates(columns, rules), MOST_CHOICES + 1))
-        is_all = len(found) <= MOST_CHOICES
+        search = _Search(columns, rules)
+        found = list(itertools.islice(search.candidates(), MOST_CHOICES + 1))
         if not found:
-            return packing.Packed(0, 0)
+            return packing.Packed(0, most if search.is_cut else 0)
         uses, room = _table(columns, found)
+        uses = np.unique(uses, axis=1)
         key = (uses.shape, uses.tobytes(), room.tobytes(), most)
         if key not in self._known:
             self._known[key] = packing.pack(uses, room, most)
-        least, packed_most = self._known[key]
-        return packing.Packed(least, packed_most if is_all else most)
+        packed = self._known[key]
+        is_all = len(found) <= MOST_CHOICES and not search.is_cut
+        return packing.Packed(packed.least, packed.most if is_all else most)
 
 
-def has_candidate(columns: Sequence[Supply], rules: Rules) -> bool:
-    """Return whether a request has a candidate.
+def has_candidate(columns: Sequence[Supply], rules: Rules) -> bool | None:
+    """Return whether a request has a candidate; None if not all choices were tried.
 
     :param columns: with the pairs of one tree only
     """
-    return next(_candidates(columns, rules), None) is not None
+    search = _Search(columns, rules)
+    if next(search.candidates(), None) is not None:
+        return True
+    return None if search.is_cut else False
 
 
 # What a candidate takes: amounts by slot and class.
 _Uses = dict[tuple[int, str], int]
 
 
-def _candidates(columns: Sequence[Supply], rules: Rules) -> Iterator[_Uses]:
-    """Yield what each candidate takes, as dicts."""
-    for anchor in np.unique(np.concatenate([column.anchors for column in columns])).tolist():
-        choices = []
-        for column in columns:
-            first, last = column.anchors.searchsorted([anchor, anchor + 1]).tolist()
-            pairs = [at for at in range(first, last) if column.units[at] > 0]
-            choices.append(list(_of_column(column, pairs, rules.is_isolated)))
-        for chosen in itertools.product(*choices):
-            if _is_allowed(columns, chosen, rules):
-                uses = _uses(columns, chosen)
-                if uses is not None:
-                    yield uses
+class _Search:
+    """Goes through the choices of providers, and drops those that break a rule early.
 
+    ``is_cut`` says whether it gave up before it had tried all.
+    """
 
-def _of_column(column: Supply, pairs: list[int], is_isolated: bool) -> Iterator[tuple[int, ...]]:
-    """Yield the choices of one column, a pair for each of its groups, in any one order."""
-    groups = len(column.suffixes)
-    if is_isolated:
-        return itertools.combinations(pairs, groups)
-    return itertools.combinations_with_replacement(pairs, groups)
+    def __init__(self, columns: Sequence[Supply], rules: Rules):
+        self._columns, self._rules = columns, rules
+        # One place for each group; the groups of one column are next to each other.
+        self._places = [column for column in columns for _ in column.suffixes]
+        self._required = [condition for condition in rules.required
+                          if any(map(condition.concerns, columns))]
+        self._steps = _MOST_STEPS
+        self.is_cut = False
 
+    def candidates(self) -> Iterator[_Uses]:
+        """Yield what each candidate takes."""
+        for anchor in np.unique(np.concatenate([
+                column.anchors for column in self._columns])).tolist():
+            ranges = {id(column): column.anchors.searchsorted([anchor, anchor + 1]).tolist()
+                      for column in self._columns}
+            yield from self._from(ranges, [], {})
 
-def _is_allowed(columns, chosen, rules):
-    """Return whether the rules between columns allow a choice of pairs."""
-    slots = [column.slots[list(pairs)].tolist()
-             for column, pairs in zip(columns, chosen, strict=True)]
-    if rules.is_isolated:
-        isolated = [slot for column, some in zip(columns, slots, strict=True)
-                    if not column.is_unsuffixed for slot in some]
-        if len(set(isolated)) < len(isolated):
-            return False
-    for condition in rules.required:
-        if not any(condition.concerns(column) and condition.met(column)[list(pairs)].any()
-                   for column, pairs in zip(columns, chosen, strict=True)):
-            return False
-    ends = {slot: end for column, pairs in zip(columns, chosen, strict=True)
-            for slot, end in zip(column.slots[list(pairs)].tolist(),
-                                 column.pairs["ends"][list(pairs)].tolist(), strict=True)
-            } if rules.same_subtree else {}
-    for suffixes in rules.same_subtree:
-        some = {slot for column, each in zip(columns, slots, strict=True)
-                if column.suffixes[0] in suffixes for slot in each}
-        if not max(some) < ends[min(some)]:
-            return False
-    return True
+    def _from(self, ranges: Mapping[int, list[int]], chosen: list[int],
+              uses: _Uses) -> Iterator[_Uses]:
+        """Yield what the candidates take that begin with some choices.
 
+        :param ranges: the first pair of the tree, and the one after the last, for each column
+        :param chosen: the pairs of the first places
+        """
+        if len(chosen) == len(self._places):
+            if self._is_allowed(chosen):
+                yield uses
+            return
+        column = self._places[len(chosen)]
+        first, last = ranges[id(column)]
+        if chosen and self._places[len(chosen) - 1] is column:
+            # Equal groups are chosen for in one order only.
+            first = chosen[-1]
+        for pair in range(first, last):
+            if self._steps <= 0:
+                self.is_cut = True
+                return
+            self._steps -= 1
+            if column.units[pair] > 0 and not self._is_taken(column, pair, chosen):
+                more = self._with(uses, column, pair)
+                if more is not None:
+                    yield from self._from(ranges, [*chosen, pair], more)
 
-def _uses(columns, chosen):
-    """Return what a choice takes; None if it takes more at a time than a provider gives."""
-    uses: _Uses = {}
-    for column, pairs in zip(columns, chosen, strict=True):
-        for pair in pairs:
-            for name, amount in column.amounts.items():
-                key = int(column.slots[pair]), name
-                uses[key] = uses.get(key, 0) + amount
-                if uses[key] > min(column.max_units[name][pair], column.free[name][pair]):
-                    return None
-    return uses
+    def _is_taken(self, column, pair, chosen):
+        """Return whether another group has a provider that no two groups may have."""
+        return self._rules.is_isolated and not column.is_unsuffixed and any(
+            not other.is_unsuffixed and other.slots[at] == column.slots[pair]
+            for other, at in zip(self._places, chosen, strict=False))
+
+    def _with(self, uses, column, pair):
+        """Return what is taken with one more group; None if a provider cannot give it."""
+        more = dict(uses)
+        for name, amount in column.amounts.items():
+            key = int(column.slots[pair]), name
+            more[key] = more.get(key, 0) + amount
+            if more[key] > min(column.max_units[name][pair], column.free[name][pair]):
+                return None
+        return more
+
+    def _is_allowed(self, chosen):
+        """Return whether a whole choice meets the rules about all providers."""
+        places = list(zip(self._places, chosen, strict=True))
+        for condition in self._required:
+            if not any(condition.concerns(column)
+                       and condition.meets[column.pairs["traits"][pair]]
+                       for column, pair in places):
+                return False
+        for suffixes in self._rules.same_subtree:
+            some = [(int(column.slots[pair]), int(column.pairs["ends"][pair]))
+                    for column, pair in places if column.suffixes[0] in suffixes]
+            if some and not max(some)[0] < min(some)[1]:
+                return False
+        return True
 
 
 def _table(columns, found):
@@ -136,7 +163,9 @@ def _table(columns, found):
         for name in column.amounts:
             free.update(((slot, name), amount) for slot, amount in zip(
                 column.slots.tolist(), column.free[name].tolist(), strict=True))
-    resources = sorted({key for uses in found for key in uses})
+    # In the order of what there is, so that trees with the same in another order are equal.
+    resources = sorted({key for uses in found for key in uses},
+                       key=lambda key: (key[1], free[key], key[0]))
     rows = {key: row for row, key in enumerate(resources)}
     table = np.zeros((len(resources), len(found)), np.int64)
     for kind, uses in enumerate(found):

@@ -20,28 +20,42 @@ from placement_rpc.candidates.problem import Problem
 # How many partial candidates are made at once, at the most, and how many of them are extended.
 _MAX_MADE = 1 << 18
 _MAX_TAKEN = 1 << 16
-# How many providers a partial candidate is extended by at once, at the least.
-_MIN_SPAN = 16
+# How many providers a partial candidate is extended by at once, at the least, if they are few.
+_SPAN, _FEW = 16, 4096
+# Which part of what is left of the budget one enumeration may spend before the next has its turn,
+# and which part of all is so little that the search ends.
+_TURN, _REST = 4, 32
 
 
 class Budget:
-    """What all enumerations of a search may do together, so that none takes for ever.
+    """The work that all enumerations of a search may do together, so that none takes for ever.
 
-    ``is_spent`` is whether candidates may have been left out.
+    Each has a turn, which ends before all is spent: a tree that takes long must not hide others.
 
-    :param left: how many partial candidates may be made
+    ``is_exceeded`` is whether a turn was too short, so that candidates may have been left out.
+
+    :param work: in units of about 4 ns of processor time
     """
 
-    def __init__(self, left: int):
-        self._left = left
-
-    def spend(self, count: int) -> None:
-        """Note that so many partial candidates were made."""
-        self._left -= count
+    def __init__(self, work: int):
+        self._left, self._least = work, work // _REST
+        self._turn = 0
+        self.is_exceeded = False
 
     @property
     def is_spent(self) -> bool:
-        return self._left < 0
+        """Whether no further turn may begin."""
+        return self._left < self._least
+
+    def begin_turn(self) -> None:
+        self._turn = self._left // _TURN
+
+    def spend(self, work: int) -> bool:
+        """Note some work; return whether the turn goes on."""
+        self._left -= work
+        self._turn -= work
+        self.is_exceeded = self.is_exceeded or self._turn < 0
+        return self._turn >= 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +83,7 @@ class _Partial:
 class Enumeration:
     """The candidates of the trees of a batch.
 
-    :param budget: what may be spent; the enumeration stops when nothing is left
+    :param budget: what may be spent; the enumeration stops when its turn is over
     """
 
     def __init__(self, index: CandidateIndex, problem: Problem, batch: Batch, budget: Budget):
@@ -77,6 +91,7 @@ class Enumeration:
         self._choices = batch.choices
         self._given = np.zeros(len(batch), np.int64)
         self._rest = problem.rest(index, batch.choices, len(batch))
+        self._tops = problem.tops(batch.choices)
         trees = np.arange(len(batch))
         self._waiting: list[_Partial | None] = [None] * (len(self._choices) + 1)
         self._waiting[0] = _Partial(trees, [], self._starts(0, trees, []))
@@ -100,7 +115,8 @@ class Enumeration:
         """
         found: list[_Partial] = []
         dry = 0
-        while not self._budget.is_spent:
+        self._budget.begin_turn()
+        while self._budget.spend(0):
             depths = np.where(self._given < quota, self._depths(), -1)
             active = int(np.count_nonzero(depths >= 0))
             if not active:
@@ -146,7 +162,8 @@ class Enumeration:
 
     def _keep(self, level, partial):
         if len(partial.trees):
-            self._waiting[level] = _merged(self._waiting[level], partial)
+            # In front of what waits: what was begun last is finished first.
+            self._waiting[level] = _merged(partial, self._waiting[level])
 
     def _depths(self):
         """Return for each tree the deepest level at which something waits; -1 for none."""
@@ -160,20 +177,18 @@ class Enumeration:
         """Return partial candidates of the next level; what is left to try waits."""
         ends = self._choices[level].ends[partial.trees] - self._problem.reserved[level]
         left = np.maximum(ends - partial.following, 0)
-        span = max(_MIN_SPAN, 4 * width)
-        span = max(min(span, _MAX_MADE // len(partial.trees)), 1)
-        tried = np.minimum(left, span)
+        tried = np.minimum(left, self._span(partial, width))
         self._keep(level, dataclasses.replace(
             partial, following=partial.following + tried).of(left > tried))
         rows = np.repeat(np.arange(len(tried)), tried)
-        self._budget.spend(len(rows))
+        self._budget.spend(len(rows) * self._problem.work[level])
         if not len(rows):
             return None
         before = np.cumsum(tried) - tried
         new = np.arange(len(rows)) + (partial.following - before)[rows]
         kept = self._problem.obeys(
             self._index, level, self._choices, partial.entries, rows, new,
-            [rest[level][partial.trees] for rest in self._rest])
+            [rest[level][partial.trees] for rest in self._rest], self._tops)
         if kept is not None:
             rows, new = rows[kept], new[kept]
         entries = [each[rows] for each in partial.entries] + [new]
@@ -181,6 +196,16 @@ class Enumeration:
         if not len(trees):
             return None
         return _Partial(trees, entries, self._starts(level + 1, trees, entries))
+
+    def _span(self, partial, width):
+        """Return by how many providers to extend each of some partial candidates.
+
+        That is enough for as many as are taken further, if half of them obey the rules.
+        """
+        count = len(partial.trees)
+        trees = 1 + int(np.count_nonzero(partial.trees[1:] != partial.trees[:-1]))
+        return max(min(max(2 * width * trees // count, min(_SPAN, _FEW // count)),
+                       _MAX_MADE // count), 2)
 
     def _starts(self, level, trees, entries):
         """Return the entries by which to extend partial candidates first.

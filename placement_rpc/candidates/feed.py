@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from placement_rpc.candidates import changes as index_changes
-from placement_rpc.candidates.index import CandidateIndex
+from placement_rpc.candidates import loading
 from placement_rpc.candidates.trees import BrokenTree
 from placement_rpc.db.queries import candidate_feed as queries
 
@@ -85,34 +85,22 @@ class FollowedIndex:
 
     def __init__(self, reader: Callable[..., AbstractContextManager]):
         self.reader = reader
-        self.index = CandidateIndex()
         self.applied = 0
         self._read_at = time.monotonic()
-        with reader(snapshot=True) as tx:
-            self._position, waiting = queries.since(tx, LATEST)
-            self._seen = {row.id for row in waiting}
-            self.index.class_ids = queries.classes(tx)
-            self.index.traits = queries.traits(tx)
-            self._load(tx)
-
-    @property
-    def position(self) -> int:
-        """The position up to which all events are applied."""
-        return self._position
+        try:
+            with reader(snapshot=True) as tx:
+                position, waiting = queries.since(tx, LATEST)
+                self._seen = {row.id for row in waiting}
+                loader = loading.Loader(tx)
+            self.index = loader.index()
+            self.index.position = position
+        except (BrokenTree, loading.CutText) as error:
+            raise IndexStale(str(error)) from error
 
     @property
     def age(self) -> float:
         """Seconds since the index was brought up to date."""
         return time.monotonic() - self._read_at
-
-    def _load(self, tx):
-        rows = queries.providers(tx, 0, -1 if tx.dialect.name == "sqlite" else LATEST)
-        if rows:
-            between = rows[0].id, rows[-1].id
-            _put(self.index, ProviderRows(
-                rows, queries.inventories(tx, *between),
-                _by_provider(queries.trait_links(tx, *between)),
-                _by_provider(queries.members(tx, *between))))
 
     def changes(self) -> Changes:
         """Read the changes since the last read, without applying them.
@@ -122,7 +110,7 @@ class FollowedIndex:
         """
         with self.reader() as tx:
             if self.age > _LONG_UNREAD and (
-                    queries.last_position(tx) - self._position > _MOST_BEHIND):
+                    queries.last_position(tx) - self.index.position > _MOST_BEHIND):
                 raise IndexStale(f"it is more than {_MOST_BEHIND} positions behind")
             changes = self._changes(tx)
             if not changes.touched.reads:
@@ -134,15 +122,16 @@ class FollowedIndex:
             return changes._replace(
                 read=_read_again(tx, touched.read),
                 class_ids=queries.classes(tx) if touched.classes else None,
-                traits=queries.traits(tx) if touched.traits else None)
+                traits=set(queries.traits(tx).values()) if touched.traits else None)
 
     def _changes(self, tx):
-        last, rows = queries.since(tx, self._position)
+        before = self.index.position
+        last, rows = queries.since(tx, before)
         positioned = sum(row.position is not None for row in rows)
-        if positioned != last - self._position:
+        if positioned != last - before:
             raise IndexStale(
-                f"{last - self._position} positions were assigned after {self._position}, and "
-                f"{positioned} of their events are in the store")
+                f"{last - before} positions were assigned after {before}, and {positioned} of "
+                "their events are in the store")
         new = [row for row in rows if row.id not in self._seen]
         return Changes(
             last, {row.id for row in rows if row.position is None}, len(new),
@@ -161,7 +150,7 @@ class FollowedIndex:
         if changes.touched.read:
             self._replace(changes.read, changes.touched.read)
         self._set_used(changes)
-        self._position = changes.position
+        self.index.position = changes.position
         self._seen = changes.waiting
         self.applied += changes.events
         self._read_at = time.monotonic()

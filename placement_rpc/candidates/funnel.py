@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from placement_rpc import exception
-from placement_rpc.candidates import counting, fitting, parts, taking
 from placement_rpc.candidates import capacity as rule
+from placement_rpc.candidates import counting, fitting, parts, taking
 from placement_rpc.candidates.dependent_trees import Budget
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.query import Group, GroupsQuery
 from placement_rpc.candidates.taking import Taken
+from placement_rpc.candidates.tree_views import check_names
 
 _SHOWN = 300
 
@@ -41,13 +41,11 @@ class Funnel:
     """The steps up to the rules between groups, and what these are applied to.
 
     :param left: array of bool by tree: whether it is left by the steps
-    :param providers: array of int64 by tree: the number of its providers
     """
 
     steps: Sequence[Step]
     taken: Taken
     left: np.ndarray
-    providers: np.ndarray
 
     def finished(self, seconds: float) -> list[dict]:
         """Return all steps, as dicts.
@@ -55,14 +53,16 @@ class Funnel:
         :param seconds: of processor time, for trees whose groups compete for providers
         """
         steps = list(self.steps)
-        if len(self.taken.columns) > 1:
+        if counting.may_depend(self.taken.columns, self.taken.rules):
             serving, is_certain = counting.serving(
                 self.taken.columns, self.taken.rules, self.taken.trees, Budget(seconds))
             left = self.left & serving
             text = "can serve all of it together" + (
                 "" if is_certain else "; not all trees were tried, this is the most that can")
+            slots = [column.slots[(column.units > 0) & left[column.anchors]]
+                     for column in self.taken.columns]
             steps.append(Step("together", None, None, text,
-                              int(self.providers[left].sum()), int(left.sum())))
+                              len(np.unique(np.concatenate(slots))), int(left.sum())))
         return [dataclasses.asdict(step) for step in steps]
 
 
@@ -72,35 +72,36 @@ def funnel(index: CandidateIndex, query: GroupsQuery) -> Funnel:
     :raises ResourceClassNotFound: if there is no class of a name
     :raises TraitNotFound: if there is no trait of a name
     """
-    for group in query.groups:
-        _check(index, group)
+    check_names(index, query)
     taken = taking.take(index, query)
     alive = index.tree >= 0
     providers = np.bincount(index.tree[alive], minlength=len(index.root))
     left = providers > 0
     steps = [Step("fleet", None, None, "exist", int(providers.sum()), int(left.sum()))]
-    for name, (required, forbidden) in (
-            *(("root_required", ([each], [])) for each in query.root_required),
-            *(("root_forbidden", ([], [each])) for each in query.root_forbidden)):
-        mask = parts.root_mask(index, required, forbidden)
-        assert mask is not None
-        left = left & mask[index.trait_set[index.root]]
-        has = "have a root with" if required else "have a root without"
-        steps.append(Step(name, None, None, f"{has} {', '.join([*required, *forbidden])}",
+    for rule_name, text, trait, is_required in (
+            *(("root_required", "with", each, True) for each in query.root_required),
+            *(("root_forbidden", "without", each, False) for each in query.root_forbidden)):
+        has = index.trait_sets.having_any([trait])[index.trait_set[index.root]]
+        left = left & (has == is_required)
+        steps.append(Step(rule_name, None, None, f"have a root {text} {trait}",
                           int(providers[left].sum()), int(left.sum())))
-    for group in query.groups:
+    for group, others in _equal(query.groups):
         narrowing = _Narrowing(index, group, left)
-        steps += narrowing.steps()
+        text = f", for this group and {others} equal ones" if others else ""
+        steps += [dataclasses.replace(step, detail=step.detail + text)
+                  for step in narrowing.steps()]
         left = narrowing.left
-    return Funnel(steps, taken, left, providers)
+    return Funnel(steps, taken, left)
 
 
-def _check(index, group):
-    """Check that the names of a group exist, also if the group cannot be served."""
-    for name in group.amounts:
-        if name not in index.class_ids:
-            raise exception.ResourceClassNotFound(resource_class=name[:255])
-    parts.check_traits(index, [*group.required, group.forbidden])
+def _equal(groups: Sequence[Group]) -> list[tuple[Group, int]]:
+    """Return one of each equal groups, with the number of its equals."""
+    found: dict[str, tuple[Group, int]] = {}
+    for group in groups:
+        key = repr(dataclasses.replace(group, suffix="same")) if group.suffix else ""
+        first, others = found.get(key, (group, -1))
+        found[key] = first, others + 1
+    return list(found.values())
 
 
 class _Narrowing:
@@ -113,7 +114,9 @@ class _Narrowing:
         self._index, self._group = index, group
         self.left = left
         # Each provider that has something of what is asked for, once for each of its anchors.
-        self._anchors, self._slots = taking.pairs_of(index, self._with_inventories())
+        slots = self._with_inventories()
+        self._anchors, places = taking.pairs_of(index, slots)
+        self._slots = slots if places is None else slots[places]
         self._allowed = np.ones(len(self._slots), bool)
 
     def _with_inventories(self):
@@ -135,11 +138,11 @@ class _Narrowing:
         """Yield a step for each rule."""
         group = self._group
         if group.amounts:
-            names = sorted(group.amounts)
+            classes = sorted(group.amounts)
             joint = " and " if group.suffix else " or "
-            yield self._step("inventory", f"have {joint.join(names)}", self._allowed)
-        for name, text, some in self._filters():
-            yield self._step(name, text, self._allowed & self._meeting(some))
+            yield self._step("inventory", f"have {joint.join(classes)}", self._allowed)
+        for rule_name, text, some in self._filters():
+            yield self._step(rule_name, text, self._allowed & self._meeting(some))
         if self._is_collective:
             for names in group.required:
                 has = self._index.trait_sets.having_any(names)[self._index.trait_set[self._slots]]
@@ -193,8 +196,10 @@ class _Narrowing:
                 yield self._step("inventory", f"have {name}", self._allowed & False, name)
                 continue
             rows, has = inventories.rows_of(self._slots)
-            if not self._group.suffix and len(self._group.amounts) > 1:
-                yield self._step("inventory", f"have {name}", self._allowed & has, name)
+            trees = int(self.left.sum())
+            step = self._step("inventory", f"have {name}", self._allowed & has, name)
+            if step.trees < trees:
+                yield step
             meets = self._allowed & has & fitting.meets_units(inventories, rows, amount)
             if np.any(self._allowed & has & ~meets):
                 yield self._step("units", f"allow {amount} of {name} at a time", meets, name)
@@ -208,7 +213,7 @@ class _Narrowing:
         self._allowed = allowed
         self._keep_trees(allowed)
         slots = self._slots[allowed & self.left[self._anchors]]
-        providers = len(np.unique(slots)) if len(self._index.sharing) else len(slots)
+        providers = len(np.unique(slots)) if self._index.sharing_ids else len(slots)
         return Step(name, self._group.suffix, resource_class, text[:_SHOWN], providers,
                     int(self.left.sum()))
 

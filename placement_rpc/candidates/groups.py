@@ -27,8 +27,8 @@ BREADTH_FIRST, DEPTH_FIRST = "breadth-first", "depth-first"
 
 #: The most parts of a request: classes of the unsuffixed group, and other groups.
 MAX_PARTS = 256
-# How many partial candidates a search may make, about two seconds of work.
-_BUDGET = 20_000_000
+# What a search may spend on enumerating, in units of about 4 ns: some 1.5 seconds.
+_BUDGET = 400_000_000
 # The bounds of a window, in slots.
 _MIN_SLOTS = 1024
 _MAX_SLOTS = 1 << 20
@@ -62,9 +62,10 @@ def find(index: CandidateIndex, query: GroupsQuery, random: np.random.Generator,
     # One more than the maximum shows whether there are more.
     count = _least(query.limit, None if limit is None else limit + 1)
     rows = (search.depth_first if strategy == DEPTH_FIRST else search.breadth_first)(count)
-    is_cut = search.is_incomplete or (
+    is_incomplete = search.is_incomplete and (count is None or len(rows) < count)
+    is_cut = is_incomplete or (
         limit is not None and len(rows) > limit and (query.limit is None or query.limit > limit))
-    if search.is_incomplete and not len(rows):
+    if is_incomplete and not len(rows):
         raise exception.RequestTooComplex(
             reason="no candidate was found among the first combinations of providers")
     return Found(search.columns, search.in_order_of_columns(rows[:_least(query.limit, limit)]),
@@ -123,7 +124,8 @@ class _Search:
         parts, self.columns = _parts(index, query.groups)
         collective = [requests.collective_of(index, group) for group in query.groups]
         rules = Rules(query.group_policy == "isolate", query.nested,
-                      frozenset(map(frozenset, query.same_subtree)),
+                      frozenset(frozenset(each) for each in query.same_subtree
+                                if len(set(each)) > 1),
                       next((each for each in collective if each is not None), None))
         self._order = in_order(parts, rules, [_size(index, part) for part in parts])
         self._problem = Problem([parts[number] for number in self._order], rules)
@@ -134,7 +136,7 @@ class _Search:
     @property
     def is_incomplete(self) -> bool:
         """Whether there may be candidates that were not found in the work of one search."""
-        return self._budget.is_spent
+        return self._budget.is_exceeded
 
     def in_order_of_columns(self, rows: np.ndarray) -> np.ndarray:
         """Return candidates with their parts in the order of :attr:`columns`."""

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from placement_rpc.candidates import counting
-from placement_rpc.candidates.dependent_trees import Budget, Packer
 from placement_rpc.candidates.counting import Counted
+from placement_rpc.candidates.dependent_trees import Budget, Packer
 from placement_rpc.candidates.packing import Packed
-from placement_rpc.candidates.supplies import Condition, Rules, Supply, sums, total
+from placement_rpc.candidates.supplies import Condition, Rules, Supply, has_any, sums, total
 from placement_rpc.candidates.taking import AGGREGATE, CLASS, TRAIT, Taken
 from placement_rpc.objects.headroom import Headroom
 
@@ -81,16 +81,15 @@ def _limits(taken: Taken, counted: Counted) -> list[_Limit]:
         for column in taken.columns for name in column.amounts]
     lowest = functools.reduce(np.minimum, [each for _, _, each in alone])
     is_whole = functools.reduce(np.logical_and, [
-        np.bincount(column.anchors, minlength=trees) > 0 for column in taken.columns])
+        has_any(column.anchors, trees) for column in taken.columns])
     is_short = counted.is_shared & (
         counted.together.most < total(lowest[counted.is_shared & is_whole]))
     found = []
     for column, name, each in alone:
         binds = each == lowest
         if is_short.any():
-            has_shared = np.zeros(trees, bool)
-            has_shared[column.anchors[column.pairs["shared"]]] = True
-            binds = np.where(is_short, has_shared, binds)
+            shared = column.anchors[column.pairs["shared"]]
+            binds = np.where(is_short, has_any(shared, trees), binds)
         found.append(_Limit(column, name, each, binds & is_whole))
     return found
 
@@ -196,19 +195,21 @@ def _alike(taken: Taken, counted: Counted) -> tuple[np.ndarray, dict[int, frozen
     :returns: array of int64 by tree: the number of a set of traits; -1 if it depends on the
         choice of providers, or if the tree shares providers; and the sets by their numbers
     """
-    lowest, is_alike = [], ~counted.is_shared
+    is_alike = ~counted.is_shared
+    keys, sets = np.zeros(taken.trees, np.int64), [frozenset[int]()]
     for column in counted.columns:
-        low = np.full(taken.trees, 2 ** 31 - 1, np.int64)
-        high = np.full(taken.trees, -1, np.int64)
-        np.minimum.at(low, column.anchors, column.pairs["traits"])
-        np.maximum.at(high, column.anchors, column.pairs["traits"])
-        is_alike &= low >= high
-        lowest.append(low)
-    sets, inverse = np.unique(np.stack(lowest), axis=1, return_inverse=True)
-    found = np.where(is_alike, inverse.reshape(-1), -1)
-    return found, {number: frozenset().union(*(
-        taken.names.get(each, frozenset()) for each in some))
-        for number, some in enumerate(sets.T.tolist())}
+        traits = column.pairs["traits"]
+        lowest = np.full(taken.trees, -1, np.int64)
+        lowest[column.anchors] = traits
+        # Each tree has the traits of one of its providers now: those of all others must be equal.
+        is_alike[column.anchors[traits != lowest[column.anchors]]] = False
+        # Few combinations of sets occur, so they get numbers from 0 on again.
+        size = int(lowest.max(initial=0)) + 2
+        numbers, keys = np.unique(keys * size + lowest + 1, return_inverse=True)
+        sets = [sets[number // size] | {number % size - 1} for number in numbers.tolist()]
+    return np.where(is_alike, keys.reshape(-1), -1), {
+        number: frozenset().union(*(taken.names.get(each, frozenset()) for each in some))
+        for number, some in enumerate(sets)}
 
 
 def _by_sets(numbers: np.ndarray, counted: Counted, limits: Sequence[_Limit],

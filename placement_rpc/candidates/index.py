@@ -64,6 +64,8 @@ class CandidateIndex:
         #: Provider id to what :meth:`anchors` returned.
         self.known_anchors: dict[int, np.ndarray] = {}
         self.by_uuid = UuidOrder()
+        #: The position of an event up to which all changes are applied.
+        self.position = 0
         #: The last tree version that was given.
         self.version = 0
         #: Numbers of trees that are not used.
@@ -160,12 +162,12 @@ class CandidateIndex:
         return self.by_id["slot"][first:end]
 
     def inventory_of(self, slot: int, class_id: int) -> dict[str, int] | None:
-        """Return capacity, used, min_unit, max_unit and step_size; None for no inventory."""
+        """Return a dict of capacity, used and units of an inventory; None for no inventory."""
         table = self.inventories.get(class_id)
         row = table.row_of(slot) if table is not None else None
         if table is None or row is None:
             return None
-        return {name: int(table[name][row]) for name in VALUES}
+        return {name: int(table[name][row]) for name in VALUES if name != "reserved"}
 
     # -- sharing providers ------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from placement_rpc.candidates.growing_table import GrowingTable
 
 #: The columns besides the slot, in the order of rows.
 VALUES = {"capacity": np.int64, "used": np.int64, "min_unit": np.int32, "max_unit": np.int32,
-          "step_size": np.int32}
+          "step_size": np.int32, "reserved": np.int32}
 _NOT_THERE = -1
 
 
@@ -59,6 +59,11 @@ class Inventories(GrowingTable):
     def step_size(self) -> np.ndarray:
         """A view of the steps, int32."""
         return self["step_size"]
+
+    @property
+    def reserved(self) -> np.ndarray:
+        """A view of what is not part of the capacity, int32."""
+        return self["reserved"]
 
     def row_of(self, slot: int) -> int | None:
         """Return the row of a slot; None if it has no inventory of the class."""

@@ -154,6 +154,16 @@ class LiveIndex:
         finally:
             self._using.release()
 
+    @contextlib.contextmanager
+    def peek(self) -> Iterator[CandidateIndex | None]:
+        """Lock the index as it is, without a read of the store.
+
+        :returns: context manager of the index, which must not be used after it; of None if there
+            is no index
+        """
+        with self._using:
+            yield None if self._followed is None else self._followed.index
+
     def _lock_current(self, deadline):
         wait = _LONGEST_WAIT if deadline is None else min(_LONGEST_WAIT, deadline - time.time())
         ends = time.monotonic() + wait
@@ -219,7 +229,7 @@ class LiveIndex:
                 return {"made": self._built}
             return {"providers": len(followed.index),
                     "inventories": followed.index.size, "bytes": followed.index.nbytes,
-                    "position": followed.position, "age_seconds": followed.age,
+                    "position": followed.index.position, "age_seconds": followed.age,
                     "applied": followed.applied, "made": self._built}
 
     def verify(self, after: int, limit: int, seconds: float = math.inf) -> dict | None:
@@ -262,7 +272,7 @@ class LiveIndex:
             answer = {
                 "providers": len(followed.index),
                 "inventories": followed.index.size, "bytes": followed.index.nbytes,
-                "position": followed.position, "next": end,
+                "position": followed.index.position, "next": end,
                 "differences": {str(id_): text for id_, text in found.items()}}
         if found:
             self.drop("; ".join(f"provider {id_}: {text}" for id_, text in sorted(

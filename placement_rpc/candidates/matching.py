@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find the providers of an index that fit a query."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from placement_rpc.candidates import capacity as rule
-from placement_rpc.candidates import ordering
+from placement_rpc.candidates import fitting, ordering
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.inventories import Inventories
 from placement_rpc.candidates.query import Candidate, CandidateQuery
@@ -16,18 +14,15 @@ from placement_rpc.candidates.query import Candidate, CandidateQuery
 _MIN_SAMPLE = 128
 _SAMPLE_PER_CANDIDATE = 4
 
-# By provider id, or by slot.
-Reserved = Mapping[int, Mapping[int, int]]
 # For each requested class its id, its inventories and the requested amount.
 _Conditions = list[tuple[int, Inventories, int]]
 
 
-def find(index: CandidateIndex, query: CandidateQuery, random: np.random.Generator,
-         reserved: Reserved | None = None) -> list[Candidate]:
+def find(index: CandidateIndex, query: CandidateQuery,
+         random: np.random.Generator) -> list[Candidate]:
     """Return the providers that fit, in the order of the query.
 
     :param random: for sampling, and for the order of what the query does not order
-    :param reserved: provider id to a mapping of class id to an amount that counts as used
     """
     if not all(class_id in index.inventories for class_id in query.amounts):
         return []
@@ -35,23 +30,13 @@ def find(index: CandidateIndex, query: CandidateQuery, random: np.random.Generat
     conditions = sorted(((class_id, index.inventories[class_id], amount)
                          for class_id, amount in query.amounts.items()),
                         key=lambda each: len(each[1]))
-    by_slot = _by_slot(index, reserved)
     slots = _members(index, query, conditions[0][1].slots)
-    found = _sampled(slots, conditions, query, random, by_slot)
+    found = _sampled(slots, conditions, query, random)
     if found is None:
-        slots = _fitting(slots, conditions, by_slot)
+        slots = _fitting(slots, conditions)
         found = slots[ordering.choose(
             len(slots), query.order, query.limit, lambda: _room_left(slots, conditions), random)]
     return _candidates(index, found, query.amounts)
-
-
-def _by_slot(index, reserved):
-    """Return reservations by slot instead of by provider id."""
-    if not reserved:
-        return {}
-    slots = index.slots_of(reserved).tolist()
-    return {slot: amounts for slot, amounts in zip(slots, reserved.values(), strict=True)
-            if slot >= 0}
 
 
 def _members(index: CandidateIndex, query: CandidateQuery, slots: np.ndarray) -> np.ndarray:
@@ -63,7 +48,7 @@ def _members(index: CandidateIndex, query: CandidateQuery, slots: np.ndarray) ->
 
 
 def _sampled(slots: np.ndarray, conditions: _Conditions, query: CandidateQuery,
-             random: np.random.Generator, reserved: Reserved) -> np.ndarray | None:
+             random: np.random.Generator) -> np.ndarray | None:
     """Try a random sample, which is as random a choice as one among all providers that fit.
 
     :returns: array of slots; None if too few of the sample fit, or another order is wanted, so
@@ -76,45 +61,16 @@ def _sampled(slots: np.ndarray, conditions: _Conditions, query: CandidateQuery,
     if size * 2 > len(slots):
         return None
     sample = slots[np.sort(random.choice(len(slots), size, replace=False))]
-    fitting = _fitting(sample, conditions, reserved)
-    return random.permutation(fitting)[:limit] if len(fitting) >= limit else None
+    found = _fitting(sample, conditions)
+    return random.permutation(found)[:limit] if len(found) >= limit else None
 
 
-def _fitting(slots: np.ndarray, conditions: _Conditions, reserved: Reserved) -> np.ndarray:
+def _fitting(slots: np.ndarray, conditions: _Conditions) -> np.ndarray:
     """Return those of the slots that have room for every amount."""
     for _, inventories, amount in conditions:
-        slots = slots[_fits(inventories, slots, amount)]
-    if not reserved:
-        return slots
-    concerned = np.fromiter(reserved, np.int32, len(reserved))
-    full = [slot for slot in slots[np.isin(slots, concerned)].tolist()
-            if not _has_room_besides(reserved[slot], slot, conditions)]
-    return np.setdiff1d(slots, full) if full else slots
-
-
-def _fits(inventories: Inventories, slots: np.ndarray, amount: int) -> np.ndarray:
-    """Return an array of bool: whether each provider can give the amount (DESIGN rule 1)."""
-    rows, fits = _rows(inventories, slots)
-    fits = fits & rule.has_room(inventories.capacity[rows], inventories.used[rows], amount)
-    fits &= rule.within_max_unit(amount, inventories.max_unit[rows])
-    if inventories.is_simple:
-        return fits
-    fits &= rule.reaches_min_unit(amount, inventories.min_unit[rows])
-    # Most steps are 1, and a remainder costs more than all other conditions together.
-    steps = inventories.step_size[rows]
-    stepped = np.flatnonzero(fits & (steps != 1))
-    fits[stepped] = rule.is_on_step(amount, steps[stepped])
-    return fits
-
-
-def _has_room_besides(reserved: Mapping[int, int], slot: int, conditions: _Conditions) -> bool:
-    """Return whether a provider that fits has room in addition to what is reserved of it."""
-    for class_id, inventories, amount in conditions:
-        row = inventories.row_of(slot)
-        if not rule.has_room(inventories.capacity[row], inventories.used[row],
-                             amount + reserved.get(class_id, 0)):
-            return False
-    return True
+        rows, there = _rows(inventories, slots)
+        slots = slots[there & fitting.fits(inventories, rows, amount)]
+    return slots
 
 
 def _room_left(slots: np.ndarray, conditions: _Conditions) -> np.ndarray:

@@ -4,11 +4,10 @@
 The question is an integer program. Its relaxation, in which fractions of things fit too, is solved
 by the simplex method in floating point. What is answered does not rest on that: the lower bound is
 a packing that was made in whole numbers, and the upper bound follows from the prices that the
-relaxation gives to the resources, checked in exact fractions. If the two differ, branch and bound
-narrows the gap for a limited number of steps.
+relaxation gives to the resources, computed in whole numbers too. If the two differ, branch and
+bound narrows the gap for a limited number of steps.
 """
 
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +17,8 @@ _MOST_STEPS = 40
 # Numbers in the table of a relaxation.
 _LARGEST = 200_000
 _EPSILON = 1e-9
-# The denominators of the prices that are tried.
-_DENOMINATOR = 1000
+# Prices are rounded to fractions of this, which most denominators of small tables divide.
+_SCALE = 55440
 
 
 class Packed(NamedTuple):
@@ -116,17 +115,15 @@ def _filled(uses: np.ndarray, room: np.ndarray, whole: np.ndarray, most: int) ->
 def _bound(uses: np.ndarray, room: np.ndarray, prices: np.ndarray) -> int:
     """Return an upper bound that follows from prices of the resources.
 
-    If each kind costs 1 or more, no more things fit than all the room is worth.
+    If no kind costs less than one price, no more things fit than all the room is worth at it.
+    That holds for any prices, so that rounding them does not make the bound wrong.
     """
-    exact = [max(Fraction(0), Fraction(float(price)).limit_denominator(_DENOMINATOR))
-             for price in prices]
-    priced = [row for row, price in enumerate(exact) if price]
-    costs = [sum(exact[row] * int(uses[row, kind]) for row in priced)
-             for kind in range(uses.shape[1])]
-    cheapest = min(costs)
+    whole = np.rint(np.maximum(prices, 0) * _SCALE).astype(np.int64)
+    cheapest = int((whole @ uses).min())
     if cheapest <= 0:
         return 2 ** 62
-    return int(sum(exact[row] * int(room[row]) for row in priced) / cheapest)
+    return sum(price * amount for price, amount in zip(
+        whole.tolist(), room.tolist(), strict=True)) // cheapest
 
 
 def _relaxed(uses: np.ndarray, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -136,7 +133,7 @@ def _relaxed(uses: np.ndarray, room: np.ndarray) -> tuple[np.ndarray, np.ndarray
     gains = np.concatenate((np.full(kinds, -1.0), np.zeros(rows + 1)))
     basis = np.arange(kinds, kinds + rows)
     for step in range(20 * (rows + kinds)):
-        # The first gain in place of the largest one, after a while, so that it cannot go in circles.
+        # After a while the first gain in place of the largest: that cannot go in circles.
         losing = np.flatnonzero(gains[:-1] < -_EPSILON)
         if not len(losing):
             break

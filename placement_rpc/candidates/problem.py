@@ -13,6 +13,10 @@ from placement_rpc.candidates.contention import Contention
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.parts import Collective, Part
 
+# How many lists of same_subtree are checked before they are complete, and how many ancestors of a
+# provider are looked at then; the rest is left to the check of complete lists.
+_MAX_TOPS, _MAX_CLIMB = 16, 64
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rules:
@@ -64,6 +68,20 @@ class _Relation:
     amounts: dict[int, int]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Subtree:
+    """What is to be checked of a list of same_subtree when a part has its provider.
+
+    :param number: of the list
+    :param levels: the parts of the list that have providers, the new one last
+    :param is_complete: whether these are all of the list
+    """
+
+    number: int
+    levels: list[int]
+    is_complete: bool
+
+
 class Problem:
     """Parts in the order in which providers are chosen for them, and the rules between them.
 
@@ -84,8 +102,13 @@ class Problem:
             if rules.isolate and self.repeats[level + 1]:
                 self.reserved[level] = self.reserved[level + 1] + 1
         self._relations = [list(self._relations_of(level)) for level in levels]
-        self._subtrees = list(self._complete_subtrees())
+        self._subtrees = [list(self._subtrees_of(level)) for level in levels]
         self._together = [level for level in levels if not parts[level].suffix]
+        #: About how much work it is to try a provider, in units of 4 ns.
+        self.work = [5 + level // 2 + 2 * len(self._relations[level])
+                     + 3 * sum(len(each.levels) for each in self._subtrees[level])
+                     + (5 * level * len(rules.collective.needed) if rules.collective else 0)
+                     for level in levels]
 
     def _relations_of(self, level):
         part, is_equal = self.parts[level], self.repeats[level]
@@ -102,13 +125,20 @@ class Problem:
                 yield each
             is_equal = is_equal and self.repeats[earlier]
 
-    def _complete_subtrees(self):
-        """Yield for each level the lists of same_subtree, as levels, that are complete there."""
+    def _subtrees_of(self, level):
+        """Yield what is to be checked of same_subtree when a part has its provider."""
+        for number, members in enumerate(self._lists):
+            levels = [each for each in members if each <= level]
+            if level in levels and len(levels) > 1:
+                yield _Subtree(number, levels, len(levels) == len(members))
+
+    @functools.cached_property
+    def _lists(self) -> list[list[int]]:
+        """The lists of same_subtree as parts."""
         of_suffix = {part.suffix: level for level, part in enumerate(self.parts)}
         lists = {frozenset(of_suffix[suffix] for suffix in each if suffix in of_suffix)
                  for each in self.rules.subtrees}
-        for level in range(len(self.parts)):
-            yield [sorted(each) for each in lists if len(each) > 1 and max(each) == level]
+        return sorted(sorted(each) for each in lists if len(each) > 1)
 
     @property
     def contended(self) -> list[list[int]]:
@@ -176,9 +206,19 @@ class Problem:
             found.append(levels[::-1])
         return found
 
+    def tops(self, choices: Sequence[Choices]) -> list[np.ndarray]:
+        """Return, for each list of same_subtree, the slots of all providers for its groups.
+
+        :returns: ascending arrays; empty ones for those that are not checked before all of the
+            list have providers
+        """
+        return [np.unique(np.concatenate([choices[level].slots for level in members]))
+                if len(members) > 2 and number < _MAX_TOPS else np.empty(0, np.int32)
+                for number, members in enumerate(self._lists)]
+
     def obeys(self, index: CandidateIndex, level: int, choices: Sequence[Choices],
               entries: Sequence[np.ndarray], rows: np.ndarray, new: np.ndarray,
-              rest: Sequence[np.ndarray]) -> np.ndarray | None:
+              rest: Sequence[np.ndarray], tops: Sequence[np.ndarray]) -> np.ndarray | None:
         """Return an array of bool: whether partial candidates obey the rules with one part more.
 
         :param entries: for each part before, the entry in its choices, by partial candidate
@@ -186,6 +226,7 @@ class Problem:
         :param new: its entry in the choices of the part
         :param rest: for each number of collective bits an array by partial candidate, see
             :meth:`rest`
+        :param tops: see :meth:`tops`
         :returns: None if all do
         """
         slots = choices[level].slots[new]
@@ -195,7 +236,7 @@ class Problem:
 
         tests = [*self._in_other_trees(index, level, slots, slots_of),
                  *self._fits(level, choices, entries, rows, new, slots, slots_of),
-                 *self._in_subtrees(index, level, slots, slots_of),
+                 *self._in_subtrees(index, level, slots, slots_of, tops),
                  *self._meets(index, level, slots, slots_of, rows, rest)]
         return functools.reduce(operator.and_, tests) if tests else None
 
@@ -223,14 +264,21 @@ class Problem:
         for class_id, amount in taken.items():
             yield amount <= choices[level].most[class_id][new]
 
-    def _in_subtrees(self, index, level, slots, slots_of) -> Iterable[np.ndarray]:
-        for levels in self._subtrees[level]:
+    def _in_subtrees(self, index, level, slots, slots_of, tops) -> Iterable[np.ndarray]:
+        for each in self._subtrees[level]:
+            if not each.is_complete and not len(tops[each.number]):
+                continue
             highest = lowest = slots
-            for earlier in levels[:-1]:
+            for earlier in each.levels[:-1]:
                 other = slots_of(earlier)
                 highest, lowest = np.minimum(highest, other), np.maximum(lowest, other)
             # A tree is in the order of depth first, so an ancestor comes before its subtree.
-            yield lowest < index.subtree_end[highest]
+            is_subtree = lowest < index.subtree_end[highest]
+            if not each.is_complete:
+                apart = np.flatnonzero(~is_subtree)
+                is_subtree[apart] = _have_top(
+                    index, tops[each.number], highest[apart], lowest[apart])
+            yield is_subtree
 
     def _meets(self, index, level, slots, slots_of, rows, rest) -> Iterable[np.ndarray]:
         if self.rules.collective is None or level not in self._together:
@@ -242,6 +290,24 @@ class Problem:
                 operator.or_, [met[index.trait_set[each]] for each in [slots, *before]],
                 later[rows])
             yield has & needed == needed
+
+
+def _have_top(index, tops, highest, lowest):
+    """Return whether any of some providers is an ancestor of the first and the last of others."""
+    found = np.zeros(len(highest), bool)
+    left, above = np.arange(len(highest)), highest
+    for _ in range(_MAX_CLIMB):
+        above = index.parent[above]
+        left, above = left[above >= 0], above[above >= 0]
+        if not len(left):
+            return found
+        covers = index.subtree_end[above] > lowest[left]
+        places = np.minimum(tops.searchsorted(above), len(tops) - 1)
+        is_top = covers & (tops[places] == above)
+        found[left[is_top]] = True
+        left, above = left[~is_top], above[~is_top]
+    found[left] = True
+    return found
 
 
 def _any_of(choices, met, trait_set):

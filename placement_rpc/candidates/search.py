@@ -2,6 +2,7 @@
 """Search for candidates: find them, offer them to claims, and show why providers do not fit."""
 
 import dataclasses
+import functools
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 
@@ -9,14 +10,13 @@ import numpy as np
 from oslo_config import cfg
 
 from placement_rpc import exception
-from placement_rpc.candidates import groups, matching, rendering
+from placement_rpc.candidates import groups, matching, offers, rendering
 from placement_rpc.candidates.group_queries import Bounds, groups_query_of
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.live_index import LiveIndex
-from placement_rpc.candidates.offers import Offer, flat_offer
+from placement_rpc.candidates.offers import Offer
 from placement_rpc.candidates.query import Candidate, ProviderView, query_of, with_class_names
 from placement_rpc.candidates.reservations import Amounts, Reservations
-from placement_rpc.candidates.tree_offers import tree_offer
 from placement_rpc.db.api import Database
 from placement_rpc.objects import class_names
 from placement_rpc.objects.candidates import CandidatesRequest
@@ -30,11 +30,13 @@ class Rendered:
     """Candidates with groups, as they are answered.
 
     :param parts: of JSON text, which are made while they are read
+    :param position: of an event up to which every change is included
     :param count: how many candidates there are
     :param is_cut: whether there are, or may be, more than the maximum
     """
 
     parts: Iterable[str]
+    position: int
     count: int
     is_cut: bool
 
@@ -88,8 +90,8 @@ class CandidateSearch:
             if bounds.is_sample:
                 chosen = self._random.permutation(len(found.rows))[:limit]
                 found = dataclasses.replace(found, rows=found.rows[chosen])
-            taken = rendering.take(index, found, shape)
-        return Rendered(taken.parts(), taken.count, found.is_cut)
+            taken, position = rendering.take(index, found, shape), index.position
+        return Rendered(taken.parts(), position, taken.count, found.is_cut)
 
     def offers(self, request: ResourceRequest | CandidatesRequest,
                deadline: float | None = None,
@@ -126,11 +128,12 @@ class CandidateSearch:
 
     def _first(self, index, request, given_back):
         """Return the first candidate that fits; None if there is none."""
-        reserved = self._reservations.amounts()
-        if isinstance(request, ResourceRequest):
-            return flat_offer(
-                index, request, _class_ids(index, request.resources), self._random, reserved)
-        return tree_offer(index, request, self._random, self._bounds, reserved, given_back)
+        if isinstance(request, CandidatesRequest):
+            find = functools.partial(offers.of_tree, index, request, self._random, self._bounds)
+        else:
+            find = functools.partial(offers.of_provider, index, request, _class_ids(
+                index, request.resources), self._random)
+        return offers.first(index, self._reservations.amounts(), given_back, find)
 
     @property
     def reserved(self) -> dict[int, dict[int, int]]:
@@ -150,7 +153,7 @@ class CandidateSearch:
         """
         with self.index.current(deadline) as index:
             ids = _class_ids(index, request.resources)
-            slots = index.page(_id_of(index, marker) if marker else 0, limit)
+            slots = index.page(id_of(index, marker) if marker else 0, limit)
             return [ProviderView(
                 uuid, index.name_of(slot), generation,
                 {class_name: index.inventory_of(slot, class_id)
@@ -161,7 +164,7 @@ class CandidateSearch:
                     index.aggregate_set[slots].tolist(), strict=True)]
 
 
-def _id_of(index, uuid):
+def id_of(index: CandidateIndex, uuid: str) -> int:
     """Return the id of a provider.
 
     :raises ProviderNotFound: if there is no provider of that uuid

@@ -26,11 +26,11 @@ _SEED = 1539
 class _Kind(NamedTuple):
     """Requests that need shared providers of the same columns.
 
-    :param count: how many there could be
+    :param number: how many there could be
     :param needs: for each column that they need, the column and its shared providers
     """
 
-    count: int
+    number: int
     needs: tuple[tuple[int, tuple[int, ...]], ...]
 
 
@@ -154,5 +154,5 @@ def _pack(kinds, units):
 
 def _bound(kind, units):
     """Return how many requests of a kind fit at most, taken by itself."""
-    return min(kind.count, *(sum(units[column, slot] for slot in some)
+    return min(kind.number, *(sum(units[column, slot] for slot in some)
                              for column, some in kind.needs))

@@ -78,9 +78,12 @@ class Supply:
 
         :param which: array of bool, or of ascending positions
         """
-        return dataclasses.replace(self, **{
-            name: {key: array[which] for key, array in getattr(self, name).items()}
-            for name in ("pairs", "units_of", "free", "max_units")})
+        def some(arrays):
+            return {name: array[which] for name, array in arrays.items()}
+
+        return dataclasses.replace(
+            self, pairs=some(self.pairs), units_of=some(self.units_of), free=some(self.free),
+            max_units=some(self.max_units))
 
     def per_tree(self, trees: int) -> np.ndarray:
         """Return how many requests each tree can serve by this column alone.
@@ -138,10 +141,21 @@ def sums(keys: np.ndarray, amounts: np.ndarray, size: int) -> np.ndarray:
     """
     if not len(keys):
         return np.zeros(size, np.int64)
+    if np.all(keys[1:] > keys[:-1]):
+        found = np.zeros(size, np.int64)
+        found[keys] = amounts
+        return found
     if int(amounts.max()) <= _EXACT // len(keys):
         return np.bincount(keys, amounts, size).astype(np.int64)
     found = np.zeros(size, np.int64)
     np.add.at(found, keys, np.minimum(amounts, _LARGEST // len(keys)))
+    return found
+
+
+def has_any(keys: np.ndarray, size: int) -> np.ndarray:
+    """Return an array of bool: whether each number below the size is among the keys."""
+    found = np.zeros(size, bool)
+    found[keys] = True
     return found
 
 

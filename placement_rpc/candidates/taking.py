@@ -43,10 +43,11 @@ def take(index: CandidateIndex, query: GroupsQuery, by: str | None = None) -> Ta
     :raises TraitNotFound: if there is no trait of a name
     """
     root_mask = parts.root_mask(index, query.root_required, query.root_forbidden)
-    is_served = all([parts.check_names(index, group) for group in query.groups])
+    # All are checked, also after one that cannot be served.
+    is_served = [parts.check_names(index, group) for group in query.groups]
     of_groups = [list(parts.parts_of(index, group)) for group in query.groups]
     trees = len(index.root)
-    if not is_served or not all(of_groups) or any(
+    if not all(is_served) or not all(of_groups) or any(
             class_id not in index.inventories
             for some in of_groups for part in some for class_id in part.amounts):
         return Taken((), Rules(), trees, {}, None)
@@ -105,79 +106,103 @@ def _supply(index: CandidateIndex, family: Sequence[Part], is_root: np.ndarray |
     :param wanted: arrays of pairs that are needed only sometimes
     """
     part = family[0]
-    slots = _slots_with_inventories(index, part)
-    anchors, slots, is_shared = _pairs(index, slots, part, is_root)
+    slots, rows = _with_inventories(index, part)
+    anchors, places, is_shared = _pairs(index, slots, part, is_root)
+    if places is not None:
+        slots = slots[places]
+        rows = {class_id: places if some is None else some[places]
+                for class_id, some in rows.items()}
     free, max_units, units_of = {}, {}, {}
     most = np.full(len(slots), 1 if is_isolated and part.suffix else len(family), np.int64)
     for class_id, amount in part.amounts.items():
         inventories, name = index.inventories[class_id], names[class_id]
-        rows = _rows(inventories, slots)
-        free[name] = np.maximum(rule.free_of(inventories.capacity[rows], inventories.used[rows]), 0)
-        max_units[name] = inventories.max_unit[rows].astype(np.int64)
-        units_of[name] = np.where(
-            fitting.meets_units(inventories, rows, amount), free[name] // amount, 0)
-        most = np.minimum(most, max_units[name] // amount)
+        some = rows[class_id]
+        at = slice(None) if some is None else some
+        free[name] = np.maximum(rule.free_of(inventories.capacity[at], inventories.used[at]), 0)
+        max_units[name] = inventories.max_unit[at].astype(np.int64)
+        units_of[name] = free[name] // amount * fitting.meets_units(inventories, at, amount)
+        if len(family) > 1:
+            most = np.minimum(most, max_units[name] // amount)
     pairs = {
-        "anchors": anchors, "slots": slots, "shared": is_shared,
-        "own": ~is_shared | (index.tree[slots] == anchors), "most": most,
+        "anchors": anchors, "slots": slots, "shared": is_shared, "most": most,
         "units": functools.reduce(np.minimum, units_of.values()) if units_of else np.full(
             len(slots), UNLIMITED)}
     arrays = {"ends": index.subtree_end, "traits": index.trait_set,
               "aggregates": index.aggregate_set}
+    if "aggregates" in wanted:
+        pairs["own"] = index.tree[slots] == anchors
     return Supply(
         [each.suffix for each in family],
         {names[class_id]: amount for class_id, amount in part.amounts.items()},
         pairs | {name: arrays[name][slots] for name in wanted}, units_of, free, max_units)
 
 
-def _slots_with_inventories(index: CandidateIndex, part: Part) -> np.ndarray:
-    """Return the slots that have inventories of all classes of a part, or all that are alive."""
+def _with_inventories(index: CandidateIndex,
+                      part: Part) -> tuple[np.ndarray, dict[int, np.ndarray | None]]:
+    """Return the slots that have inventories of all classes of a part, or all that are alive.
+
+    :returns: array of int32, and dict of class id to their rows, None for all rows in their order
+    """
     if not part.amounts:
-        return np.flatnonzero(index.tree >= 0).astype(np.int32)
-    rarest, *others = sorted((index.inventories[class_id] for class_id in part.amounts), key=len)
-    slots = rarest.slots
+        return np.flatnonzero(index.tree >= 0).astype(np.int32), {}
+    first, *others = sorted(part.amounts, key=lambda class_id: len(index.inventories[class_id]))
+    slots = index.inventories[first].slots
+    is_there = np.ones(len(slots), bool)
+    if len(slots) > index.inventories[first].living:
+        is_there = index.tree[slots] >= 0
     if part.tree is not None:
-        slots = slots[slice(*slots.searchsorted(np.array(part.tree, slots.dtype)))]
-    slots = slots[index.tree[slots] >= 0]
-    for inventories in others:
-        slots = slots[inventories.rows_of(slots)[1]]
-    return slots
+        is_there &= (slots >= part.tree[0]) & (slots < part.tree[1])
+    rows: dict[int, np.ndarray | None] = {first: None}
+    for class_id in others:
+        rows[class_id], has = index.inventories[class_id].rows_of(slots)
+        is_there &= has
+    if is_there.all():
+        return slots.copy(), rows
+    places = np.flatnonzero(is_there)
+    return slots[places], {class_id: places if some is None else some[places]
+                           for class_id, some in rows.items()}
 
 
-def _rows(inventories, slots):
-    """Return the rows of slots that have inventories, as a slice if these are all rows."""
-    if len(slots) == len(inventories) and np.array_equal(slots, inventories.slots):
-        return slice(None)
-    return inventories.rows_of(slots)[0]
+def pairs_of(index: CandidateIndex, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the anchors of providers.
 
-
-def pairs_of(index: CandidateIndex, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return providers once for each of their anchors: arrays of anchors and of slots."""
-    sharing = slots[np.isin(slots, index.sharing)] if len(index.sharing) else slots[:0]
+    :returns: array of int32 of tree numbers, and an array of the position of each one's provider;
+        None if each provider has one anchor, in their order
+    """
+    sharing = np.flatnonzero(np.isin(slots, index.sharing)) if index.sharing_ids else slots[:0]
     if not len(sharing):
-        return index.tree[slots], slots
-    others = np.setdiff1d(slots, sharing, assume_unique=True)
-    of_each = [index.anchors(slot) for slot in sharing.tolist()]
-    return (np.concatenate((index.tree[others], *of_each)),
-            np.concatenate((others, np.repeat(sharing, [len(each) for each in of_each]))))
+        return index.tree[slots], None
+    others = np.ones(len(slots), bool)
+    others[sharing] = False
+    of_each = [index.anchors(slot) for slot in slots[sharing].tolist()]
+    return (np.concatenate((index.tree[slots[others]], *of_each)),
+            np.concatenate((np.flatnonzero(others),
+                            np.repeat(sharing, [len(each) for each in of_each]))))
 
 
 def _pairs(index: CandidateIndex, slots: np.ndarray, part: Part,
-           is_root: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the pairs that a part allows: their anchors, ascending, slots, and if they share."""
+           is_root: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    """Return the pairs that a part allows.
+
+    :returns: array of their anchors, ascending; array of the positions of their providers, None
+        for all of them in their order; and array of bool, whether the provider has other anchors
+    """
+    places: np.ndarray | None = None
     if part.crosses_trees:
-        anchors, slots = pairs_of(index, slots)
+        anchors, places = pairs_of(index, slots)
     else:
         anchors = index.tree[slots]
-    is_shared = np.isin(slots, slots[index.tree[slots] != anchors]) if (
-        len(index.sharing)) else np.zeros(len(slots), bool)
-    is_allowed = part.allows(index, slots, index.root[anchors])
+    of_pairs = slots if places is None else slots[places]
+    is_shared = np.zeros(len(anchors), bool) if places is None else np.isin(
+        of_pairs, of_pairs[index.tree[of_pairs] != anchors])
+    is_allowed = part.allows(index, of_pairs, index.root[anchors])
     if is_root is not None:
         is_allowed &= is_root[anchors]
-    if not is_allowed.all():
-        anchors, slots, is_shared = (
-            each[is_allowed] for each in (anchors, slots, is_shared))
-    if np.any(anchors[1:] < anchors[:-1]):
-        order = np.argsort(anchors, kind="stable")
-        anchors, slots, is_shared = (each[order] for each in (anchors, slots, is_shared))
-    return anchors, slots, is_shared
+    kept = None if is_allowed.all() else np.flatnonzero(is_allowed)
+    ascending = anchors if kept is None else anchors[kept]
+    if np.any(ascending[1:] < ascending[:-1]):
+        order = np.argsort(ascending, kind="stable")
+        kept = order if kept is None else kept[order]
+    if kept is None:
+        return anchors, places, is_shared
+    return anchors[kept], kept if places is None else places[kept], is_shared[kept]

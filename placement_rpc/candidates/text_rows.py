@@ -13,6 +13,8 @@ _ZERO, _SPACE, _DASH = b"0"[0], b" "[0], b"-"[0]
 # Where the groups of a UUID's hexadecimal digits begin and end, and where they begin in its text.
 _UUID_GROUPS = ((0, 8, 0), (8, 12, 9), (12, 16, 14), (16, 20, 19), (20, 32, 24))
 UUID_WIDTH = 36
+# Fewer numbers than this are written faster one by one.
+_FEW = 64
 # Products of radices stay below this, so that codes fit into int64.
 _MOST_CODES = 2 ** 62
 
@@ -35,11 +37,11 @@ def of_uuids(high: np.ndarray, low: np.ndarray) -> np.ndarray:
 
 def of_numbers(values: np.ndarray) -> np.ndarray:
     """Return the decimal texts of an array of int64, as wide as the widest of them."""
-    if values.min() < 0:
-        # A capacity is negative if more is reserved than there is: too rare to be fast.
+    # A capacity is negative if more is reserved than there is: too rare to be fast.
+    if len(values) < _FEW or values.min() < 0:
         signed = [str(value) for value in values.tolist()]
         width = max(map(len, signed))
-        return np.frombuffer("".join(each.rjust(width) for each in signed).encode(),
+        return np.frombuffer("".join([each.rjust(width) for each in signed]).encode(),
                              np.uint8).reshape(-1, width)
     width = len(str(values.max()))
     texts = np.empty((len(values), width), np.uint8)

@@ -18,6 +18,9 @@ _SQLITE_TIMEOUT = 30.0
 # Of ``peer_timeout``, the seconds until the first probe of a TCP connection, and between two.
 _PROBES = 3
 
+# Bytes of a text that MariaDB makes of many rows.
+_LONGEST_TEXT = 16 * 1024 * 1024
+
 #: Key of a statement's execution options: it locks rows, and waits for them no longer than
 #: ``[transactions] lock_timeout``, on MariaDB too.
 LOCKS_ROWS = "placement_locks_rows"
@@ -90,6 +93,8 @@ def _mysql(connection, options):
         # Each statement must see what was committed before it, as on PostgreSQL: the rows that a
         # lock protects are read after the lock was granted.
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        # A longer text would be cut; the candidate index is read as texts of many rows.
+        cursor.execute("SET SESSION group_concat_max_len = %s", (_LONGEST_TEXT,))
         cursor.execute("SET SESSION innodb_lock_wait_timeout = %s",
                        (math.ceil(options.lock_timeout),))
         # MySQL has no such limit.

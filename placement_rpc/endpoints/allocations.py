@@ -198,14 +198,12 @@ class AllocationEndpoint(ManagerBase):
                                   deflate: bool = False) -> AllocationCandidates:
         require_fields(instance_of(CandidatesRequest, "wanted", wanted), "groups").check()
         shape, deflated = _shape(microversion), bool(as_bool("deflate", deflate))
-        # Read before the index, which may not have what happens between the two.
-        position = reads.last_position(self.database)
         found = self.candidates.candidates(wanted, shape, context.deadline)
         if found.is_cut:
             self.cut_answers.count(
                 self.conf.placement.max_allocation_candidates, wanted.text)
         return AllocationCandidates.of(
-            found.parts, deflated, position=position, is_cut=found.is_cut, count=found.count)
+            found.parts, deflated, position=found.position, is_cut=found.is_cut, count=found.count)
 
 
 def _shape(microversion):

@@ -9,7 +9,7 @@ import placement_rpc
 from placement_rpc.accounting import (
     reads,
 )
-from placement_rpc.candidates import explanation
+from placement_rpc.candidates import explanation, surveys
 from placement_rpc.context import RequestContext
 from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects import fields, request
@@ -41,13 +41,14 @@ class ServiceEndpoint(ManagerBase):
         position = reads.last_position(self.database)
         after = as_uuid("marker", marker) if marker is not None else None
         if isinstance(wanted, CandidatesRequest):
-            found = self.candidates.explained(wanted, after, as_limit(limit), context.deadline)
+            found = surveys.explained_trees(
+                self.candidates.index, wanted, after, as_limit(limit), context.deadline)
         else:
             found = explanation.explain(wanted, self.candidates.views(
                 wanted, after, as_limit(limit), context.deadline))
         found.position = position
         if as_bool("funnel", funnel):
-            found.funnel = self.candidates.funnel(wanted, context.deadline)
+            found.funnel = surveys.funnel_of(self.candidates.index, wanted, context.deadline)
         return found
 
     @exposed
@@ -59,7 +60,7 @@ class ServiceEndpoint(ManagerBase):
             fields.Choice(BY).coerce(None, "by", by)
         # Read before the index, which may not have what happens between the two.
         position = reads.last_position(self.database)
-        found = self.candidates.headroom(wanted, by, context.deadline)
+        found = surveys.headroom_of(self.candidates.index, wanted, by, context.deadline)
         found.position = position
         return found
 

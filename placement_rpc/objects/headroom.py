@@ -21,8 +21,8 @@ class Headroom(base.PlacementObject):
     room first, as mappings of ``name``, ``count`` and ``at_most``. For an aggregate, all providers
     of a request are in it, by themselves or by the root of their tree; for a trait, one of them
     has it. These two have ``limits`` too, a mapping of resource class to the number of trees in
-    which it binds. For a class, ``count`` is how many would fit by this class alone; ``groups`` and
-    ``trees`` are as above, and ``left`` is how much of it is free after all requests that fit.
+    which it binds. For a class, ``count`` is how many would fit by this class alone; ``groups``
+    and ``trees`` are as above, and ``left`` is how much of it is free after all that fit.
 
     ``position`` is the position of an event up to which every change is included.
     """

@@ -3,11 +3,13 @@
 
 from osc_lib.command import command
 
-from placement_rpc.osc import arguments, client, formatting, resource_types
+from placement_rpc.osc import arguments, client, formatting, request_groups, resource_types
 
 _PAGE = 100
 _OF_REASON = ("rule", "resource_class", "requested", "allowed", "by")
+_OF_GROUPS = ("group", "provider_uuid")
 _OF_LONG = ("generation", "detail")
+_OF_STEP = ("rule", "group", "resource_class", "detail", "providers", "trees")
 
 
 class ExplainRequest(command.Lister):
@@ -15,32 +17,44 @@ class ExplainRequest(command.Lister):
 
     The output has a line for each provider that fits, and for other providers a line for each
     rule that the request breaks, with the requested and the allowed amount and their difference.
+    With --resource and --member-of only, each provider is tested by itself. With any other option
+    of a request, trees of providers are, each under its root.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        arguments.add_resource(parser, required=True,
-                               help="requested amount of a resource class; can be repeated")
-        parser.add_argument("--member-of", type=arguments.aggregates, action="append",
-                            metavar="AGG[,AGG]",
-                            help="require that the provider is in one of these aggregates; can "
-                                 "be repeated, and the provider must be in one of each")
+        request_groups.add(parser)
         parser.add_argument("--limit", type=arguments.positive, metavar="N",
-                            help="show only the first N providers (default: all)")
+                            help="show only the first N providers or trees (default: all)")
         parser.add_argument("--long", action="store_true",
                             help="show generations, and a sentence for every reason")
+        parser.add_argument("--funnel", action="store_true",
+                            help="show in place of the providers how many of them and how many "
+                                 "trees each rule leaves of all")
         return parser
 
     def take_action(self, options):
-        request = {"resources": arguments.resources_of(options)}
-        if options.member_of:
-            request["member_of"] = options.member_of
-        columns = ["uuid", "name", "fits", *_OF_REASON]
+        service = self.app.client_manager.placement_rpc
+        request = request_groups.flat_body_of(options)
+        is_flat = request is not None
+        if not is_flat:
+            request = request_groups.body_of(options)
+        if options.funnel:
+            steps = _page(service, {**request, "limit": 1}).get("funnel") or []
+            return _OF_STEP, formatting.without_none(
+                options, [[step[column] for column in _OF_STEP] for step in steps])
+        columns = ["uuid", "name", "fits", *(() if is_flat else _OF_GROUPS), *_OF_REASON]
         if options.long:
             columns += _OF_LONG
-        found = _providers(self.app.client_manager.placement_rpc, request, options.limit)
+        found = _providers(service, request, options.limit)
         return columns, formatting.without_none(options, [
             [line.get(column) for column in columns] for each in found for line in _lines(each)])
+
+
+def _page(service, request):
+    """Return the document that answers a request."""
+    return client.document_of(
+        service.send("POST", resource_types.PROVIDER.path() + "?explain", request))
 
 
 def _providers(service, request, limit):
@@ -49,10 +63,9 @@ def _providers(service, request, limit):
     marker = None
     while left is None or left > 0:
         size = _PAGE if left is None else min(left, _PAGE)
-        page = {**request, "limit": size, **({"marker": marker} if marker else {})}
-        document = client.document_of(
-            service.send("POST", resource_types.PROVIDER.path() + "?explain", page))
-        found = document["resource_providers"]
+        found = _page(service, {
+            **request, "limit": size, **({"marker": marker} if marker else {})},
+        )["resource_providers"]
         yield from found
         if len(found) < size:
             return

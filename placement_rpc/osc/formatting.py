@@ -13,6 +13,14 @@ class Mapping(dict):
         return json.dumps(self, sort_keys=True)
 
 
+def is_for_people(options):
+    """Return whether the output is for a person, not for a program.
+
+    :param options: the parsed arguments of a command
+    """
+    return options.formatter in _FOR_PEOPLE
+
+
 def without_none(options, rows):
     """Return rows with empty text instead of None, if the output is for a person.
 
@@ -22,6 +30,6 @@ def without_none(options, rows):
     :param rows: list of rows
     :returns: list of rows
     """
-    if options.formatter not in _FOR_PEOPLE:
+    if not is_for_people(options):
         return rows
     return [["" if cell is None else cell for cell in row] for row in rows]

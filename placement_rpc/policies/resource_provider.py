@@ -6,6 +6,7 @@ from placement_rpc.policies.base import rule
 _PREFIX = "placement:resource_providers:"
 LIST, CREATE, SHOW = f"{_PREFIX}list", f"{_PREFIX}create", f"{_PREFIX}show"
 UPDATE, DELETE, EXPLAIN = f"{_PREFIX}update", f"{_PREFIX}delete", f"{_PREFIX}explain"
+HEADROOM = f"{_PREFIX}headroom"
 
 RULES = [
     rule(LIST, "List resource providers, and find those with room for a request.",
@@ -20,4 +21,6 @@ RULES = [
          "DELETE /resource_providers/{uuid}", "DELETE /resource_pools/{uuid}"),
     rule(EXPLAIN, "Explain why resource providers have no room for a request.",
          "POST /resource_providers?explain"),
+    rule(HEADROOM, "Show how many more requests of a kind have room.",
+         "POST /resource_providers?headroom"),
 ]

@@ -33,12 +33,33 @@ REQUEST = {
     "additionalProperties": False,
 }
 
-EXPLAIN = {
+_TRAITS = {"type": "array", "maxItems": 500, "items": {"type": "string", "maxLength": 255}}
+_SUFFIX = {"type": "string", "pattern": common.SUFFIX}
+_GROUP = {
     "type": "object",
-    "properties": {**REQUEST["properties"], "marker": common.UUID},
-    "required": ["resources"],
+    "properties": {
+        "suffix": _SUFFIX, "resources": common.RESOURCES,
+        "required": {"type": "array", "maxItems": 100, "items": _TRAITS}, "forbidden": _TRAITS,
+        "member_of": _MEMBER_OF, "not_member_of": {
+            "type": "array", "maxItems": 500, "items": common.UUID},
+        "in_tree": common.UUID},
     "additionalProperties": False,
 }
+# Either resources and member_of, or groups and what follows, see http/resources/explanations.py.
+_GROUPED = {
+    "type": "object",
+    "properties": {
+        "resources": common.RESOURCES, "member_of": _MEMBER_OF,
+        "groups": {"type": "array", "minItems": 1, "maxItems": 100, "items": _GROUP},
+        "group_policy": {"enum": ["none", "isolate"]},
+        "same_subtree": {"type": "array", "maxItems": 100, "items": {
+            "type": "array", "minItems": 1, "maxItems": 100, "items": _SUFFIX}},
+        "root_required": _TRAITS, "root_forbidden": _TRAITS},
+    "additionalProperties": False,
+}
+EXPLAIN = common.with_optional(_GROUPED, limit=common.LIMIT, marker=common.UUID)
+HEADROOM = common.with_optional(
+    _GROUPED, by={"enum": ["aggregate", "trait", "class-limit"]})
 
 LIST_1_0 = {
     "type": "object",
@@ -62,11 +83,30 @@ PROVIDERS = common.exactly(resource_providers={"type": "array", "items": PROVIDE
 PROVIDERS_1_14 = common.exactly(resource_providers={"type": "array", "items": PROVIDER_1_14})
 POOLS = common.exactly(resource_pools={"type": "array", "items": POOL})
 
-_REASON = common.exactly(
-    rule={"enum": ["member_of", "inventory", "capacity", "min_unit", "max_unit", "step_size"]},
-    resource_class={"type": ["string", "null"]}, requested={"type": ["integer", "null"]},
-    allowed={"type": ["integer", "null"]}, by={"type": ["integer", "null"]},
-    detail={"type": "string"})
-EXPLAINED = common.exactly(resource_providers={"type": "array", "items": common.exactly(
-    uuid=common.UUID, name={"type": "string"}, generation=common.GENERATION,
-    fits={"type": "boolean"}, reasons={"type": "array", "items": _REASON})})
+_NAME_OR_NULL, _INTEGER_OR_NULL = {"type": ["string", "null"]}, {"type": ["integer", "null"]}
+_RULES = ("member_of", "inventory", "capacity", "min_unit", "max_unit", "step_size")
+_REASON = common.with_optional(common.exactly(
+    rule={"enum": [*_RULES, "root_required", "root_forbidden", "in_tree", "not_member_of",
+                   "required", "forbidden", "group_policy", "same_subtree"]},
+    resource_class=_NAME_OR_NULL, requested=_INTEGER_OR_NULL, allowed=_INTEGER_OR_NULL,
+    by=_INTEGER_OR_NULL, detail={"type": "string"}), group=_NAME_OR_NULL, provider_uuid=_PARENT)
+_COUNT = {"type": "integer", "minimum": 0}
+_STEP = common.exactly(
+    rule={"type": "string"}, group=_NAME_OR_NULL, resource_class=_NAME_OR_NULL,
+    detail={"type": "string"}, providers=_COUNT, trees=_COUNT)
+EXPLAINED = common.exactly(
+    resource_providers={"type": "array", "items": common.exactly(
+        uuid=common.UUID, name={"type": "string"}, generation=common.GENERATION,
+        fits={"type": "boolean"}, reasons={"type": "array", "items": _REASON})},
+    funnel={"type": ["array", "null"], "items": _STEP})
+
+_GROUPS = {"type": "array", "items": _SUFFIX}
+_PART = common.with_optional(
+    common.exactly(name={"type": "string"}, count=_COUNT, at_most=_COUNT),
+    limits={"type": "object", "additionalProperties": _COUNT}, groups=_GROUPS, trees=_COUNT,
+    left=_COUNT)
+HEADROOM_FOUND = common.exactly(
+    count=_COUNT, at_most=_COUNT, exact={"type": "boolean"}, by=_NAME_OR_NULL,
+    limits={"type": "array", "items": common.exactly(
+        resource_class={"type": "string"}, groups=_GROUPS, trees=_COUNT)},
+    parts={"type": "array", "items": _PART})

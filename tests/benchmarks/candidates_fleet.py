@@ -13,6 +13,9 @@ import sqlalchemy as sa
 
 _NOW = "2026-01-01 00:00:00"
 _NULL = r"\N"
+#: The project and the user of all consumers: openstack-placement answers 404 to a claim that makes
+#: the same new one as another claim at the same time.
+PROJECT = "project"
 # Trees that are written at a time.
 _AT_A_TIME = 2000
 # Spreads the numbers of providers over all UUIDs.
@@ -185,7 +188,7 @@ class _Writer:
     def write(self):
         if self._is_peer:
             for table in ("projects", "users"):
-                self._copy(table, ("id", "external_id"), [(1, "project")])
+                self._copy(table, ("id", "external_id"), [(1, PROJECT)])
         self._copy("placement_aggregates" if self._is_peer else "aggregates",
                    ("id", "uuid", "created_at", "updated_at"),
                    ((zone + 1, self._fleet.zone(zone), _NOW, _NOW)
@@ -230,7 +233,7 @@ class _Writer:
 
     def _write_consumers(self, nodes):
         """Write one consumer for each provider of which something is used."""
-        project = 1 if self._is_peer else "project"
+        project = 1 if self._is_peer else PROJECT
         self._copy("consumers", (
             "id", "uuid", "project_id", "user_id", "generation", "created_at", "updated_at"), (
                 (id_, self._consumer(id_), project, project, 1, _NOW, _NOW)

@@ -39,7 +39,8 @@ def bench_schedulers(bench, postgresql, broker, quick):
         lasted = max(one["seconds"] for one in found)
         rates[name] = len(took) / lasted
         what = f"{name}: 16 schedulers, {trees} nearly full trees"
-        bench.keep(what, rates[name], "claims/s", f"{len(took)} claims in {lasted:.1f} s, p50 "
+        bench.keep(what, rates[name], "claims/s",
+                   f"{len(took)} claims of {free} places in {lasted:.1f} s, p50 "
                    f"{percentile(took, 0.5):.0f} ms, p99 {percentile(took, 0.99):.0f} ms, "
                    f"refused {sum(one['refused'] for one in found)}")
         each_claim = {part: 1000 * seconds / len(took) for part, seconds in spent.items()}

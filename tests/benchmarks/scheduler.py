@@ -15,7 +15,7 @@ from placement_rpc import api, exception
 from placement_rpc import conf as configuration
 from placement_rpc.objects.candidates import CandidateGroup, CandidatesRequest
 from tests import base
-from tests.benchmarks import http_client
+from tests.benchmarks import candidates_fleet, http_client
 from tests.benchmarks.candidates_fleet import NearlyFull
 
 _QUERY = "&".join((
@@ -80,7 +80,8 @@ class OverHTTP:
 
     def _claim(self, request):
         return self._connection.ask("PUT", f"/allocations/{base.new_uuid()}", json.dumps({
-            **request, "project_id": "project", "user_id": "user",
+            **request, "project_id": candidates_fleet.PROJECT,
+            "user_id": candidates_fleet.PROJECT,
             "consumer_generation": None}), _VERSION)
 
 

@@ -4,6 +4,7 @@
 import contextlib
 import dataclasses
 import itertools
+import json
 
 import hypothesis
 from hypothesis import stateful
@@ -13,6 +14,7 @@ from placement_rpc import exception
 from placement_rpc.candidates import explanation
 from placement_rpc.candidates.search import CandidateSearch
 from placement_rpc.db.queries import events
+from placement_rpc.objects.candidates import CandidateGroup, CandidatesRequest
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ORDERS, ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -161,7 +163,16 @@ class Fleet(stateful.RuleBasedStateMachine):
                     for each in providers if each.fits(request)]
         found = [_candidate(each, each.free) for each in self.search.find(request)]
         assert sorted(found) == expected, (found, expected)
+        assert self.in_one_group(request) == sorted(each[1] for each in expected)
         return found
+
+    def in_one_group(self, request):
+        """Return the uuids of what is found for the same request as a group, in their order."""
+        wanted = CandidatesRequest(groups=[CandidateGroup(
+            suffix="_A", resources=request.resources, member_of=request.value("member_of", []),
+            not_member_of=request.value("not_member_of", []))])
+        answer = json.loads("".join(self.search.candidates(wanted, 39).parts))
+        return sorted(each["mappings"]["_A"][0] for each in answer["allocation_requests"])
 
     @stateful.rule(wanted=_requests)
     def explain(self, wanted):

@@ -21,7 +21,7 @@ _GROUP = "openstack.placement_rpc.v1"
 _BOTH = ("list", "show", "create", "delete", "update", "list inventory", "set inventory",
          "delete inventory", "add aggregate", "delete aggregate")
 _COMMANDS = {*(f"resource-provider {each}" for each in (
-    *_BOTH, "usage", "explain", "tree", "list trait", "set trait", "add trait",
+    *_BOTH, "usage", "explain", "headroom", "tree", "list trait", "set trait", "add trait",
     "delete trait")),
              *(f"resource-pool {each}" for each in _BOTH),
              *(f"allocation {each}" for each in ("show", "set", "delete")),

@@ -2,7 +2,7 @@
 """Finding candidates with groups, and finding and claiming them in one call."""
 
 from placement_rpc import exception
-from placement_rpc.api import CandidateGroup, CandidatesRequest
+from placement_rpc.api import CandidateGroup, CandidatesRequest, PlacementAPI
 from placement_rpc.objects.candidates import CandidateClaimResult
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, stored_events
@@ -102,6 +102,29 @@ class CandidatesTest(TreesTest):
         self.assertEqual(0, self.candidates(SERVER).count)
         self.api.release_allocations(None, done.consumer_uuid)
         self.assertEqual(2, self.candidates(SERVER).count)
+
+
+class OlderServicesTest(base.TestCase):
+
+    def test_an_older_service_is_not_asked(self):
+        service = self.useFixture(placement_fixtures.RunningService("local"))
+        api = PlacementAPI("local", service.conf, manager=service.manager, pin="2026.2")
+        self.addCleanup(api.close)
+        for call, arguments, missing in (
+                (api.get_allocation_candidates, (SERVER,), "get_allocation_candidates"),
+                (api.claim_by_request, (SERVER, claim()), "CandidatesRequest")):
+            error = self.assertRaises(exception.ServiceTooOld, call, None, *arguments)
+            self.assertEqual((missing, "1.3"), (error.kwargs["what"], error.kwargs["needed"]))
+
+    def test_a_service_that_is_pinned_refuses_it(self):
+        service = self.useFixture(placement_fixtures.RunningService(
+            "local", upgrade_levels__placement="2026.2"))
+        api = PlacementAPI("local", service.conf, manager=service.manager, pin="2027.1")
+        self.addCleanup(api.close)
+        self.assertRaises(
+            exception.UnsupportedCall, api.get_allocation_candidates, None, SERVER)
+        self.assertRaises(
+            exception.IncompatibleObjectVersion, api.claim_by_request, None, SERVER, claim())
 
 
 class MaximumTest(base.TestCase):

@@ -7,11 +7,14 @@ import time
 import testscenarios
 
 from placement_rpc import api, exception, manager
+from placement_rpc.api import CandidateGroup, CandidatesRequest
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from tests import base, servers
 from tests.integration import soak
+
+_IN_GROUPS = CandidatesRequest(groups=[CandidateGroup(suffix="_A", resources={"VCPU": 1})])
 
 
 class LedgerTest(testscenarios.WithScenarios, base.TestCase):
@@ -141,6 +144,8 @@ class ManagerTest(base.TestCase):
                         ("claim_by_request", ResourceRequest(resources={"VCPU": 1}), placed),
                         ("set_allocations", [base.claim({}, placed.consumer_uuid), other]),
                         ("release_allocations", other.consumer_uuid),
+                        ("claim_by_request", _IN_GROUPS, placed),
+                        ("release_allocations", placed.consumer_uuid),
                         ("resource_class_create", f"CUSTOM_{number}"),
                         ("delete_provider", uuid))):
                     answers = self.at_once(

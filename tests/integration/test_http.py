@@ -109,6 +109,32 @@ class FacadeTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual(403, self.send("GET", "/resource_providers", headers={
             "x-auth-token": "ada"}).status_code)
 
+    def test_candidates_are_passed_on(self):
+        """What the service renders is streamed, whoever renders it."""
+        uuids, api = [], self.running.api
+        for number in range(40):
+            uuids.append(api.create_provider(None, f"compute {number}").uuid)
+            api.set_inventory(None, uuids[-1], [base.inventory("VCPU", 4)])
+            child = api.create_provider(
+                None, f"device {number}", parent_provider_uuid=uuids[-1]).uuid
+            api.set_inventory(None, child, [base.inventory("VGPU", 1)])
+        answer = self.send(
+            "GET", "/allocation_candidates?resources=VCPU:1&resources1=VGPU:1",
+            headers={"openstack-api-version": "placement 1.36"})
+        self.assertEqual(200, answer.status_code, answer.text)
+        self.assertEqual("chunked", answer.headers["transfer-encoding"])
+        self.assertEqual("application/json", answer.headers["content-type"])
+        self.assertIn("placement-position", answer.headers)
+        found = answer.json()
+        self.assertEqual(40, len(found["allocation_requests"]))
+        self.assertEqual(80, len(found["provider_summaries"]))
+        self.assertCountEqual(uuids, [each["mappings"][""][0]
+                                      for each in found["allocation_requests"]])
+        refused = self.send(
+            "GET", "/allocation_candidates?resources=CUSTOM_NONE:1",
+            headers={"openstack-api-version": "placement 1.36"})
+        self.assertEqual(400, refused.status_code)
+
     def test_its_heartbeat(self):
         self.send("GET", "/resource_providers")
         with self.running.database.reader() as tx:

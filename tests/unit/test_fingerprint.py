@@ -3,6 +3,7 @@
 
 from placement_rpc.accounting import fingerprint
 from placement_rpc.objects import register_all
+from placement_rpc.objects.candidates import CandidateGroup, CandidatesRequest
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ResourceRequest
@@ -15,7 +16,13 @@ _STORED = {
     "claim_batch": "c445d9a1fc1192bbf9e4ed4cc42109091abb42bbfd4fe421ea69865b53e896fc",
     "set_inventory": "35b9d3d0debb10f00fe197380a8d5c08512451bde4878a0c04be21767243c35a",
     "claim_by_request": "909d108efe800dfaa51493a66fe0ecb7ce3da884513303ae61a1b60c52787266",
+    "in groups": "3d695f6c2d60cef19303d378399c7aab384fb6263fecdc3661177dfb7057e348",
 }
+
+_IN_GROUPS = CandidatesRequest(
+    groups=[CandidateGroup(resources={"VCPU": 1}, required=[["HW_CPU_X86_AVX"]]),
+            CandidateGroup(suffix="_A", resources={"VGPU": 2}, in_tree=_PROVIDER)],
+    group_policy="none", root_forbidden=["COMPUTE_STATUS_DISABLED"])
 
 
 class FingerprintTest(base.TestCase):
@@ -38,7 +45,8 @@ class FingerprintTest(base.TestCase):
                     "uuid": _PROVIDER, "inventories": [inventory], "at": None}),
                 ("claim_by_request", {
                     "wanted": ResourceRequest(resources={"VCPU": 1}, limit=5),
-                    "claim": self.other}))})
+                    "claim": self.other}))} | {"in groups": fingerprint.fingerprint(
+                        "claim_by_request", {"wanted": _IN_GROUPS, "claim": self.other})})
 
     def test_a_canonical_form_has_the_fingerprint_of_its_object(self):
         forms = [fingerprint.CanonicalForm(self.claim), fingerprint.CanonicalForm(self.other)]

@@ -74,7 +74,7 @@ def _full(cls, depth=0):
             continue
         for value in (5, "text", {"a": "b"}, [], True, 1.5, base.new_uuid(), "VCPU",
                       {"VCPU": 1}, {base.new_uuid(): 5}, {base.new_uuid(): {"VCPU": 1}},
-                      "10.0.0.1", {1}, [{1}], "pack", "isolate", "deflate",
+                      "10.0.0.1", {1}, [{1}], "pack", "isolate", "deflate", "aggregate",
                       ["text"], {"": [base.new_uuid()]}):
             try:
                 setattr(instance, name, value)

@@ -141,7 +141,7 @@ class Story:
     def tell(self):
         for part in (self._providers, self._claims, self._reading, self._nodes, self._of_1_1,
                      self._of_1_2, self._of_1_3, self._endings, self._looking,
-                     self._candidates):
+                     self._candidates, self._headroom):
             part()
 
     def _do(self, method, *arguments, **named):
@@ -300,6 +300,21 @@ class Story:
             self._do("get_allocation_candidates", wanted, microversion=microversion)
         self._do("get_allocation_candidates", CandidatesRequest(groups=[CandidateGroup(
             resources={"VGPU": 1}, in_tree=NODE)]), microversion="1.10")
+
+    def _headroom(self):
+        if self.release.number < (1, 3):
+            return
+        grouped = CandidatesRequest(groups=[
+            CandidateGroup(resources={"VCPU": 2, "MEMORY_MB": 1024}),
+            CandidateGroup(suffix="1", resources={"VGPU": 1}, required=[["CUSTOM_FAST"]])],
+            root_required=["HW_CPU_X86_AVX2"])
+        self._do("get_headroom", ResourceRequest(resources={"VCPU": 2}), "aggregate")
+        self._do("get_headroom", grouped, "class-limit")
+        self._do("get_headroom", CandidatesRequest(
+            groups=[CandidateGroup(resources={"VCPU": 2})]), "trait")
+        self._do("get_headroom", ResourceRequest(resources={"VCPU": 2}), "colour")
+        self._do("explain", grouped, funnel=True)
+        self._do("explain", ResourceRequest(resources={"VCPU": 9999}), funnel=True)
 
 
 def in_order():

@@ -76,18 +76,6 @@ def requested(call):
             call.spelling.of_provider(each, version, call.prefix) for each in found.objects]},
         position=found.position)
 
-def explained(call):
-    """Show for each provider whether a request fits and, if not, why (POST ?explain)."""
-    call.refuse_condition()
-    body = dict(call.body)
-    limit, marker = body.pop("limit", None), body.pop("marker", None)
-    with errors.bad_request(exception.ResourceClassNotFound, exception.ProviderNotFound):
-        found = older_lists.with_position(call, lambda: call.api.explain(
-            call.context, ResourceRequest(**body), marker=marker, limit=limit))
-    return Answer(position=found.position, body={call.spelling.collection: [
-        {"uuid": each.provider_uuid, "name": each.name, "generation": each.generation,
-         "fits": each.fits, "reasons": each.reasons} for each in found.objects]})
-
 
 def created(call):
     """Create a provider."""
