@@ -129,7 +129,8 @@ class _Search:
                       next((each for each in collective if each is not None), None))
         self._order = in_order(parts, rules, [_size(index, part) for part in parts])
         self._problem = Problem([parts[number] for number in self._order], rules)
-        self._finder = Finder(index, self._problem.parts, roots, self._problem.contended)
+        self._finder = Finder(index, self._problem.parts, roots, rules.collective,
+                              self._problem.contended)
         self._scope = _scope(index, parts, self._finder)
         self._budget = Budget(_BUDGET)
 
