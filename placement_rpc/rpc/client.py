@@ -53,6 +53,8 @@ class Client:
         self._is_remote = transport == "rpc"
         self._given_pin, self._object_versions = pin, object_versions
         chosen = pins.fixed(pin or self.conf.upgrade_levels.placement)
+        # Nothing that travels within one process has to be read by another release.
+        self._is_one_release = chosen is None and not self._is_remote
         self.sender: senders.RabbitSender | senders.LocalSender
         self.command_publisher: (
             command_publisher.CommandPublisher | command_publisher.CallingPublisher)
@@ -165,7 +167,7 @@ class Client:
     def _try(self, context, method, arguments, left, server=None):
         """Make one attempt, in a release that every live service knows."""
         ends = time.monotonic() + left
-        if self._is_remote and contract.is_plain(method, arguments):
+        if not self._is_one_release and contract.is_plain(method, arguments):
             # Every release knows the call, so the services' releases are not needed.
             release = releases.RELEASES[0]
         else:

@@ -68,6 +68,7 @@ class _RoutesTest(http.HTTPTest):
         yield "POST", "/resource_providers", {"name": "new"}, NOW
         yield "POST", "/resource_providers?request", {"resources": {"VCPU": 1}}, NOW
         yield "POST", "/resource_providers?explain", {"resources": {"VCPU": 1}}, NOW
+        yield "POST", "/resource_providers?headroom", {"resources": {"VCPU": 1}}, NOW
         yield "PUT", one, {"name": f"provider {self.uuid}"}, ROW
         yield "PUT", empty, {"name": "renamed", "parent_provider_uuid": None}, NOW
         yield from self._changes(empty)
@@ -184,7 +185,8 @@ class CallsTest(_RoutesTest):
             path, _, query = path.partition("?")
             for value, place in places:
                 path = path.replace(value, place)
-            made.add((method, path, query if query in ("request", "explain") else None))
+            made.add((method, path,
+                      query if query in ("request", "explain", "headroom") else None))
         newest = microversion.MAX
         for route in routes.ROUTES:
             if route.since <= newest and not (route.before and route.before <= newest):
