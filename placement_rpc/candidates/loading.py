@@ -92,6 +92,8 @@ class Loader:
         tree_writing.check_roots(index, ids, roots)
         shares = index.trait_sets.having_any([SHARES])[index.trait_set]
         index.sharing_ids.update(index.id[shares].tolist())
+        # The first call does not wait for it.
+        index.by_uuid.prepare(index.high)
         index.trait_sets.added = index.aggregate_sets.added = 0
         return index
 

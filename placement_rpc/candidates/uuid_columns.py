@@ -40,6 +40,13 @@ class UuidOrder:
         """Forget the order, after UUIDs got other slots."""
         self._order = np.empty(0, np.intp)
 
+    def prepare(self, high: np.ndarray) -> None:
+        """Put all slots in order.
+
+        :param high: the upper halves by slot
+        """
+        self._order = np.argsort(high, kind="stable")
+
     def find(self, high: np.ndarray, low: np.ndarray, is_alive: np.ndarray,
              wanted: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """Return the slots of UUIDs: array of int64; -1 for those that are unknown.
@@ -50,7 +57,7 @@ class UuidOrder:
         :param wanted: upper and lower halves of the UUIDs to find
         """
         if len(high) - len(self._order) > max(_FEW, len(self._order) // _SHARE):
-            self._order = np.argsort(high, kind="stable")
+            self.prepare(high)
         order, known = self._order, high[:len(self._order)]
         first = np.searchsorted(known, wanted[0], "left", sorter=order)
         last = np.searchsorted(known, wanted[0], "right", sorter=order)
