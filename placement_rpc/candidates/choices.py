@@ -8,7 +8,7 @@ import numpy as np
 
 from placement_rpc.candidates import fitting
 from placement_rpc.candidates.index import CandidateIndex
-from placement_rpc.candidates.parts import Part
+from placement_rpc.candidates.parts import Collective, Part
 from placement_rpc.candidates.windows import Window
 
 
@@ -197,13 +197,14 @@ class Finder:
     :param parts: those of the request
     :param roots: array of bool by trait set: whether a root may be that of a candidate's tree;
         None if any may
+    :param collective: traits that the providers of the unsuffixed group have together
     :param contended: for each part the classes that other parts ask for too
     """
 
     def __init__(self, index: CandidateIndex, parts: Sequence[Part], roots: np.ndarray | None,
-                 contended: Sequence[Sequence[int]]):
+                 collective: Collective | None, contended: Sequence[Sequence[int]]):
         self._index, self._parts, self._roots = index, parts, roots
-        self._contended = contended
+        self._collective, self._contended = collective, contended
         self._sharing = {part.key: sharing_slots(index, part) for part in parts}
         # Keys of trees that choose among sharing providers of other trees only, see _repeated().
         self._guests: set[bytes] = set()
@@ -220,7 +221,9 @@ class Finder:
     def find(self, window: Window) -> Batch:
         """Return the trees of a window that have a provider for each part."""
         index = self._index
-        viable = self._with_roots(window)
+        viable = self._with_roots(window) & self._with_traits(window)
+        if not viable.any():
+            return Batch(window.trees[:0], [])
         shared = np.unique(np.concatenate(list(self._sharing.values())))
         anchors = Anchors(index, window, shared) if len(shared) else None
         pairs: dict[tuple, Pairs] = {}
@@ -252,6 +255,21 @@ class Finder:
             if not part.suffix and part.outside is not None:
                 return viable & part.outside[self._index.aggregate_set[window.roots]]
         return viable
+
+    def _with_traits(self, window):
+        """Return whether each tree has the collective traits, on whichever providers."""
+        index, has_all = self._index, np.ones(len(window), bool)
+        if self._collective is None or not len(window):
+            return has_all
+        shared = index.trait_set[np.concatenate([
+            self._sharing[part.key] for part in self._parts if not part.suffix])]
+        # Up to the first root there are no living providers.
+        sets = index.trait_set[window.roots[0]:window.end]
+        for needed, met in zip(self._collective.needed, self._collective.met, strict=True):
+            has = np.bitwise_or.reduceat(met[sets], window.roots - window.roots[0])
+            has |= np.bitwise_or.reduce(met[shared], initial=0)
+            has_all &= has & needed == needed
+        return has_all
 
     def _repeated(self, anchors, guests):
         """Return which of some trees have the same choices as one that was found before.

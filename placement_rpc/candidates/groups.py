@@ -25,6 +25,8 @@ from placement_rpc.candidates.windows import Windows
 
 BREADTH_FIRST, DEPTH_FIRST = "breadth-first", "depth-first"
 
+#: The most candidates of an answer, whatever maximum the service has.
+MAX_CANDIDATES = 1_000_000
 #: The most parts of a request: classes of the unsuffixed group, and other groups.
 MAX_PARTS = 256
 # What a search may spend on enumerating, in units of about 4 ns: some 1.5 seconds.
@@ -36,8 +38,6 @@ _MAX_SLOTS = 1 << 20
 _MAX_PAIRS = 1 << 21
 # How many trees are enumerated together.
 _MAX_BATCH = 8192
-# More candidates than there can be.
-_ALL = 1 << 40
 
 
 def find(index: CandidateIndex, query: GroupsQuery, random: np.random.Generator,
@@ -48,7 +48,8 @@ def find(index: CandidateIndex, query: GroupsQuery, random: np.random.Generator,
     an error only if each group before can be served, as OpenStack Placement has it.
 
     :param random: for the tree to begin with
-    :param limit: the maximum of the service, in addition to the query's limit; None for none
+    :param limit: the maximum of the service, in addition to the query's limit; None for
+        :data:`MAX_CANDIDATES`
     :param strategy: "breadth-first" returns the first candidate of each tree, then the second of
         each, and so on, and "depth-first" all of one tree before those of the next
     :raises ResourceClassNotFound: if there is no such class
@@ -59,17 +60,16 @@ def find(index: CandidateIndex, query: GroupsQuery, random: np.random.Generator,
     search = _prepared(index, query, random)
     if search is None:
         return Found((), np.empty((0, 0), np.int32))
+    maximum = MAX_CANDIDATES if limit is None else min(limit, MAX_CANDIDATES)
     # One more than the maximum shows whether there are more.
-    count = _least(query.limit, None if limit is None else limit + 1)
+    count = maximum + 1 if query.limit is None else min(query.limit, maximum + 1)
     rows = (search.depth_first if strategy == DEPTH_FIRST else search.breadth_first)(count)
-    is_incomplete = search.is_incomplete and (count is None or len(rows) < count)
-    is_cut = is_incomplete or (
-        limit is not None and len(rows) > limit and (query.limit is None or query.limit > limit))
+    is_incomplete = search.is_incomplete and len(rows) < count
     if is_incomplete and not len(rows):
         raise exception.RequestTooComplex(
             reason="no candidate was found among the first combinations of providers")
-    return Found(search.columns, search.in_order_of_columns(rows[:_least(query.limit, limit)]),
-                 is_cut)
+    return Found(search.columns, search.in_order_of_columns(rows[:maximum]),
+                 is_incomplete or len(rows) > maximum)
 
 
 def serving_trees(index: CandidateIndex, query: GroupsQuery,
@@ -82,10 +82,6 @@ def serving_trees(index: CandidateIndex, query: GroupsQuery,
     """
     search = _prepared(index, query, random)
     return np.empty(0, np.int32) if search is None else search.trees()
-
-
-def _least(*limits: int | None) -> int | None:
-    return min((each for each in limits if each is not None), default=None)
 
 
 def _prepared(index, query, random):
@@ -129,7 +125,8 @@ class _Search:
                       next((each for each in collective if each is not None), None))
         self._order = in_order(parts, rules, [_size(index, part) for part in parts])
         self._problem = Problem([parts[number] for number in self._order], rules)
-        self._finder = Finder(index, self._problem.parts, roots, self._problem.contended)
+        self._finder = Finder(index, self._problem.parts, roots, rules.collective,
+                              self._problem.contended)
         self._scope = _scope(index, parts, self._finder)
         self._budget = Budget(_BUDGET)
 
@@ -144,15 +141,15 @@ class _Search:
 
     def trees(self) -> np.ndarray:
         """Return the numbers of the trees that have a candidate, in ascending order."""
-        found = _Candidates(self._problem, None, bool(self._finder.sharing))
+        found = _Candidates(self._problem, MAX_CANDIDATES, bool(self._finder.sharing))
         trees = [batch.trees[self._enumeration(batch).run(1)[0]]
                  for batch in self._batches(found, _MAX_BATCH)]
         return np.unique(np.concatenate([np.empty(0, np.int32), *trees]))
 
-    def depth_first(self, count: int | None) -> np.ndarray:
+    def depth_first(self, count: int) -> np.ndarray:
         """Return candidates, all of one tree before those of the next.
 
-        :param count: how many at the most; None for all
+        :param count: how many at the most
         :returns: array of int32, candidates x parts in the order of the problem
         """
         found = _Candidates(self._problem, count, bool(self._finder.sharing))
@@ -168,12 +165,12 @@ class _Search:
                     found.arrange(found.add(each))
         return found.rows
 
-    def breadth_first(self, count: int | None) -> np.ndarray:
+    def breadth_first(self, count: int) -> np.ndarray:
         """Return candidates, the first of each tree before the second of any.
 
         Those that differ only in which of several equal groups has which provider come last.
 
-        :param count: how many at the most; None for all
+        :param count: how many at the most
         :returns: array of int32, candidates x parts in the order of the problem
         """
         found = _Candidates(self._problem, count, bool(self._finder.sharing))
@@ -263,13 +260,13 @@ class _Search:
 class _Candidates:
     """The candidates that were found so far, none of them twice.
 
-    :param count: how many are wanted; None for all
+    :param count: how many are wanted
     :param can_repeat: whether the same candidate can be found for several trees
     """
 
-    def __init__(self, problem: Problem, count: int | None, can_repeat: bool):
+    def __init__(self, problem: Problem, count: int, can_repeat: bool):
         self._equal = problem.equal
-        self._count = _ALL if count is None else count
+        self._count = count
         self._rows = [np.empty((0, len(problem.parts)), np.int32)]
         self._size = 0
         self._seen: set[bytes] | None = set() if can_repeat else None

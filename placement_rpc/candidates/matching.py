@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the providers of an index that fit a query."""
+"""Find the providers of an index that fit a query, each by itself.
+
+It knows neither trees nor sharing, and its orders are those of the whole fleet, which a search that
+ends when it has enough (:mod:`placement_rpc.candidates.groups`) cannot give. Both have the test of
+room in :mod:`placement_rpc.candidates.fitting` in common.
+"""
 
 import numpy as np
 
