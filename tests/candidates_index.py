@@ -34,19 +34,26 @@ def groups_query(query):
         query.root_required, query.root_forbidden, query.limit, nested=query.minor >= 29)
 
 
-def search(index, query, random, **how):
-    """Return the candidates that an index has for a query, as the model has them.
+def find(index, query, random, **how):
+    """Search for the candidates of a query.
 
     :param how: further arguments of :func:`placement_rpc.candidates.groups.find`
-    :returns: tuple of a list, which has a candidate twice if the search found it twice, and
-        whether the search said that it left some out
     :raises tests.candidates_model.Unknown: if the query names what does not exist
     """
     try:
-        found = groups.find(index, groups_query(query), random, **how)
+        return groups.find(index, groups_query(query), random, **how)
     except (exception.ResourceClassNotFound, exception.TraitNotFound) as error:
         raise model.Unknown(str(error)) from error
-    return list(candidates_of(index, found)), found.is_cut
+
+
+def search(index, query, random, **how):
+    """Return the candidates of a query as the model has them.
+
+    :param how: further arguments of :func:`placement_rpc.candidates.groups.find`
+    :returns: list, which has a candidate twice if the search found it twice
+    :raises tests.candidates_model.Unknown: if the query names what does not exist
+    """
+    return list(candidates_of(index, find(index, query, random, **how)))
 
 
 def candidates_of(index, found):
@@ -78,12 +85,13 @@ def differences(world, query, index, random):
     except model.Unknown:
         expected = None
     try:
-        found, is_cut = search(index, query, random, limit=maximum, strategy=strategy)
+        found = find(index, query, random, limit=maximum, strategy=strategy)
     except model.Unknown as error:
         return [] if expected is None else [f"{error} instead of {expected}"]
     if expected is None:
-        return [f"{found} although a class or a trait does not exist"]
-    return list(_differences(expected, found, query.limit, maximum, is_cut, strategy))
+        return [f"{len(found.rows)} although a class or a trait does not exist"]
+    return list(_differences(expected, list(candidates_of(index, found)), query.limit, maximum,
+                             found.is_cut, strategy))
 
 
 def _differences(expected, found, limit, maximum, is_cut, strategy):
