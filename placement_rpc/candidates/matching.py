@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find the providers of an index that fit a query, each by itself.
 
-It knows neither trees nor sharing, and its orders are those of the whole fleet, which a search that
-ends when it has enough (:mod:`placement_rpc.candidates.groups`) cannot give. Both have the test of
-room in :mod:`placement_rpc.candidates.fitting` in common.
+It knows neither trees nor sharing, and its orders are those of the whole fleet. A search that
+ends when it has enough (:mod:`placement_rpc.candidates.groups`) cannot give such an order. Both
+test for room with :mod:`placement_rpc.candidates.fitting`.
 """
 
 import numpy as np

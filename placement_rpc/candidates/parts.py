@@ -114,8 +114,8 @@ def check_traits(index: CandidateIndex, names: Sequence[Sequence[str]]) -> None:
 def check_names(index: CandidateIndex, group: Group) -> bool:
     """Check that the classes and the traits of a group exist.
 
-    :returns: False if no provider is in the required aggregates or ``in_tree`` does not exist,
-        so that the group cannot be served; unknown traits are ignored in the first case
+    :returns: False if no provider is in the required aggregates, so that the group cannot be
+        served; unknown traits are ignored then
     :raises ResourceClassNotFound: if there is no such class
     :raises TraitNotFound: if there is no such trait
     """
@@ -126,7 +126,7 @@ def check_names(index: CandidateIndex, group: Group) -> bool:
             group.member_of)[index.aggregate_set].any():
         return False
     check_traits(index, [*group.required, group.forbidden])
-    return group.in_tree is None or bool(index.slots_of_uuids([group.in_tree]))
+    return True
 
 
 def parts_of(index: CandidateIndex, group: Group) -> Iterator[Part]:
