@@ -34,18 +34,26 @@ def groups_query(query):
         query.root_required, query.root_forbidden, query.limit, nested=query.minor >= 29)
 
 
+def find(index, query, random, **how):
+    """Search for the candidates of a query.
+
+    :param how: further arguments of :func:`placement_rpc.candidates.groups.find`
+    :raises tests.candidates_model.Unknown: if the query names what does not exist
+    """
+    try:
+        return groups.find(index, groups_query(query), random, **how)
+    except (exception.ResourceClassNotFound, exception.TraitNotFound) as error:
+        raise model.Unknown(str(error)) from error
+
+
 def search(index, query, random, **how):
-    """Return the candidates that an index has for a query, as the model has them.
+    """Return the candidates of a query as the model has them.
 
     :param how: further arguments of :func:`placement_rpc.candidates.groups.find`
     :returns: list, which has a candidate twice if the search found it twice
     :raises tests.candidates_model.Unknown: if the query names what does not exist
     """
-    try:
-        found = groups.find(index, groups_query(query), random, **how)
-    except (exception.ResourceClassNotFound, exception.TraitNotFound) as error:
-        raise model.Unknown(str(error)) from error
-    return list(candidates_of(index, found))
+    return list(candidates_of(index, find(index, query, random, **how)))
 
 
 def candidates_of(index, found):
@@ -66,25 +74,36 @@ def candidates_of(index, found):
 
 
 def differences(world, query, index, random):
-    """Return how the candidates of an index differ from those of the model: a list of texts."""
+    """Return how the candidates of an index differ from those of the model: a list of texts.
+
+    Strategy and maximum of the search are random; most searches have no maximum.
+    """
+    strategy = (groups.BREADTH_FIRST, groups.DEPTH_FIRST)[random.integers(2)]
+    maximum = (None, None, None, 1, 2, 5, 20)[random.integers(7)]
     try:
         expected = model.candidates(world, query)
-    except model.Unknown as error:
-        try:
-            return [f"{search(index, query, random)} although there is no {error}"]
-        except model.Unknown:
-            return []
+    except model.Unknown:
+        expected = None
     try:
-        found = search(index, query, random)
+        found = find(index, query, random, limit=maximum, strategy=strategy)
     except model.Unknown as error:
-        return [f"{error} instead of {expected}"]
-    wrong = []
+        return [] if expected is None else [f"{error} instead of {expected}"]
+    if expected is None:
+        return [f"{len(found.rows)} although a class or a trait does not exist"]
+    return list(_differences(expected, list(candidates_of(index, found)), query.limit, maximum,
+                             found.is_cut, strategy))
+
+
+def _differences(expected, found, limit, maximum, is_cut, strategy):
     if len(found) != len(set(found)):
-        wrong.append(f"found twice: {[each for each in set(found) if found.count(each) > 1]}")
+        yield f"found twice: {[each for each in set(found) if found.count(each) > 1]}"
     if extra := set(found) - expected:
-        wrong.append(f"not candidates: {extra}")
-    if query.limit is None and (missing := expected - set(found)):
-        wrong.append(f"missing: {missing}")
-    if len(found) != min(query.limit or len(expected), len(expected)):
-        wrong.append(f"{len(found)} of {len(expected)} with limit {query.limit}")
-    return wrong
+        yield f"not candidates: {extra}"
+    if limit is maximum is None and (missing := expected - set(found)):
+        yield f"missing: {missing}"
+    bounds = [each for each in (limit, maximum) if each is not None]
+    if len(found) != min([len(expected), *bounds]):
+        yield f"{len(found)} of {len(expected)}, limit {limit}, maximum {maximum}, {strategy}"
+    # A limit of the query is not a cut.
+    if is_cut != (maximum is not None and maximum < min(len(expected), limit or len(expected))):
+        yield f"is_cut {is_cut} of {len(expected)}, limit {limit}, maximum {maximum}, {strategy}"

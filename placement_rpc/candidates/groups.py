@@ -326,7 +326,8 @@ def _by_rank(trees, rows):
     """
     order = np.argsort(trees, kind="stable")
     ranks = ranks_in_runs(trees[order])
-    return [rows[order[ranks == rank]] for rank in range(int(ranks.max(initial=-1)) + 1)]
+    by_rank = np.argsort(ranks, kind="stable")
+    return np.split(rows[order[by_rank]], np.flatnonzero(np.diff(ranks[by_rank])) + 1)
 
 
 def _parts(index, groups: Sequence[Group]) -> tuple[list[Part], list[Column]]:
