@@ -239,7 +239,7 @@ def _merged(one, other):
         np.concatenate((one.following, other.following))[order])
 
 
-def ranks_in_runs(trees):
+def ranks_in_runs(trees: np.ndarray) -> np.ndarray:
     """Return how many before each have the same tree, for trees in ascending order."""
     firsts = np.flatnonzero(np.concatenate((np.ones(len(trees[:1]), bool),
                                             trees[1:] != trees[:-1])))
