@@ -151,6 +151,11 @@ def _difference(here, there):
     if here.generation > there.generation:
         # It changed after the store was read.
         return None
+    return _difference_of_values(here, there)
+
+
+def _difference_of_values(here, there):
+    """Return what differs between two providers of the same generation, or None."""
     for field, what in (("name", "name"), ("parent_id", "parent"), ("root_id", "root")):
         one, other = getattr(here, field), getattr(there, field)
         if one != other:

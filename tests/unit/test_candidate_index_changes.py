@@ -234,6 +234,19 @@ class TreeTest(IndexTest):
         for number in range(50):
             self.put(self.add(f"child {number}", self.roots[1]))
         self.check()
+        # Only the first child moved the tree to the end.
+        self.assertEqual(1, self.index.dead)
+
+    def test_children_behind_the_last_tree(self):
+        self.put(self.add("first", self.roots[2]))
+        one = self.add("one", self.roots[2])
+        beside = self.add("beside", self.roots[2])
+        self.put(one, beside, self.add("below one", one), self.add("below beside", beside))
+        self.check()
+        last = list(self.known.values())[-1]
+        self.put(self.add("deeper", last), self.add("deeper too", last),
+                 self.add("at the top", self.roots[2]))
+        self.check()
 
 
 class AnchorTest(IndexTest):
