@@ -2,7 +2,9 @@
 """``placement-rpc standalone``: the whole service in one process, in the foreground."""
 
 import contextlib
+import os
 import pathlib
+import shutil
 import signal
 import sys
 import threading
@@ -133,19 +135,21 @@ def _print_addresses(conf, url, state_dir, http_url):
     print(f"  HTTP   {http_url}")
     print(f"  store  {_without_password(conf.database.connection)}")
     print(f"  log    {conf.log_file}")
+    # As it was called, since its directory need not be in PATH.
+    program = "placement-rpc" if shutil.which("placement-rpc") else os.path.relpath(sys.argv[0])
     if in_process:
         print("Try next, in another terminal:\n"
               f"  curl{token} {http_url}/resource_providers\n"
-              f"  placement-rpc --state-dir {state_dir} --local providers   reads the store\n"
+              f"  {program} --state-dir {state_dir} --local providers   reads the store\n"
               "  make demo               the main job on real compute nodes\n"
               "  make run BUS=rabbit     the same on RabbitMQ, for calls from other processes")
     else:
         print("Try next, in another terminal:\n"
               f"  curl{token} {http_url}/resource_providers\n"
-              f"  placement-rpc --state-dir {state_dir} ping\n"
-              f"  placement-rpc --state-dir {state_dir} providers\n"
-              f"  placement-rpc --state-dir {state_dir} usages\n"
-              f"  placement-rpc --state-dir {state_dir} listen      events as they happen")
+              f"  {program} --state-dir {state_dir} ping\n"
+              f"  {program} --state-dir {state_dir} providers\n"
+              f"  {program} --state-dir {state_dir} usages\n"
+              f"  {program} --state-dir {state_dir} listen      events as they happen")
     sys.stdout.flush()
 
 

@@ -7,9 +7,11 @@ import re
 from placement_rpc import exception
 from placement_rpc.api import Claim, as_uuid
 from placement_rpc.http import errors, preconditions
+from placement_rpc.objects import fields
 from placement_rpc.schemas import common
 
 _SUFFIX = re.compile(common.SUFFIX)
+_MAPPINGS = fields.Mappings()
 
 
 class GenerationConflict(exception.Conflict):
@@ -42,10 +44,23 @@ def of_body(call, uuid, body):
     if "consumer_type" in body:
         claim.consumer_type = body["consumer_type"]
     mappings = {suffix: uuids for suffix, uuids in body.get("mappings", {}).items()
-                if _SUFFIX.fullmatch(suffix)}
+                if _is_mapping(suffix, uuids)}
     if mappings:
         claim.mappings = mappings
     return claim
+
+
+def _is_mapping(suffix, uuids):
+    """Return whether a mapping is one of a group.
+
+    OpenStack Placement does not look at that of the group without a suffix.
+    """
+    if suffix:
+        return _SUFFIX.fullmatch(suffix)
+    try:
+        return bool(_MAPPINGS.coerce(None, "mappings", {suffix: uuids}))
+    except exception.InvalidInput:
+        return False
 
 
 def of_bodies(call, by_consumer):

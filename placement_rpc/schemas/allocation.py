@@ -58,7 +58,7 @@ CLAIM_1_34 = common.with_optional(CLAIM_1_28, mappings={
     "type": "object",
     "minProperties": 1,
     # A key that is no suffix may have any value, and is ignored.
-    "patternProperties": {common.SUFFIX: {
+    "patternProperties": {f"^{common.GROUP_SUFFIX}$": {
         "type": "array", "minItems": 1, "items": common.UUID}}})
 CLAIM_1_38 = _with(CLAIM_1_34, consumer_type={
     "type": "string", "pattern": r"^[A-Z0-9_]+$", "minLength": 1, "maxLength": 255})

@@ -28,9 +28,8 @@ REPLACE = {
     "properties": {
         **_GIVEN_GENERATION,
         "inventories": {
-            "type": "object",
-            "patternProperties": {r"^[A-Z0-9_]{1,255}$": _inventory([], **_GIVEN_GENERATION)},
-            "additionalProperties": False}},
+            # A name that no class can have is that of no class.
+            "type": "object", "additionalProperties": _inventory([], **_GIVEN_GENERATION)}},
     "required": ["resource_provider_generation", "inventories"],
     "additionalProperties": False,
 }

@@ -70,12 +70,6 @@ _ROWS = (
     ("of a repeated parameter, the value that counts is checked", _ALL, [
         (400, 200, "candidates with the policies pony and none")]),
     ("no provider has an empty name", _ALL, [(400, 200, "rename to nothing")]),
-    ("the schema finds a name that no class can have, and says so", _ALL, [
-        (400, 400, "set inventories of class 'vcpu'", "set inventories of class ''",
-         "set inventories of class 'VCPU '")]),
-    ("the events of a claim have its mappings, so those without a suffix are checked too", _ALL, [
-        (400, 204, "claim with a mapping to nothing", "claim with a mapping to text",
-         "claim with a mapping to ponies")]),
 )
 
 DIFFERENCES = dict(_table())

@@ -47,7 +47,7 @@ class Gunicorn(fixtures.Fixture):
                 ["setpriv", "--pdeathsig", "TERM", sys.executable, "-W", "ignore", "-m",
                  "gunicorn", "--config", str(settings), "--bind", "127.0.0.1:0",
                  "--worker-class", "gthread", "--workers", str(self._workers),
-                 "--threads", str(self._threads), "--keep-alive", "75",
+                 "--threads", str(self._threads), "--keep-alive", "600",
                  "--graceful-timeout", "2", "--no-control-socket", self._application],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=directory,
                 env={"PATH": "/usr/bin:/bin", "HOME": str(directory), **{

@@ -182,8 +182,17 @@ class ShapeTest(_Shapes):
                         if row.event_type == "allocation.create"]
         self.assertEqual({**mappings, "_net": [self.node, self.other]},
                          created["placement_object.data"]["mappings"])
-        for wrong in ({}, {"": []}, {"": ["pony"]}, {"": self.node}, [], "text"):
+        for wrong in ({}, {"_net": []}, {"_net": ["pony"]}, {"_net": self.node}, [], "text"):
             self.write("1.34", self.body("1.34", consumer_generation=1, mappings=wrong), 400)
+        # OpenStack Placement does not look at those without a suffix.
+        for generation, wrong in enumerate(([], ["pony"], self.node, {"a": 1}), 1):
+            self.write("1.34", self.body("1.34", {self.node: {"VCPU": generation + 1}},
+                                         consumer_generation=generation, mappings={
+                                             "": wrong, "_net": [self.node]}))
+        with self.database.reader() as tx:
+            self.assertEqual([{"_net": [self.node]}] * 4, [
+                json.loads(row.payload)["placement_object.data"]["mappings"]
+                for row in events.waiting(tx) if row.event_type == "allocation.update"])
         self.write("1.33", self.body("1.33", mappings=mappings), 400)
 
     def test_refusals_begin_with_the_words_that_clients_know(self):

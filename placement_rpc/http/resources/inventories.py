@@ -3,7 +3,7 @@
 
 from placement_rpc import exception
 from placement_rpc.api import Inventory, canonical, capacity_of
-from placement_rpc.http import errors, preconditions
+from placement_rpc.http import errors, names, preconditions
 from placement_rpc.http.call import NO_CONTENT, Answer, newest
 
 _FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
@@ -29,6 +29,7 @@ def replaced(call):
     uuid = call.uuid()
     expected = call.generation(uuid, call.body.get("resource_provider_generation"))
     with errors.bad_request(exception.ResourceClassNotFound):
+        names.check_classes(call.body["inventories"])
         found = call.api.set_inventory(
             call.context, uuid, [
                 _given(call, name, values) for name, values in call.body["inventories"].items()],
