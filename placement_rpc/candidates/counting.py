@@ -59,15 +59,11 @@ def count(columns: Sequence[Supply], rules: Rules, trees: int, packer: dependent
         together = _together(columns, rules, is_shared, is_dependent, trees, packer)
         most = np.where(is_shared, 0, most)
     least = most.copy()
-    related = [[columns[at] for at in some] for some in _related(columns, rules)]
-    for tree in np.flatnonzero(is_dependent & ~is_shared & (most > 0)).tolist():
-        if budget.is_spent:
-            least[is_dependent & (np.arange(trees) >= tree)] = 0
-            break
-        for some in related:
-            packed = packer.fit(_of_tree(some, tree), rules, int(most[tree]))
-            least[tree] = min(least[tree], packed.least)
-            most[tree] = packed.most
+    dependent = np.flatnonzero(is_dependent & ~is_shared & (most > 0))
+    for some in _related(columns, rules) if len(dependent) else ():
+        found = packer.fit_each([columns[at] for at in some], rules, dependent, budget)
+        least[dependent] = np.minimum(least[dependent], found[0])
+        most[dependent] = np.minimum(most[dependent], found[1])
     return Counted(columns, least, most, is_shared, together)
 
 
@@ -82,13 +78,12 @@ def serving(columns: Sequence[Supply], rules: Rules, trees: int,
     columns, is_dependent = _meeting(columns, rules, trees)
     is_dependent |= _competing(columns, rules, trees)
     found = functools.reduce(np.logical_and, [column.per_tree(trees) > 0 for column in columns])
-    is_certain = True
-    for tree in np.flatnonzero(found & is_dependent).tolist():
-        if budget.is_spent:
-            return found, False
-        has_candidate = dependent_trees.has_candidate(_of_tree(columns, tree), rules)
-        is_certain &= has_candidate is not None
-        found[tree] = has_candidate is not False
+    dependent, is_certain = np.flatnonzero(found & is_dependent), True
+    for some in _related(columns, rules) if len(dependent) else ():
+        able, is_sure = dependent_trees.able(
+            [columns[at] for at in some], rules, dependent, budget)
+        found[dependent] &= able
+        is_certain &= is_sure
     return found, is_certain
 
 
@@ -103,12 +98,6 @@ def may_depend(columns: Sequence[Supply], rules: Rules) -> bool:
 def _with_room(column: Supply) -> Supply:
     has_room = column.units > 0
     return column if has_room.all() else column.only(has_room)
-
-
-def _of_tree(columns, tree):
-    """Return the columns with the pairs of one tree."""
-    return [column.only(np.arange(*column.anchors.searchsorted([tree, tree + 1])))
-            for column in columns]
 
 
 def _of_trees(columns: Sequence[Supply], which: np.ndarray) -> list[Supply]:
