@@ -4,13 +4,13 @@
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from placement_rpc.candidates import dependent_trees, shared_supplies
 from placement_rpc.candidates.packing import Packed
-from placement_rpc.candidates.supplies import Rules, Supply, total
+from placement_rpc.candidates.supplies import Rules, Supply, sums, total
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,7 +50,8 @@ def count(columns: Sequence[Supply], rules: Rules, trees: int, packer: dependent
         columns = [_with_room(column) for column in columns]
         columns, is_dependent = _meeting(columns, rules, trees)
         is_dependent |= _competing(columns, rules, trees)
-    most = functools.reduce(np.minimum, [column.per_tree(trees) for column in columns])
+    most = functools.reduce(np.minimum, [
+        *(column.per_tree(trees) for column in columns), *_by_class(columns, trees)])
     is_shared = np.zeros(trees, bool)
     for column in columns:
         is_shared[column.anchors[column.pairs["shared"]]] = True
@@ -153,6 +154,23 @@ def _meeting(columns: Sequence[Supply], rules: Rules,
     return columns, is_dependent
 
 
+def _by_class(columns: Sequence[Supply], trees: int) -> Iterator[np.ndarray]:
+    """Yield for each class of several columns how many requests each tree has enough of it for."""
+    for name in sorted({name for column in columns for name in column.amounts}):
+        some = [column for column in columns if name in column.amounts]
+        if len(some) > 1:
+            keys, first = np.unique(np.concatenate([_keys(column) for column in some]),
+                                    return_index=True)
+            free = np.concatenate([column.free[name] for column in some])[first]
+            yield sums(keys >> 32, free, trees) // sum(
+                column.amounts[name] * len(column.suffixes) for column in some)
+
+
+def _keys(column):
+    """Return an array of int64: a number for each pair of a tree and a provider."""
+    return column.anchors.astype(np.int64) << 32 | column.slots
+
+
 def _related(columns: Sequence[Supply], rules: Rules) -> list[list[int]]:
     """Return lists of the positions of columns that may depend on each other in some tree.
 
@@ -184,12 +202,15 @@ def _are_related(one: Supply, other: Supply, rules: Rules) -> bool:
 def _competing(columns: Sequence[Supply], rules: Rules, trees: int) -> np.ndarray:
     """Return an array of bool by tree: whether the choice in one column limits that in another."""
     found = np.zeros(trees, bool)
-    for one, other in itertools.combinations(columns, 2):
-        is_apart = rules.is_isolated and not one.is_unsuffixed and not other.is_unsuffixed
-        if is_apart or not one.amounts.keys().isdisjoint(other.amounts):
-            pairs, others = (each.anchors.astype(np.int64) << 32 | each.slots.astype(np.int64)
-                             for each in (one, other))
-            found[one.anchors[np.isin(pairs, others)]] = True
+    groups = [[column for column in columns if name in column.amounts]
+              for name in {name for column in columns for name in column.amounts}]
+    if rules.is_isolated:
+        groups.append([column for column in columns if not column.is_unsuffixed])
+    for some in groups:
+        if len(some) > 1:
+            pairs, counts = np.unique(
+                np.concatenate([_keys(column) for column in some]), return_counts=True)
+            found[pairs[counts > 1] >> 32] = True
     for suffixes in rules.same_subtree:
         named = [column for column in columns if column.suffixes[0] in suffixes]
         if len(named) > 1:

@@ -71,6 +71,7 @@ def funnel(index: CandidateIndex, query: GroupsQuery) -> Funnel:
 
     :raises ResourceClassNotFound: if there is no class of a name
     :raises TraitNotFound: if there is no trait of a name
+    :raises RequestTooComplex: if the request concerns too many inventories
     """
     check_names(index, query)
     taken = taking.take(index, query)
