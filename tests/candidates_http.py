@@ -10,14 +10,18 @@ from tests import candidates_model as model
 
 def query_string(query):
     """Return the query string of a :class:`tests.candidates_model.Query`."""
+    return urllib.parse.urlencode(parameters(query))
+
+
+def parameters(query):
+    """Return the parameters of the query string, a list of pairs of name and value."""
     pairs = [pair for group in query.groups for pair in _group(group, query.minor)]
     pairs += [("same_subtree", ",".join(suffixes)) for suffixes in query.same_subtree]
     roots = [*query.root_required, *(f"!{name}" for name in query.root_forbidden)]
     if roots:
         pairs.append(("root_required", ",".join(roots)))
-    pairs += [(name, value) for name, value in (
+    return pairs + [(name, value) for name, value in (
         ("group_policy", query.group_policy), ("limit", query.limit)) if value is not None]
-    return urllib.parse.urlencode(pairs)
 
 
 def _group(group, minor):

@@ -2,22 +2,27 @@
 """Changes of a candidate index: of used amounts, of providers, and of the shape of their trees."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from placement_rpc.candidates import trees
+from placement_rpc.candidates import compaction
 from placement_rpc.candidates.index import SHARES, CandidateIndex
-from placement_rpc.candidates.interned_sets import DEAD, EMPTY
-from placement_rpc.candidates.inventories import VALUES, Inventories
+from placement_rpc.candidates.interned_sets import EMPTY
+from placement_rpc.candidates.inventories import VALUES
+from placement_rpc.candidates.tree_writing import (
+    OWN,
+    ClassRows,
+    check_roots,
+    kill,
+    names_in,
+    picked,
+    write_leaves,
+    write_trees,
+)
 from placement_rpc.candidates.uuid_columns import to_halves
 
 _NOTHING: Mapping[int, Collection[str]] = {}
-#: Columns of a slot that have nothing to do with its place.
-OWN = ("id", "high", "low", "generation", "name_start", "name_length", "trait_set",
-        "aggregate_set")
-# The index is compacted when it has more dead slots than this, and than this part of all.
-_FEW_DEAD, _DEAD_SHARE = 1024, 8
 
 
 class Provider(NamedTuple):
@@ -31,48 +36,56 @@ class Provider(NamedTuple):
     root_id: int | None = None
 
 
-class ClassRows(NamedTuple):
-    """Inventories of a class.
-
-    :param places: array of int: the place of the provider of each among those given
-    :param values: dict of column to array
-    """
-
-    places: np.ndarray
-    values: dict[str, np.ndarray]
-
-
 # -- used amounts ---------------------------------------------------------------------------
 
 
-def set_used(index: CandidateIndex, provider_id: int, before: int, after: int,
-             used: Sequence[int]) -> bool:
-    """Set the used amounts of a provider after a transaction.
+def set_used(index: CandidateIndex, rows: Sequence[tuple]) -> list[tuple]:
+    """Set the used amounts of providers after transactions.
 
-    :param before: the generation of the provider that the transaction read
-    :param after: the generation that it wrote
-    :param used: class ids, each followed by how much of the class is used now
-    :returns: False if the index is not at the generation that the transaction read or lacks
-        an inventory, so that the provider has to be read again
+    :param rows: in the order of the transactions for each provider: provider id, the generation
+        that the transaction read, the generation that it wrote, and a list of class ids, each
+        followed by how much of the class is used now
+    :returns: the rows that the index cannot follow, because it is not at the generation that the
+        transaction read or lacks an inventory; these providers have to be read again
     """
-    slot = index.slot_of(provider_id)
-    if slot is None:
-        return False
-    known = int(index.generation[slot])
-    if known >= after:
-        return True
-    if known != before:
-        return False
-    for class_id, amount in zip(used[::2], used[1::2], strict=True):
-        table = index.inventories.get(class_id)
-        row = table.row_of(slot) if table is not None else None
-        if table is None or row is None:
-            return False
-        table.used[row] = amount
-    index.generation[slot] = after
-    index.version += 1
-    index.tree_version[index.tree[slot]] = index.version
-    return True
+    ids = dict.fromkeys(row[0] for row in rows)
+    slots = index.slots_of(ids)
+    slot_of = dict(zip(ids, slots.tolist(), strict=True))
+    generations = dict(zip(ids, index.generation[slots].tolist() if len(index.slots) else (),
+                           strict=False))
+    # By class and slot.
+    used: dict[int, dict[int, int]] = {}
+    changed, failed = {}, []
+    for row in rows:
+        provider_id, before, after, amounts = row
+        slot = slot_of[provider_id]
+        if slot >= 0 and generations[provider_id] >= after:
+            continue
+        if slot < 0 or generations[provider_id] != before:
+            failed.append(row)
+            continue
+        generations[provider_id] = changed[slot] = after
+        for class_id, amount in zip(amounts[::2], amounts[1::2], strict=True):
+            used.setdefault(class_id, {})[slot] = amount
+    lacking = {slot for class_id, by_slot in used.items()
+               for slot in _write_used(index, class_id, by_slot)}
+    if changed:
+        index.version += 1
+        concerned = np.fromiter(changed, np.int32, len(changed))
+        index.generation[concerned] = list(changed.values())
+        index.tree_version[index.tree[concerned]] = index.version
+    return failed + [row for row in rows if slot_of[row[0]] in lacking]
+
+
+def _write_used(index, class_id, by_slot):
+    """Write what is used of a class; return the slots that have no inventory of it."""
+    table = index.inventories.get(class_id)
+    if table is None:
+        return list(by_slot)
+    slots = np.fromiter(by_slot, np.int32, len(by_slot))
+    rows, there = table.rows_of(slots)
+    table.used[rows[there]] = np.fromiter(by_slot.values(), np.int64, len(by_slot))[there]
+    return slots[~there].tolist()
 
 
 # -- providers ------------------------------------------------------------------------------
@@ -133,14 +146,14 @@ class _Put:
         reshaped = moved | ~is_known
         by_class = _by_class(self.ids, inventories)
         added = self._write_inventories(by_class, reshaped)
-        if reshaped.any() or len(self.removed):
+        if not self._write_leaves(reshaped, is_known, added):
             self._write_trees(reshaped, moved, added)
         check_roots(index, self.ids, np.array([
             -1 if row[5] is None else row[5] for row in self.providers], np.int64))
         for class_id in [each for each, table in index.inventories.items() if not table.living]:
             del index.inventories[class_id]
-        if index.dead > max(_FEW_DEAD, len(index) // _DEAD_SHARE):
-            compact(index)
+        if compaction.has_waste(index):
+            compaction.compact(index)
 
     def _find_removed(self, removed):
         """Find the slots to remove; an id that has another uuid now is another provider."""
@@ -152,9 +165,10 @@ class _Put:
         slots = index.slots_of(gone)
         self.removed = np.concatenate((self.slots[another], slots[slots >= 0]))
         self.slots[another] = -1
-        index.forget_anchors(_names_in(index.aggregate_sets, index.aggregate_set[self.removed]))
+        index.forget_anchors(names_in(index.aggregate_sets, index.aggregate_set[self.removed]))
         index.forget_anchors_of(index.id[self.removed].tolist())
         index.sharing_ids.difference_update(index.id[self.removed].tolist())
+        index.names.unused += int(index.slots["name_length"][self.removed].sum())
         index.by_id.remove(gone)
 
     def _note_sharing(self):
@@ -164,7 +178,7 @@ class _Put:
         before = np.where(known, index.aggregate_set[self.slots] if len(index.slots) else EMPTY,
                           EMPTY)
         changed = before != self.own["aggregate_set"]
-        index.forget_anchors(_names_in(index.aggregate_sets, np.concatenate((
+        index.forget_anchors(names_in(index.aggregate_sets, np.concatenate((
             before[changed], self.own["aggregate_set"][changed]))))
         shares = index.trait_sets.having_any([SHARES])[self.own["trait_set"]]
         sharing, others = self.ids[shares].tolist(), self.ids[~shares].tolist()
@@ -184,6 +198,8 @@ class _Put:
                 lengths[at] = index.slots["name_length"][slot]
             else:
                 new.append(at)
+                if slot >= 0:
+                    index.names.unused += int(index.slots["name_length"][slot])
         starts[new], lengths[new] = index.names.add([self.providers[at][2] for at in new])
         self.own |= {"name_start": starts, "name_length": lengths}
         for name in OWN:
@@ -203,9 +219,9 @@ class _Put:
             if given is not None:
                 kept = there[given.places]
                 if table is not None and kept.any():
-                    table.write(rows[given.places[kept]], **_picked(given.values, kept))
+                    table.write(rows[given.places[kept]], **picked(given.values, kept))
                 if not kept.all():
-                    added[class_id] = ClassRows(given.places[~kept], _picked(given.values, ~kept))
+                    added[class_id] = ClassRows(given.places[~kept], picked(given.values, ~kept))
                     reshaped[added[class_id].places] = True
                 there[given.places] = False
             # What is left was there and is not any more.
@@ -213,6 +229,17 @@ class _Put:
                 table.bury(rows[there])
                 reshaped |= there
         return added
+
+    def _write_leaves(self, reshaped, is_known, added):
+        """Write what is new without writing trees again; return whether that was possible."""
+        if len(self.removed) or (reshaped & is_known).any():
+            return False
+        new = np.flatnonzero(~is_known)
+        place = np.full(len(self.ids), -1)
+        place[new] = np.arange(len(new))
+        return write_leaves(self.index, picked(self.own, new), self.parent_ids[new], {
+            class_id: ClassRows(place[rows.places], rows.values)
+            for class_id, rows in added.items()})
 
     def _write_trees(self, reshaped, moved, added):
         """Write all trees again that are concerned."""
@@ -249,15 +276,6 @@ def _parent_ids(index, slots):
     """Return the ids of the parents of slots; 0 for roots."""
     parents = index.parent[slots]
     return np.where(parents >= 0, index.id[parents] if len(index.slots) else 0, 0)
-
-
-def _picked(values, rows):
-    return {name: column[rows] for name, column in values.items()}
-
-
-def _names_in(sets, numbers):
-    """Return the names in all sets of these numbers."""
-    return frozenset().union(*(sets[number] for number in set(numbers.tolist())))
 
 
 def _by_class(ids, inventories):
@@ -301,106 +319,3 @@ def _collected(index, old, stay, added, of_given):
         found[class_id] = ClassRows(np.concatenate(places), {
             name: np.concatenate([each[name] for each in values]) for name in VALUES})
     return found
-
-
-def check_roots(index: CandidateIndex, ids: np.ndarray, root_ids: np.ndarray) -> None:
-    """Check the roots of providers.
-
-    :param ids: array of provider ids
-    :param root_ids: array of the id of the root of each, -1 for any
-    :raises placement_rpc.candidates.trees.BrokenTree: if one is another
-    """
-    found = index.id[index.root[index.tree[index.slots_of(ids)]]]
-    wrong = np.flatnonzero((found != root_ids) & (root_ids != -1))
-    if len(wrong):
-        at = wrong[0]
-        raise trees.BrokenTree(f"the root of provider {ids[at]} is {root_ids[at]}, and that of "
-                               f"its parents {found[at]}")
-
-
-# -- trees ----------------------------------------------------------------------------------
-
-
-def kill(index: CandidateIndex, slots: np.ndarray) -> None:
-    """Mark slots as dead, and their trees as unused."""
-    if not len(slots):
-        return
-    numbers = np.unique(index.tree[slots])
-    index.root[numbers] = -1
-    index.free_trees += numbers.tolist()
-    for name, value in (("id", 0), ("tree", -1), ("parent", -1), ("trait_set", DEAD),
-                        ("aggregate_set", DEAD)):
-        index.slots[name][slots] = value
-    index.subtree_end[slots] = slots + 1
-    index.dead += len(slots)
-
-
-def write_trees(index: CandidateIndex, columns: dict[str, Any], parent_ids: np.ndarray,
-                inventories: Mapping[int, ClassRows], was_tree: np.ndarray | None = None,
-                tree_before: np.ndarray | None = None) -> None:
-    """Write trees at the end.
-
-    :param columns: arrays of what has nothing to do with places, in any order of providers
-    :param parent_ids: array of the id of the parent of each, 0 for none
-    :param inventories: dict of class id to its inventories
-    :param was_tree: the number of the tree of which each was the root; -1 for none
-    :param tree_before: the number of the tree of each so far, -1 for none
-    :raises placement_rpc.candidates.trees.BrokenTree: if a parent is missing, or in a loop
-    """
-    forest = trees.depth_first(columns["id"], parent_ids)
-    base, order = len(index.slots), forest.order
-    is_root = forest.parent < 0
-    roots = np.flatnonzero(is_root)
-    numbers = _numbers(index, len(roots), None if was_tree is None else was_tree[order][roots])
-    tree = numbers[np.cumsum(is_root) - 1]
-    index.slots.append(
-        len(order), **{name: columns[name][order] for name in OWN}, tree=tree,
-        parent=np.where(is_root, -1, forest.parent + base), subtree_end=forest.end + base)
-    index.root[numbers] = roots + base
-    index.tree_version[numbers] = index.version
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(base, base + len(order), dtype=np.int32)
-    index.by_id.put(columns["id"], slot=place)
-    for class_id, rows in inventories.items():
-        if len(rows.places):
-            slots = place[rows.places]
-            by_slot = np.argsort(slots, kind="stable")
-            index.inventories.setdefault(class_id, Inventories()).add(
-                slots[by_slot], **_picked(rows.values, by_slot))
-    if tree_before is not None:
-        elsewhere = tree_before[order] != tree
-        index.forget_anchors(_names_in(
-            index.aggregate_sets, columns["aggregate_set"][order][elsewhere]))
-        index.forget_anchors_of(columns["id"][order][elsewhere].tolist())
-
-
-def _numbers(index, count, was_tree):
-    """Return numbers for trees: those that they had, free ones, and new ones."""
-    numbers = np.full(count, -1, np.int32) if was_tree is None else was_tree.astype(np.int32)
-    had = set(numbers[numbers >= 0].tolist())
-    if had:
-        index.free_trees = [each for each in index.free_trees if each not in had]
-    without = np.flatnonzero(numbers < 0)
-    free = [index.free_trees.pop() for _ in range(min(len(without), len(index.free_trees)))]
-    known, more = len(index.trees), len(without) - len(free)
-    index.trees.append(more, root=-1, version=0)
-    numbers[without] = np.concatenate((np.array(free, np.int32),
-                                       np.arange(known, known + more, dtype=np.int32)))
-    return numbers
-
-
-def compact(index: CandidateIndex) -> None:
-    """Remove dead slots: the living get other slots, and all else stays."""
-    is_alive = index.id != 0
-    new_slots = np.append(0, np.cumsum(is_alive, dtype=np.int32)).astype(np.int32)
-    parent, end = index.parent, index.subtree_end
-    parent[:] = np.where(parent >= 0, new_slots[parent], -1)
-    end[:] = new_slots[end]
-    index.slots.keep(is_alive)
-    for table in index.inventories.values():
-        table.compact(is_alive, new_slots)
-    index.by_id["slot"][:] = new_slots[index.by_id["slot"]]
-    root = index.root
-    root[:] = np.where(root >= 0, new_slots[root], -1)
-    index.by_uuid.clear()
-    index.dead = 0

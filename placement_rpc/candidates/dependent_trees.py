@@ -50,6 +50,9 @@ class Packer:
         found = list(itertools.islice(search.candidates(), MOST_CHOICES + 1))
         if not found:
             return packing.Packed(0, most if search.is_cut else 0)
+        if not all(found):
+            # Groups without resources take nothing.
+            return packing.Packed(most, most)
         uses, room = _table(columns, found)
         uses = np.unique(uses, axis=1)
         key = (uses.shape, uses.tobytes(), room.tobytes(), most)

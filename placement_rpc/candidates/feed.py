@@ -158,10 +158,8 @@ class FollowedIndex:
     def _set_used(self, changes):
         read_again = {row.id for row in changes.read.providers}
         some_are_gone = len(read_again) < len(changes.touched.read)
-        for provider_id, before, after, used in changes.touched.used:
-            if provider_id in read_again or index_changes.set_used(
-                    self.index, provider_id, before, after, used):
-                continue
+        for provider_id, before, _after, _used in index_changes.set_used(self.index, [
+                row for row in changes.touched.used if row[0] not in read_again]):
             if not some_are_gone or self.index.slot_of(provider_id) is not None:
                 raise IndexStale(f"provider {provider_id} changed from generation {before}, which "
                                  "the index does not have")

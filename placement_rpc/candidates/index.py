@@ -45,9 +45,13 @@ class CandidateIndex:
     the names of all traits, ``inventories`` a dict of class id to
     :class:`placement_rpc.candidates.inventories.Inventories`. The other attributes are arrays by
     slot, or by the number of a tree. :mod:`placement_rpc.candidates.changes` changes an index.
+
+    :param waste: the number of dead slots, of unused sets and of bytes of unused names for which
+        it is not compacted; a large index is compacted when more than an eighth is waste
     """
 
-    def __init__(self) -> None:
+    def __init__(self, waste: int = 1024) -> None:
+        self.waste = waste
         self.class_ids: dict[str, int] = {}
         self.traits: set[str] = set()
         self.inventories: dict[int, Inventories] = {}

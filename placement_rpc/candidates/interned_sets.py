@@ -22,6 +22,8 @@ class InternedSets:
     """
 
     def __init__(self) -> None:
+        #: The number of sets that were added since the last :meth:`keep`, or since the first.
+        self.added = 0
         self._sets: list[frozenset[str]] = [frozenset(), frozenset()]
         self._numbers = {frozenset[str](): EMPTY}
         # Name to the ascending numbers of the sets that have it.
@@ -49,6 +51,7 @@ class InternedSets:
             names = frozenset(map(sys.intern, names))
             number = self._numbers[names] = len(self._sets)
             self._sets.append(names)
+            self.added += 1
             self._nbytes += sys.getsizeof(names)
             for name in names:
                 if name not in self._having:
@@ -56,6 +59,21 @@ class InternedSets:
                     self._nbytes += sys.getsizeof(name)
                 self._having[name].append(number)
         return number
+
+    def keep(self, numbers: np.ndarray) -> np.ndarray:
+        """Forget all sets but these, the dead and the empty one.
+
+        :param numbers: ascending
+        :returns: array of int32: the new number of each
+        """
+        before = self._sets
+        self.__init__()  # type: ignore[misc]
+        found = np.full(len(before), DEAD, np.int32)
+        found[EMPTY] = EMPTY
+        for number in numbers[numbers > EMPTY].tolist():
+            found[number] = self.number_of(before[number])
+        self.added = 0
+        return found
 
     def having_any(self, names: Iterable[str]) -> np.ndarray:
         """Return an array of bool by set number: whether a set has at least one of the names."""

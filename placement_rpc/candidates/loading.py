@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from placement_rpc.candidates import changes
+from placement_rpc.candidates import tree_writing
 from placement_rpc.candidates.index import SHARES, CandidateIndex
 from placement_rpc.candidates.interned_sets import EMPTY, InternedSets
 from placement_rpc.candidates.inventories import VALUES
@@ -34,7 +34,8 @@ class Loader:
         index = CandidateIndex()
         index.class_ids = queries.classes(tx)
         self._index = index
-        self._columns: dict[str, list] = {name: [] for name in (*changes.OWN, "parent_id", "root_id")}
+        self._columns: dict[str, list] = {
+            name: [] for name in (*tree_writing.OWN, "parent_id", "root_id")}
         # Class id to a list of arrays of provider id and values.
         self._inventories: dict[int, list] = {}
         traits = queries.traits(tx)
@@ -83,14 +84,15 @@ class Loader:
         inventories = {}
         for class_id in list(self._inventories):
             chunks = self._inventories.pop(class_id)
-            inventories[class_id] = changes.ClassRows(
+            inventories[class_id] = tree_writing.ClassRows(
                 ids.searchsorted(np.concatenate([each for each, _ in chunks])),
                 {name: np.concatenate([values[name] for _, values in chunks]) for name in VALUES})
             del chunks
-        changes.write_trees(index, columns, columns.pop("parent_id"), inventories)
-        changes.check_roots(index, ids, roots)
+        tree_writing.write_trees(index, columns, columns.pop("parent_id"), inventories)
+        tree_writing.check_roots(index, ids, roots)
         shares = index.trait_sets.having_any([SHARES])[index.trait_set]
         index.sharing_ids.update(index.id[shares].tolist())
+        index.trait_sets.added = index.aggregate_sets.added = 0
         return index
 
 

@@ -5,12 +5,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+# Names are packed again when this part of their bytes is unused.
+_SHARE = 8
+
 
 class PackedNames:
     """Names by where they start, and how many bytes they have."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
+        #: Bytes of names that are not used any more.
+        self.unused = 0
 
     @property
     def nbytes(self) -> int:
@@ -31,3 +36,14 @@ class PackedNames:
     def get(self, start: int, length: int) -> str:
         """Return a name."""
         return self._bytes[start:start + length].decode()
+
+    def keep(self, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Forget all names but these, if many bytes are unused; return where they start then."""
+        if self.unused * _SHARE < len(self._bytes):
+            return starts
+        known = memoryview(self._bytes)
+        kept = bytearray().join(known[start:start + length] for start, length in zip(
+            starts.tolist(), lengths.tolist(), strict=True))
+        known.release()
+        self._bytes, self.unused = kept, 0
+        return np.cumsum(lengths, dtype=np.int64) - lengths

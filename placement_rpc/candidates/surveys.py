@@ -30,8 +30,9 @@ def headroom_of(live: LiveIndex, request: ResourceRequest | CandidatesRequest,
     """
     query = _query_of(request)
     with live.current(deadline) as index:
-        taken = taking.take(index, query, by)
+        taken, position = taking.take(index, query, by), index.position
     found = headroom.headroom(taken, by, _COUNTING_SECONDS)
+    found.position = position
     if isinstance(request, ResourceRequest):
         for each in (*found.limits, *found.parts):
             if "groups" in each:
@@ -56,7 +57,10 @@ def explained_trees(live: LiveIndex, request: CandidatesRequest, marker: str | N
     with live.current(deadline) as index:
         views = tree_views.views_of(
             index, query, id_of(index, marker) if marker else 0, limit)
-    return tree_explanation.explain(query, views)
+        position = index.position
+    found = tree_explanation.explain(query, views)
+    found.position = position
+    return found
 
 
 def funnel_of(live: LiveIndex, request: ResourceRequest | CandidatesRequest,

@@ -37,18 +37,25 @@ def of_uuids(high: np.ndarray, low: np.ndarray) -> np.ndarray:
 
 def of_numbers(values: np.ndarray) -> np.ndarray:
     """Return the decimal texts of an array of int64, as wide as the widest of them."""
+    least, greatest = int(values.min()), int(values.max())
+    if least == greatest:
+        # Providers of a kind have equal capacities, and nothing is used of many.
+        return np.broadcast_to(np.frombuffer(str(least).encode(), np.uint8),
+                               (len(values), len(str(least))))
     # A capacity is negative if more is reserved than there is: too rare to be fast.
-    if len(values) < _FEW or values.min() < 0:
+    if len(values) < _FEW or least < 0:
         signed = [str(value) for value in values.tolist()]
         width = max(map(len, signed))
         return np.frombuffer("".join([each.rjust(width) for each in signed]).encode(),
                              np.uint8).reshape(-1, width)
-    width = len(str(values.max()))
-    texts = np.empty((len(values), width), np.uint8)
-    for place in range(width - 1, -1, -1):
+    if greatest < 2 ** 32:
+        # Of which the processor divides twice as many at a time.
+        values = values.astype(np.uint32)
+    texts = np.empty((len(values), len(str(greatest))), np.uint8)
+    for place in range(texts.shape[1] - 1, -1, -1):
         remaining = values // 10
         texts[:, place] = values - 10 * remaining + _ZERO
-        if place < width - 1:
+        if place < texts.shape[1] - 1:
             texts[values == 0, place] = _SPACE
         values = remaining
     return texts

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from placement_rpc.candidates import structure
 from placement_rpc.candidates.feed import LATEST
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.inventories import VALUES
@@ -15,8 +16,8 @@ from placement_rpc.db.queries import candidate_feed as queries
 #: The most providers that are copied from the index at a time.
 SLICE = 200
 
-# A provider that is created or deleted between two statements of a comparison differs in one
-# comparison and not in the next.
+# A provider that is created or deleted after the store was read differs in one comparison and not
+# in the next.
 _COMPARISONS = 3
 
 
@@ -35,7 +36,8 @@ def differences(source: Source, after: int, limit: int) -> tuple[dict[int, str],
     """Compare a part of an index with the store.
 
     The index is brought up to date before and after the store is read. If a provider has the same
-    generation in both, all else that is known of it has to be the same too.
+    generation in both, all else that is known of it has to be the same too. With the first part
+    goes what belongs to no provider; differences in that are reported under id 0.
 
     :param after: the provider id after which to begin
     :param limit: the maximum number of providers
@@ -46,12 +48,14 @@ def differences(source: Source, after: int, limit: int) -> tuple[dict[int, str],
     lasting: dict[int, str] = {}
     for comparison in range(_COMPARISONS):
         source.copy(lambda index: None)
-        with source.reader() as tx:
+        with source.reader(snapshot=True) as tx:
+            names = (queries.classes(tx), set(queries.traits(tx).values())) if not after else None
             rows = queries.providers(tx, after, limit)
             last = rows[-1].id if len(rows) == limit else LATEST
             stored = _stored(tx, rows, last)
-        known = source.copy(lambda index: _copied(index, after, last))  # noqa: B023
-        found = _compared(known, stored)
+        known, faults = source.copy(
+            lambda index: _checked(index, after, last, names))  # noqa: B023
+        found = _compared(known, stored) | faults
         lasting = {id_: text for id_, text in found.items() if comparison == 0 or id_ in lasting}
         if not lasting:
             break
@@ -69,6 +73,26 @@ class _Known(NamedTuple):
     inventories: dict[int, tuple]
     traits: Collection[str]
     aggregates: Collection[str]
+
+
+def _checked(index, after, last, names):
+    """Return a part of an index as of :func:`_copied`, and what is wrong within the index."""
+    faults = structure.faults(index, after + 1, last)
+    if names is not None:
+        text = structure.whole_faults(index) or _names_text(index, *names)
+        if text:
+            faults[structure.WHOLE] = text
+    return _copied(index, after, last), faults
+
+
+def _names_text(index, classes, traits):
+    """Return what differs in the classes and traits of an index and of the store, or None."""
+    for what, here, there in (("class", index.class_ids.items(), classes.items()),
+                              ("trait", index.traits, traits)):
+        wrong = sorted(here ^ there)
+        if wrong:
+            return f"the {what} {wrong[0]} is in the index or in the store only"
+    return None
 
 
 def _copied(index, after, last):
@@ -120,11 +144,18 @@ def _difference(here, there):
     """Return what differs between a provider in the index and in the store, or None."""
     if here is None:
         return "it is not in the index"
-    if here.generation < there.generation or here.uuid != there.uuid:
+    if here.uuid != there.uuid:
+        return f"the uuid is {here.uuid} instead of {there.uuid}"
+    if here.generation < there.generation:
         return f"generation {here.generation} instead of {there.generation}"
     if here.generation > there.generation:
         # It changed after the store was read.
         return None
+    return _difference_of_values(here, there)
+
+
+def _difference_of_values(here, there):
+    """Return what differs between two providers of the same generation, or None."""
     for field, what in (("name", "name"), ("parent_id", "parent"), ("root_id", "root")):
         one, other = getattr(here, field), getattr(there, field)
         if one != other:

@@ -16,6 +16,11 @@ OPTS = [
         "http", default=True,
         help="Whether the HTTP facade serves /metrics. It needs no token and shows rates, times "
              "and sizes, but no names. Each process of a WSGI server serves its own numbers."),
+    cfg.BoolOpt(
+        "http_fleet", default=False,
+        help="Whether /metrics of the HTTP facade, which needs no token, also shows capacity, "
+             "reserved and used amounts and headroom of the fleet, by resource class and "
+             "aggregate. The port shows them always."),
     cfg.FloatOpt(
         "slow_call", default=2.0, min=0,
         help="Seconds after which a call is logged with the time that each of its steps took. A "

@@ -20,6 +20,7 @@ from placement_rpc.conf import (
     client,
     compute_nodes,
     conductor,
+    headroom,
     http,
     messages,
     metrics,
@@ -31,8 +32,9 @@ from placement_rpc.conf import (
     upgrade_levels,
 )
 
-_MODULES = (broker, candidates, claims, client, compute_nodes, conductor, http, messages, metrics,
-            notifications, placement, queues, standalone, transactions, upgrade_levels)
+_MODULES = (broker, candidates, claims, client, compute_nodes, conductor, headroom, http,
+            messages, metrics, notifications, placement, queues, standalone, transactions,
+            upgrade_levels)
 
 # oslo.messaging's RPC client reads these two groups on each call, but registers them on the global
 # configuration only: on any other configuration the call would fail.

@@ -37,16 +37,16 @@ class ServiceEndpoint(ManagerBase):
                 wanted: request.ResourceRequest | CandidatesRequest, marker: str | None = None,
                 limit: int | None = None, funnel: bool | None = None) -> ExplanationList:
         _check(wanted)
-        # Read before the index, which may not have what happens between the two.
-        position = reads.last_position(self.database)
         after = as_uuid("marker", marker) if marker is not None else None
         if isinstance(wanted, CandidatesRequest):
             found = surveys.explained_trees(
                 self.candidates.index, wanted, after, as_limit(limit), context.deadline)
         else:
+            # Read before the index, which may not have what happens between the two.
+            position = reads.last_position(self.database)
             found = explanation.explain(wanted, self.candidates.views(
                 wanted, after, as_limit(limit), context.deadline))
-        found.position = position
+            found.position = position
         if as_bool("funnel", funnel):
             found.funnel = surveys.funnel_of(self.candidates.index, wanted, context.deadline)
         return found
@@ -58,11 +58,7 @@ class ServiceEndpoint(ManagerBase):
         _check(wanted)
         if by is not None:
             fields.Choice(BY).coerce(None, "by", by)
-        # Read before the index, which may not have what happens between the two.
-        position = reads.last_position(self.database)
-        found = surveys.headroom_of(self.candidates.index, wanted, by, context.deadline)
-        found.position = position
-        return found
+        return surveys.headroom_of(self.candidates.index, wanted, by, context.deadline)
 
     @exposed
     def verify_index(self, context: RequestContext, after: int = 0,

@@ -146,12 +146,14 @@ def _check_resources(groups):
 
 def _check_forbidden(groups):
     """Check that no group forbids all traits of a set of which it requires one."""
-    wrong = sorted(f"required{suffix}: ({', '.join(any_of)})"
-                   for suffix, group in groups.items() for any_of in group.required
-                   if set(group.forbidden).issuperset(any_of))
+    wrong = []
+    for suffix, group in groups.items():
+        forbidden = set(group.forbidden)
+        wrong += [f"required{suffix}: ({', '.join(any_of)})"
+                  for any_of in group.required if forbidden.issuperset(any_of)]
     if wrong:
         raise BadRequest(reason="Conflicting required and forbidden traits found in the "
-                                f"following traits keys: {_listed(wrong)}")
+                                f"following traits keys: {_listed(sorted(wrong))}")
 
 
 def _check_names(root_traits, groups):

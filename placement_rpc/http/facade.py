@@ -35,7 +35,8 @@ class Facade:
         self.application = _with_health(
             conf, _behind_proxy(conf, _with_cors(conf, protect(app.build(self, identity)))))
         if conf.metrics.http:
-            self.application = _with_metrics(self.metrics, self.application)
+            self.application = _with_metrics(
+                self.metrics, conf.metrics.http_fleet, self.application)
 
     def authorize(self, caller, rule, owner=None):
         """Check one rule.
@@ -68,12 +69,15 @@ def _with_health(conf, application):
     return choose
 
 
-def _with_metrics(metrics, application):
-    """Wrap an application so that ``/metrics`` is answered first."""
+def _with_metrics(metrics, with_fleet, application):
+    """Wrap an application so that ``/metrics`` is answered first.
+
+    :param with_fleet: bool, whether it shows metrics about the fleet too
+    """
     def choose(environ, start_response):
         if environ.get("PATH_INFO") != "/metrics" or environ["REQUEST_METHOD"] != "GET":
             return application(environ, start_response)
-        body = metrics.show()
+        body = metrics.show(with_fleet)
         start_response("200 OK", [
             ("content-type", CONTENT_TYPE), ("content-length", str(len(body)))])
         return [body]

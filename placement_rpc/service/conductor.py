@@ -19,6 +19,7 @@ from placement_rpc.objects import class_names
 from placement_rpc.rpc import batch_server, routing
 from placement_rpc.service import collectors, command_consumer
 from placement_rpc.service.attempts import Attempts
+from placement_rpc.service.fleet_gauges import FleetGauges
 from placement_rpc.service.heartbeat import Heartbeat
 from placement_rpc.service.housekeeping import Housekeeping
 from placement_rpc.upgrade import startup_check
@@ -90,6 +91,8 @@ class Conductor:
     def _show_metrics(self):
         self.manager.metrics.watch(
             lambda: collectors.state(self.database, self.manager.candidates.index, self.servers))
+        self.manager.metrics.watch(FleetGauges(
+            self.manager.candidates.index, self.conf.headroom.request or ()), of_fleet=True)
         options = self.conf.metrics
         if options.port:
             try:

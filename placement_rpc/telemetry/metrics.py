@@ -51,6 +51,11 @@ class Metrics:
             "placement_rpc_allocation_candidates_cut",
             "Answers that were cut at the maximum number of allocation candidates",
             registry=registry)
+        # Those about the fleet, which are not shown to everyone, in addition.
+        self._with_fleet = prometheus_client.CollectorRegistry()
+        for metric in (self._calls, self._seconds, self._together, self._requests,
+                       self._request_seconds, self._cut):
+            self._with_fleet.register(metric)
         # Looking a labelled child up costs more than incrementing it.
         self._call = functools.cache(self._calls.labels)
         self._took = functools.cache(self._seconds.labels)
@@ -114,17 +119,25 @@ class Metrics:
         self._request(method, route, status).inc()
         self._request_took(method, route).observe(seconds)
 
-    def watch(self, state):
+    def watch(self, state, of_fleet=False):
         """Add gauges that are read on each scrape.
 
+        :param of_fleet: bool, whether they are about the fleet and not about the service; such
+            ones are not shown to everyone
         :param state: callable that yields tuples of a name, a help text, and a dict of labels, a
             tuple of pairs of name and value, to a number
         """
-        self._registry.register(_State(state))
+        self._with_fleet.register(_State(state))
+        if not of_fleet:
+            self._registry.register(_State(state))
 
-    def show(self):
-        """Return the metrics as bytes in Prometheus's text format."""
-        return prometheus_client.generate_latest(self._registry)
+    def show(self, with_fleet=False):
+        """Return the metrics as bytes in Prometheus's text format.
+
+        :param with_fleet: bool, whether gauges about the fleet are among them
+        """
+        return prometheus_client.generate_latest(
+            self._with_fleet if with_fleet else self._registry)
 
     def serve(self, host, port):
         """Serve ``/metrics`` on a port of its own.
@@ -133,7 +146,7 @@ class Metrics:
         :raises OSError: if the port is in use
         """
         server, thread = prometheus_client.start_http_server(
-            port, addr=host, registry=self._registry)
+            port, addr=host, registry=self._with_fleet)
 
         def end():
             server.shutdown()

@@ -5,8 +5,10 @@ from tests import base
 from tests.conformance import peer_process, peer_suite
 
 # One or two for each kind of resource, and those that check rules a second time in the conductor.
-_SAMPLE = ("aggregate", "allocations-1.28", "allocations-post", "consumer-types-1.38", "inventory",
-           "reshaper", "resource-classes", "resource-provider", "traits", "usage-secure-rbac")
+_SAMPLE = ("aggregate", "allocation-candidates", "allocation-candidates-secure-rbac",
+           "allocations-1.28", "allocations-post", "consumer-types-1.38", "granular-same-subtree",
+           "inventory", "reshaper", "resource-classes", "resource-provider", "traits",
+           "usage-secure-rbac")
 
 
 def load_tests(loader, tests, _pattern):

@@ -9,14 +9,15 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from placement_rpc.api import InventoryList
+from placement_rpc.candidates.index import SHARES
 from placement_rpc.db import models
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
-from tests import base, store_model, trees
+from tests import base, index_contents, store_model, trees
 
 _CLASSES = ("VCPU", "VGPU", "CUSTOM_GOLD")
-_TRAITS = ("HW_CPU_X86_AVX2", "COMPUTE_NODE", "CUSTOM_FAST", "CUSTOM_UNKNOWN")
+_TRAITS = ("HW_CPU_X86_AVX2", SHARES, "CUSTOM_FAST", "CUSTOM_UNKNOWN")
 _AGGREGATES = tuple(base.new_uuid() for _ in range(2))
 _PROVIDERS = tuple(base.new_uuid() for _ in range(6))
 _CONSUMERS = tuple(base.new_uuid() for _ in range(4))
@@ -279,6 +280,12 @@ class RandomChanges(stateful.RuleBasedStateMachine):
             assert {each.uuid for each in self.api.get_by_request(
                 None, ResourceRequest(resources=wanted)).objects} == {
                 uuid for uuid in self.model.providers if self.model.fits(uuid, wanted)}
+
+    @stateful.invariant()
+    def trees_are_equal(self):
+        with self.service.manager.candidates.index.current() as index:
+            found = index_contents.of(index)
+        assert found == index_contents.expected(self.model.providers)
 
     def check_answers(self):
         """Check that the calls that read tell what the rows say."""

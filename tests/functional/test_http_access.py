@@ -406,7 +406,8 @@ class RemoteTest(base.TestCase):
         self.running.api.resource_class_create(None, "CUSTOM_A")
         bodies = {
             "created": {"name": "CUSTOM_B"}, "requested": {"resources": {"VCPU": 1}},
-            "explained": {"resources": {"VCPU": 1}}, "renamed": {"name": "CUSTOM_C"},
+            "explained": {"resources": {"VCPU": 1}}, "headroom": {"resources": {"VCPU": 1}},
+            "renamed": {"name": "CUSTOM_C"},
             "added": {"resource_class": "DISK_GB", "total": 5},
             "updated": {"total": 9, "resource_provider_generation": 0},
             "reshaped": {"allocations": {}, "inventories": {uuid: {

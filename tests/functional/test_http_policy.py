@@ -18,7 +18,8 @@ from placement_rpc.http.facade import Facade
 from tests import base, http
 
 # Rules that OpenStack Placement does not have.
-OURS = {"placement:events:list", "placement:resource_providers:explain"}
+OURS = {"placement:events:list", "placement:resource_providers:explain",
+        "placement:resource_providers:headroom"}
 # A rule of its whose route is not there yet.
 LATER = {"placement:allocation_candidates:list"}
 

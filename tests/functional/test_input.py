@@ -89,7 +89,7 @@ class _Junk:
     def _accepted_by(self, cls, field):
         accepted = []
         for value in (*self._plain_values, [], {}, {"VCPU": 1}, {self._uuid: {"VCPU": 1}},
-                      {self._uuid: 1}):
+                      {self._uuid: 1}, ["CUSTOM_A"], [["CUSTOM_A"]], [[self._uuid]]):
             try:
                 cls.fields[field].from_primitive(cls(), field, value)
                 cls.fields[field].coerce(cls(), field, value)
@@ -151,7 +151,7 @@ class JunkTest(base.TestCase):
         node = {"nova_object.name": "ComputeNode", "nova_object.namespace": "nova",
                 "nova_object.version": "1.19", "nova_object.data": {
                     "host": f"h{number % 3}", "hypervisor_hostname": "h"}}
-        claim = base.claim({self.uuid: {"VCPU": 1}}).obj_to_primitive()
+        claim = base.claim({self.uuid: {"VCPU": 1}} if number % 4 else None).obj_to_primitive()
         wanted = ResourceRequest(resources={"VCPU": 1}).obj_to_primitive()
         one = number % 2
         return {
@@ -167,7 +167,9 @@ class JunkTest(base.TestCase):
                 "placement_object.name": "ResourceClass", "placement_object.version": "1.0",
                 "placement_object.namespace": "placement",
                 "placement_object.data": {"name": "CUSTOM_A"}},
-            "wanted": wanted if one else junk.object("ResourceRequest"),
+            "wanted": wanted if one else junk.object(
+                ("ResourceRequest", "CandidatesRequest")[number // 2 % 2]),
+            "microversion": "1.39", "deflate": bool(one),
             "objname": "ComputeNodeList" if one else "ComputeNode", "args": [], "kwargs": {},
             "objmethod": "get_by_pagination" if one else "save",
             "object_versions": {"ComputeNode": "1.19"},

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The metrics that a running service exports to Prometheus."""
 
+import json
+import pathlib
+import re
 import socket
 import urllib.error
 import urllib.request
@@ -8,7 +11,9 @@ import urllib.request
 from prometheus_client import parser
 
 from placement_rpc import exception
+from placement_rpc.conf.headroom import NamedRequestType
 from placement_rpc.objects.request import ResourceRequest
+from placement_rpc.service.fleet_gauges import FleetGauges
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing.facade import Facade
 from tests import base
@@ -20,6 +25,12 @@ def scrape(url):
     return {(sample.name, *sorted(sample.labels.values())): sample.value
             for family in parser.text_string_to_metric_families(text)
             for sample in family.samples}
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 class MetricsTest(base.TestCase):
@@ -36,9 +47,7 @@ class MetricsTest(base.TestCase):
         return uuid
 
     def test_a_conductor_shows_what_it_does(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         running = self.useFixture(placement_fixtures.RunningService(metrics__port=port))
         uuid = self.work(running)
         found = scrape(f"http://127.0.0.1:{port}")
@@ -93,3 +102,113 @@ class MetricsTest(base.TestCase):
         lines = [line for line in self.log.output.splitlines() if "Slow call: claim" in line]
         self.assertEqual(2, len(lines))
         self.assertRegex(lines[0], r"took \d+\.\d+ s \(.*database \d+\.\d+.*request 'req-")
+
+
+class FleetTest(base.TestCase):
+    """Capacity, use and headroom of the fleet."""
+
+    requests = ("m1.large=VCPU:2,MEMORY_MB:1000", "gpu=VGPU:1")
+
+    def setUp(self):
+        super().setUp()
+        self.zone = base.new_uuid()
+
+    def fill(self, api):
+        """Make a node with a device in a zone, and another node; return their uuids."""
+        uuids = [api.create_provider(None, f"node{number}").uuid for number in range(2)]
+        uuids.append(api.create_provider(None, "gpu", parent_provider_uuid=uuids[0]).uuid)
+        for uuid in uuids[:2]:
+            api.set_inventory(None, uuid, [
+                base.inventory("VCPU", {"total": 8, "reserved": 1, "allocation_ratio": 2.0}),
+                base.inventory("MEMORY_MB", {"total": 4000, "reserved": 500})])
+        api.set_inventory(None, uuids[2], [base.inventory("VGPU", 4)])
+        api.set_aggregates(None, uuids[0], [self.zone])
+        api.claim_allocations(None, base.claim({
+            uuids[0]: {"VCPU": 3, "MEMORY_MB": 600}, uuids[2]: {"VGPU": 1}}))
+        return uuids
+
+    def test_sums_and_headroom(self):
+        port = free_port()
+        running = self.useFixture(placement_fixtures.RunningService(
+            metrics__port=port, headroom__request=list(self.requests)))
+        uuids = self.fill(running.api)
+        running.manager.candidates.index.refresh()
+        url = f"http://127.0.0.1:{port}"
+        found = scrape(url)
+
+        def gauges(name):
+            return {key[1:]: value for key, value in found.items()
+                    if key[0] == f"placement_rpc_{name}"}
+
+        self.assertEqual({("VCPU",): 28, ("MEMORY_MB",): 7000, ("VGPU",): 4}, gauges("capacity"))
+        self.assertEqual({("VCPU",): 2, ("MEMORY_MB",): 1000, ("VGPU",): 0}, gauges("reserved"))
+        self.assertEqual({("VCPU",): 3, ("MEMORY_MB",): 600, ("VGPU",): 1}, gauges("used"))
+        self.assertEqual({("m1.large",): 5, ("gpu",): 3}, gauges("headroom"))
+        zone = self.zone
+
+        def in_zone(**values):
+            return {tuple(sorted((zone, name.replace("_large", ".large")))): value
+                    for name, value in values.items()}
+
+        # The device is in the zone by the root of its tree.
+        self.assertEqual(in_zone(VCPU=14, MEMORY_MB=3500, VGPU=4), gauges("aggregate_capacity"))
+        self.assertEqual(in_zone(VCPU=1, MEMORY_MB=500, VGPU=0), gauges("aggregate_reserved"))
+        self.assertEqual(in_zone(VCPU=3, MEMORY_MB=600, VGPU=1), gauges("aggregate_used"))
+        self.assertEqual(in_zone(m1_large=2, gpu=3), gauges("aggregate_headroom"))
+        # What changes is in the next scrape.
+        running.api.claim_allocations(None, base.claim({uuids[0]: {"VCPU": 10}}))
+        running.manager.candidates.index.refresh()
+        found = scrape(url)
+        self.assertEqual({("m1.large",): 3, ("gpu",): 3}, gauges("headroom"))
+        running.api.set_aggregates(None, uuids[2], [base.new_uuid(), self.zone])
+        running.manager.candidates.index.refresh()
+        found = scrape(url)
+        self.assertEqual({4}, {value for key, value in gauges("aggregate_capacity").items()
+                               if "VGPU" in key})
+
+    def test_the_facade_shows_them_only_if_it_is_told_to(self):
+        for shows in (False, True):
+            facade = self.useFixture(Facade(metrics__http_fleet=shows))
+            self.fill(facade.running.api)
+            facade.running.manager.candidates.index.refresh()
+            found = {key[0] for key in scrape(facade.url)}
+            for name in ("capacity", "aggregate_capacity", "used", "reserved"):
+                self.assertEqual(shows, f"placement_rpc_{name}" in found)
+
+    def test_requests_that_cannot_be_read(self):
+        for text in ("m1.large", "=VCPU:1", "m1.large=", "m1.large=VCPU", "m1.large=VCPU:0",
+                     "m1.large=VCPU:1,VCPU:2", "m1.large=VCPU:x", "a b=VCPU:1",
+                     "m1.large=VCPU:9999999999"):
+            self.assertRaises(ValueError, NamedRequestType(), text)
+        self.assertEqual("m1.large=VCPU:2,MEMORY_MB:4096", str(
+            NamedRequestType()(" m1.large=VCPU:2, MEMORY_MB:4096 ")))
+
+    def test_a_name_that_is_given_twice(self):
+        error = self.assertRaises(
+            exception.InvalidInput, FleetGauges, None,
+            [NamedRequestType()(text) for text in ("a=VCPU:1", "b=VCPU:1", "a=VCPU:2")])
+        self.assertIn("a is named twice", error.text)
+
+    def test_a_class_that_does_not_exist_yet(self):
+        port = free_port()
+        self.useFixture(placement_fixtures.RunningService(
+            metrics__port=port, headroom__request=["a=CUSTOM_GOLD:1", "b=VCPU:1"]))
+        found = scrape(f"http://127.0.0.1:{port}")
+        self.assertEqual([("placement_rpc_headroom", "b")], [
+            key for key in found if key[0] == "placement_rpc_headroom"])
+        self.assertIn("The headroom of a is not exported", self.log.output)
+
+    def test_the_dashboard_knows_them(self):
+        port = free_port()
+        running = self.useFixture(placement_fixtures.RunningService(
+            metrics__port=port, headroom__request=list(self.requests)))
+        self.fill(running.api)
+        running.manager.candidates.index.refresh()
+        exported = {key[0] for key in scrape(f"http://127.0.0.1:{port}")}
+        text = (pathlib.Path(__file__).parents[2] / "etc" / "integration" / "grafana"
+                / "fleet.json").read_text()
+        json.loads(text)
+        used = set(re.findall(r"placement_rpc_[a-z_]+", text))
+        self.assertEqual(set(), used - exported)
+        for name in ("headroom", "aggregate_headroom", "capacity", "used", "reserved"):
+            self.assertIn(f"placement_rpc_{name}", used)

@@ -4,9 +4,10 @@
 Run as a file, so that the interpreter of another release can run it as well; it imports only
 modules that every release has.
 
-It claims, replaces claims, moves, releases and, if asked to, swaps what consumers have, at random
-from several threads, by calls and by casts. It prints the answers as JSON: the allocations that
-each of its consumers must have at the end, and the numbers of accepted and refused requests.
+It claims, replaces claims, moves, releases and, if asked to, swaps what consumers have and has the
+service find what to claim, at random from several threads, by calls and by casts. It prints the
+answers as JSON: the allocations that each of its consumers must have at the end, and the numbers
+of accepted and refused requests.
 """
 
 import json
@@ -30,7 +31,7 @@ class Claimer:
         self.random = random.Random(f"{order['seed']} {number}")
         self.held = {}
         self.outcomes = {"accepted": 0, "refused": 0, "casts": 0, "moves": 0, "sets": 0,
-                         "changes": {}}
+                         "finds": 0, "changes": {}}
         self.failures = []
         self.sent = 0
 
@@ -60,6 +61,8 @@ class Claimer:
         dice = self.random.random()
         if self.held and self.random.random() < self.order.get("sets", 0):
             return self._set
+        if self.random.random() < self.order.get("finds", 0):
+            return self._find
         if self.held and dice < 0.15:
             consumer = self.random.choice(list(self.held))
             if dice < 0.1 or not self.order.get("moves", True):
@@ -117,6 +120,18 @@ class Claimer:
             consumer_uuid=consumer, allocations=allocations, project_id="project",
             user_id="user")))
         self.held[consumer] = allocations
+
+    def _find(self):
+        """Have the service choose the providers of two groups, for a new consumer."""
+        wanted = api.CandidatesRequest(group_policy="isolate", groups=[
+            api.CandidateGroup(suffix="_A", resources={"VCPU": self.random.randint(1, 4)}),
+            api.CandidateGroup(resources={"MEMORY_MB": 512})])
+        consumer = str(uuid.uuid4())
+        result = self.client.claim_by_request(None, wanted, api.Claim(
+            consumer_uuid=consumer, project_id="project", user_id="user"))
+        self._changed(result)
+        self.held[consumer] = result.allocations
+        self.outcomes["finds"] += 1
 
     def _make(self, method, argument):
         """Make a change by a call or, at random, by a cast; wait for the outcome of a cast."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The candidate index on real databases: no commit of any process is missed."""
 
+import contextlib
+import random
 import threading
 
 import testscenarios
@@ -10,11 +12,14 @@ from placement_rpc.accounting import batch
 from placement_rpc.accounting.claims import ClaimChange
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.api import CandidateGroup, CandidatesRequest
+from placement_rpc.candidates import structure
+from placement_rpc.candidates.index import SHARES
+from placement_rpc.candidates.live_index import LiveIndex
 from placement_rpc.candidates.search import CandidateSearch
 from placement_rpc.db import api as db
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
-from tests import base, servers
+from tests import base, index_contents, servers
 from tests.functional import candidate_fleet
 
 _KINDS = [(kind, {"kind": kind}) for kind in servers.DATABASES]
@@ -122,6 +127,85 @@ class OwnWritesTest(testscenarios.WithScenarios, base.TestCase):
         statistics = search.index.statistics()
         self.assertEqual(1, statistics["made"])
         self.assertGreater(statistics["applied"], 100)
+
+
+class ChangingTreesTest(testscenarios.WithScenarios, base.TestCase):
+    """Indexes are built and followed while trees, traits, aggregates and allocations change."""
+
+    time_limit = 240
+    scenarios = _KINDS
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.useFixture(placement_fixtures.RunningService(
+            "local", database_url=servers.new_database(self.kind)))
+        self.api = self.service.api
+        self.roots = [self.api.create_provider(None, f"root {number}").uuid for number in range(3)]
+        self.ended, self.failures = threading.Event(), []
+
+    def test_every_read_is_consistent(self):
+        followed = LiveIndex(self.service.database.reader)
+        followed.wait_until_ready()
+        changing = [threading.Thread(target=self.guarded, args=(self.change, number))
+                    for number in range(4)]
+        reading = [threading.Thread(target=self.guarded, args=(self.check, make)) for make in (
+            lambda: followed, lambda: LiveIndex(self.service.database.reader))]
+        for thread in changing + reading:
+            thread.start()
+        for thread in changing:
+            thread.join()
+        self.ended.set()
+        for thread in reading:
+            thread.join()
+        self.assertEqual([], self.failures)
+        self.assertEqual({}, followed.verify(0, 1000)["differences"])
+        # It followed all changes, and was never built again.
+        self.assertEqual(1, followed.statistics()["made"])
+        self.assertGreater(followed.statistics()["applied"], 100)
+
+    def guarded(self, call, *arguments):
+        try:
+            call(*arguments)
+        except BaseException as error:
+            self.failures.append(error)
+            raise
+
+    def change(self, number):
+        """Grow a chain of providers, move parts of it between the roots, use it, and delete it."""
+        chance = random.Random(number)
+        for turn in range(4):
+            chain = [self.roots[number % 3]]
+            for level in range(4):
+                chain.append(self.api.create_provider(
+                    None, f"{number} {turn} {level}", parent_provider_uuid=chain[-1]).uuid)
+                self.api.set_inventory(None, chain[-1], [base.inventory("VCPU", 8)])
+            for level in (2, 3, 1, 2):
+                self.move(chain[level], chance.choice(self.roots), f"{number} {turn} {level - 1}")
+                self.api.set_provider_traits(None, chain[level], [SHARES])
+                self.api.set_aggregates(None, chain[level], [base.new_uuid()])
+                self.api.claim_allocations(None, base.claim({chain[4]: {"VCPU": 1}}))
+            self.move(chain[1], None, f"{number} {turn} 0")
+            for uuid in (chain[3], chain[2]):
+                with contextlib.suppress(exception.Conflict):
+                    self.api.delete_provider(None, uuid)
+
+    def move(self, uuid, parent, name):
+        with contextlib.suppress(exception.StoreBusy):
+            self.api.update_provider(
+                None, uuid, name, parent_provider_uuid=parent, may_move=True)
+
+    def check(self, make):
+        """Read an index until the changes end: one that follows, or a new one each time."""
+        while not self.ended.is_set():
+            with make().current() as index:
+                faults = structure.faults(index, 0, 10 ** 6), structure.whole_faults(index)
+                places = index_contents.of(index)
+                parents = {uuid: place.parent for uuid, place in places.items()}
+            self.assertEqual(({}, None), faults)
+            for uuid, place in places.items():
+                while parents[uuid] is not None:
+                    uuid = parents[uuid]
+                self.assertEqual(uuid, place.root)
 
 
 class NearlyFullTest(testscenarios.WithScenarios, base.TestCase):

@@ -33,7 +33,7 @@ class LedgerTest(testscenarios.WithScenarios, base.TestCase):
         soak.check(self, everything, reports)
         for name in soak.KILLS:
             self.assertGreaterEqual(everything.done[name], 3 // share)
-        for name in ("casts", "moves", "sets"):
+        for name in ("casts", "moves", "sets", "finds"):
             self.assertGreater(everything.done[name], 20 / share)
         self.assertGreater(everything.done["sent"], 300 / share)
 

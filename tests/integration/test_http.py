@@ -130,6 +130,12 @@ class FacadeTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual(80, len(found["provider_summaries"]))
         self.assertCountEqual(uuids, [each["mappings"][""][0]
                                       for each in found["allocation_requests"]])
+        claimed = self.send(
+            "PUT", f"/allocations/{base.new_uuid()}", json={
+                **found["allocation_requests"][0], "project_id": "ada", "user_id": "anna",
+                "consumer_generation": None},
+            headers={"openstack-api-version": "placement 1.36"})
+        self.assertEqual(204, claimed.status_code, claimed.text)
         refused = self.send(
             "GET", "/allocation_candidates?resources=CUSTOM_NONE:1",
             headers={"openstack-api-version": "placement 1.36"})

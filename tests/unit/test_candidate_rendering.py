@@ -244,7 +244,7 @@ class ShapeTest(base.TestCase):
         found = dataclasses.replace(self.found, rows=slots[self.found.rows])
         before = "".join(rendering.take(index, found, 39).parts())
         answer = rendering.take(index, found, 39)
-        self.assertTrue(changes.set_used(index, 1, 1, 2, [_CLASSES["VCPU"], 60]))
+        self.assertEqual([], changes.set_used(index, [(1, 1, 2, [_CLASSES["VCPU"], 60])]))
         changes.put(index, [changes.Provider(2, base.new_uuid(), "other", 7)],
                     traits={2: ["CUSTOM_OTHER"]}, removed=[3])
         self.assertEqual(before, "".join(answer.parts()))
@@ -275,10 +275,22 @@ class LargeAnswerTest(base.TestCase):
             np.int32))
         return fleet, found, _take(fleet, found, 36)
 
-    def test_it_is_the_same_in_all_its_parts(self):
-        """It is longer than what is divided into kinds at a time."""
+    def test_many_candidates(self):
+        """More than are divided into kinds at a time."""
         fleet, found, answer = self._answer(500, 5000)
         self.assertEqual(_plainly(fleet, found, 36), _read(answer))
+
+    def test_many_summaries(self):
+        """More than are divided into kinds at a time, of trees that must not be divided."""
+        fleet = []
+        for number in range(6000):
+            root = len(fleet)
+            fleet.append(_Provider(None, root, frozenset(), {"VCPU": (number, 1)}))
+            fleet += [_Provider(root, root, frozenset({"CUSTOM_T"}), {"DISK_GB": (7, number)})
+                      for _ in range(1 + number % 3)]
+        found = Found([Column("", {0: 1})], np.array(
+            [[number] for number, each in enumerate(fleet) if each.parent is None], np.int32))
+        self.assertEqual(_plainly(fleet, found, 36), _read(_take(fleet, found, 36)))
 
     def test_parts_are_neither_large_nor_many(self):
         _, _, answer = self._answer(500, 20000)

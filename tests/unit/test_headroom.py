@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many more requests fit: compared with claiming in every order until nothing fits."""
+
+import collections
+import random
+
+from placement_rpc import exception
+from placement_rpc.candidates import headroom, taking
+from tests import base, candidates_headroom, candidates_index, candidates_random
+from tests import candidates_model as model
+
+_WORLDS = base.examples(40)
+_QUERIES = 8
+
+
+class RandomWorldsTest(base.TestCase):
+    """Headroom in random worlds is what claims in every order could reach."""
+
+    time_limit = 1200
+
+    def setUp(self):
+        super().setUp()
+        self.counts = collections.Counter()
+
+    def test_random_worlds(self):
+        for seed in range(_WORLDS):
+            try:
+                self.check(random.Random(seed))
+            except Exception as error:
+                error.add_note(f"seed {seed}")
+                raise
+        # The worlds and the queries are not trivial.
+        for name in ("room", "groups", "aggregate", "trait"):
+            self.assertGreater(self.counts[name], _WORLDS // 4, self.counts)
+
+    def check(self, rng):
+        world = candidates_headroom.shrunk(candidates_random.world(rng, 7))
+        index = candidates_index.index_of(world)
+        for _ in range(_QUERIES):
+            query = candidates_random.query(rng, world, 39)
+            if rng.random() < 0.5:
+                query.groups, query.same_subtree, query.group_policy = query.groups[:1], [], None
+            if not any(group.amounts for group in query.groups):
+                continue
+            try:
+                found = model.candidates(world, query)
+                taken = {by: taking.take(index, candidates_index.groups_query(query), by)
+                         for by in (taking.AGGREGATE, taking.TRAIT, taking.CLASS)}
+            except (model.Unknown, exception.ResourceClassNotFound, exception.TraitNotFound):
+                # An unknown name is refused here also after a group that nothing can serve.
+                continue
+            self.compare(world, query, found, taken)
+
+    def compare(self, world, query, found, taken):
+        expected = candidates_headroom.headroom(world, found)
+        if expected is None:
+            return
+        answers = {by: headroom.headroom(each, by, seconds=60) for by, each in taken.items()}
+        for answer in answers.values():
+            self.assertEqual((expected, expected), (answer.count, answer.at_most), query)
+        self.counts["room"] += expected > 0
+        self.counts["groups"] += expected > 0 and len(query.groups) > 1
+        for name in candidates_random.aggregates(world):
+            self.compare_part(world, answers[taking.AGGREGATE], name,
+                              candidates_headroom.in_aggregate(world, query, name), query)
+        for name in world.traits:
+            self.compare_part(world, answers[taking.TRAIT], name, {
+                each for each in found if any(name in world.by_uuid[uuid].traits
+                                              for _, uuids in each.mappings for uuid in uuids)},
+                query)
+
+    def compare_part(self, world, answer, name, candidates, query):
+        """Compare one part of an answer with the headroom of some of the candidates."""
+        expected = candidates_headroom.headroom(world, candidates)
+        parts = {part["name"]: (part["count"], part["at_most"]) for part in answer.parts}
+        self.assertEqual((expected, expected), parts.get(name, (0, 0)), f"{name}: {query}")
+        self.counts[answer.by] += expected > 0
