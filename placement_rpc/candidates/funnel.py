@@ -162,7 +162,7 @@ class _Narrowing:
         some = Group(group.suffix, dict(list(group.amounts.items())[:1]))
         if group.in_tree is not None and group.amounts:
             some = dataclasses.replace(some, in_tree=group.in_tree)
-            yield "in_tree", f"are in the tree of {group.in_tree}, or share with it", some
+            yield "in_tree", f"are in the tree of {group.in_tree}", some
         for number, uuids in enumerate(group.member_of, 1):
             some = dataclasses.replace(some, member_of=group.member_of[:number])
             yield "member_of", f"are in {_any(uuids)}", some
@@ -182,7 +182,9 @@ class _Narrowing:
     def _meeting(self, group: Group) -> np.ndarray:
         """Return an array of bool: whether the provider of each pair meets a part of the rules."""
         for part in parts.parts_of(self._index, group):
-            return part.allows(self._index, self._slots, self._index.root[self._anchors])
+            allowed = part.allows(self._index, self._slots, self._index.root[self._anchors])
+            return allowed & (part.crosses_trees | (
+                self._index.tree[self._slots] == self._anchors))
         return np.zeros(len(self._slots), bool)
 
     def _class_steps(self) -> Iterator[Step]:
