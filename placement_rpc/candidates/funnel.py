@@ -157,22 +157,27 @@ class _Narrowing:
         return not self._group.suffix and len(self._group.amounts) > 1
 
     def _filters(self) -> Iterator[tuple[str, str, Group]]:
-        """Yield the rules about single providers, each with a group that has those up to it."""
+        """Yield the rules about single providers, each with a group that has those up to it.
+
+        A group without resources is found by what it requires, so that comes first.
+        """
         group = self._group
         some = Group(group.suffix, dict(list(group.amounts.items())[:1]))
-        if group.in_tree is not None and group.amounts:
+        # A group without resources may be served from any tree, if the one that is named exists.
+        if group.in_tree is not None and (
+                group.amounts or not self._index.slots_of_uuids([group.in_tree])):
             some = dataclasses.replace(some, in_tree=group.in_tree)
             yield "in_tree", f"are in the tree of {group.in_tree}", some
         for number, uuids in enumerate(group.member_of, 1):
             some = dataclasses.replace(some, member_of=group.member_of[:number])
             yield "member_of", f"are in {_any(uuids)}", some
-        if group.not_member_of:
-            some = dataclasses.replace(some, not_member_of=group.not_member_of)
-            yield "not_member_of", f"are not in {_any(group.not_member_of)}", some
         if not self._is_collective:
             for number, names in enumerate(group.required, 1):
                 some = dataclasses.replace(some, required=group.required[:number])
                 yield "required", f"have {_any(names)}", some
+        if group.not_member_of:
+            some = dataclasses.replace(some, not_member_of=group.not_member_of)
+            yield "not_member_of", f"are not in {_any(group.not_member_of)}", some
         if group.forbidden:
             some = dataclasses.replace(some, forbidden=group.forbidden)
             yield "forbidden", f"do not have {_any(group.forbidden)}", some

@@ -9,7 +9,7 @@ from placement_rpc.candidates import funnel, tree_explanation, tree_views
 from tests import base, candidates_headroom, candidates_index, candidates_random
 from tests import candidates_model as model
 
-_WORLDS = base.examples(80)
+_WORLDS = base.examples(130)
 _QUERIES = 8
 
 
