@@ -3,8 +3,9 @@
 
 The demo imports 120 compute nodes, as nova itself serialised them, and migrates them to
 inventories; adds the NFS share of the specification's first scenario; places a few thousand
-consumers from several concurrent clients; and finally compares the usages with the allocations
-that the clients made.
+consumers from several concurrent clients; compares the usages with the allocations that the
+clients made; and finally asks for GPUs: claims them in one call, explains why a request finds none,
+and shows how many more servers fit.
 """
 
 import argparse
@@ -29,6 +30,7 @@ import rich.table
 
 # First of the project's imports: it selects the threading backend of oslo.service.
 from placement_rpc.cmd import local, output, standalone, state_file  # isort: skip
+import demo_candidates
 import demo_events
 import demo_nodes
 
@@ -341,6 +343,7 @@ def demonstrate(options, api, operator, events):
         else:
             console.print(f"[red]The usages differ from {source}.[/red]")
             code = 1
+    demo_candidates.show(console, fleet)
     return code
 
 

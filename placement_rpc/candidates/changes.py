@@ -166,7 +166,6 @@ class _Put:
         self.removed = np.concatenate((self.slots[another], slots[slots >= 0]))
         self.slots[another] = -1
         index.forget_anchors(names_in(index.aggregate_sets, index.aggregate_set[self.removed]))
-        index.forget_anchors_of(index.id[self.removed].tolist())
         index.sharing_ids.difference_update(index.id[self.removed].tolist())
         index.names.unused += int(index.slots["name_length"][self.removed].sum())
         index.by_id.remove(gone)
@@ -181,10 +180,8 @@ class _Put:
         index.forget_anchors(names_in(index.aggregate_sets, np.concatenate((
             before[changed], self.own["aggregate_set"][changed]))))
         shares = index.trait_sets.having_any([SHARES])[self.own["trait_set"]]
-        sharing, others = self.ids[shares].tolist(), self.ids[~shares].tolist()
-        index.forget_anchors_of(sharing + others)
-        index.sharing_ids.update(sharing)
-        index.sharing_ids.difference_update(others)
+        index.sharing_ids.update(self.ids[shares].tolist())
+        index.sharing_ids.difference_update(self.ids[~shares].tolist())
 
     def _write_own(self, is_known):
         """Write the columns of known providers, and pack the names that are new."""

@@ -4,13 +4,13 @@
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from placement_rpc.candidates import dependent_trees, shared_supplies
 from placement_rpc.candidates.packing import Packed
-from placement_rpc.candidates.supplies import Rules, Supply, total
+from placement_rpc.candidates.supplies import Rules, Supply, sums, total
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,7 +50,8 @@ def count(columns: Sequence[Supply], rules: Rules, trees: int, packer: dependent
         columns = [_with_room(column) for column in columns]
         columns, is_dependent = _meeting(columns, rules, trees)
         is_dependent |= _competing(columns, rules, trees)
-    most = functools.reduce(np.minimum, [column.per_tree(trees) for column in columns])
+    most = functools.reduce(np.minimum, [
+        *(column.per_tree(trees) for column in columns), *_by_class(columns, trees)])
     is_shared = np.zeros(trees, bool)
     for column in columns:
         is_shared[column.anchors[column.pairs["shared"]]] = True
@@ -59,15 +60,11 @@ def count(columns: Sequence[Supply], rules: Rules, trees: int, packer: dependent
         together = _together(columns, rules, is_shared, is_dependent, trees, packer)
         most = np.where(is_shared, 0, most)
     least = most.copy()
-    related = [[columns[at] for at in some] for some in _related(columns, rules)]
-    for tree in np.flatnonzero(is_dependent & ~is_shared & (most > 0)).tolist():
-        if budget.is_spent:
-            least[is_dependent & (np.arange(trees) >= tree)] = 0
-            break
-        for some in related:
-            packed = packer.fit(_of_tree(some, tree), rules, int(most[tree]))
-            least[tree] = min(least[tree], packed.least)
-            most[tree] = packed.most
+    dependent = np.flatnonzero(is_dependent & ~is_shared & (most > 0))
+    for some in _related(columns, rules) if len(dependent) else ():
+        found = packer.fit_each([columns[at] for at in some], rules, dependent, budget)
+        least[dependent] = np.minimum(least[dependent], found[0])
+        most[dependent] = np.minimum(most[dependent], found[1])
     return Counted(columns, least, most, is_shared, together)
 
 
@@ -82,13 +79,12 @@ def serving(columns: Sequence[Supply], rules: Rules, trees: int,
     columns, is_dependent = _meeting(columns, rules, trees)
     is_dependent |= _competing(columns, rules, trees)
     found = functools.reduce(np.logical_and, [column.per_tree(trees) > 0 for column in columns])
-    is_certain = True
-    for tree in np.flatnonzero(found & is_dependent).tolist():
-        if budget.is_spent:
-            return found, False
-        has_candidate = dependent_trees.has_candidate(_of_tree(columns, tree), rules)
-        is_certain &= has_candidate is not None
-        found[tree] = has_candidate is not False
+    dependent, is_certain = np.flatnonzero(found & is_dependent), True
+    for some in _related(columns, rules) if len(dependent) else ():
+        able, is_sure = dependent_trees.able(
+            [columns[at] for at in some], rules, dependent, budget)
+        found[dependent] &= able
+        is_certain &= is_sure
     return found, is_certain
 
 
@@ -103,12 +99,6 @@ def may_depend(columns: Sequence[Supply], rules: Rules) -> bool:
 def _with_room(column: Supply) -> Supply:
     has_room = column.units > 0
     return column if has_room.all() else column.only(has_room)
-
-
-def _of_tree(columns, tree):
-    """Return the columns with the pairs of one tree."""
-    return [column.only(np.arange(*column.anchors.searchsorted([tree, tree + 1])))
-            for column in columns]
 
 
 def _of_trees(columns: Sequence[Supply], which: np.ndarray) -> list[Supply]:
@@ -164,6 +154,23 @@ def _meeting(columns: Sequence[Supply], rules: Rules,
     return columns, is_dependent
 
 
+def _by_class(columns: Sequence[Supply], trees: int) -> Iterator[np.ndarray]:
+    """Yield for each class of several columns how many requests each tree has enough of it for."""
+    for name in sorted({name for column in columns for name in column.amounts}):
+        some = [column for column in columns if name in column.amounts]
+        if len(some) > 1:
+            keys, first = np.unique(np.concatenate([_keys(column) for column in some]),
+                                    return_index=True)
+            free = np.concatenate([column.free[name] for column in some])[first]
+            yield sums(keys >> 32, free, trees) // sum(
+                column.amounts[name] * len(column.suffixes) for column in some)
+
+
+def _keys(column):
+    """Return an array of int64: a number for each pair of a tree and a provider."""
+    return column.anchors.astype(np.int64) << 32 | column.slots
+
+
 def _related(columns: Sequence[Supply], rules: Rules) -> list[list[int]]:
     """Return lists of the positions of columns that may depend on each other in some tree.
 
@@ -195,12 +202,15 @@ def _are_related(one: Supply, other: Supply, rules: Rules) -> bool:
 def _competing(columns: Sequence[Supply], rules: Rules, trees: int) -> np.ndarray:
     """Return an array of bool by tree: whether the choice in one column limits that in another."""
     found = np.zeros(trees, bool)
-    for one, other in itertools.combinations(columns, 2):
-        is_apart = rules.is_isolated and not one.is_unsuffixed and not other.is_unsuffixed
-        if is_apart or not one.amounts.keys().isdisjoint(other.amounts):
-            pairs, others = (each.anchors.astype(np.int64) << 32 | each.slots.astype(np.int64)
-                             for each in (one, other))
-            found[one.anchors[np.isin(pairs, others)]] = True
+    groups = [[column for column in columns if name in column.amounts]
+              for name in {name for column in columns for name in column.amounts}]
+    if rules.is_isolated:
+        groups.append([column for column in columns if not column.is_unsuffixed])
+    for some in groups:
+        if len(some) > 1:
+            pairs, counts = np.unique(
+                np.concatenate([_keys(column) for column in some]), return_counts=True)
+            found[pairs[counts > 1] >> 32] = True
     for suffixes in rules.same_subtree:
         named = [column for column in columns if column.suffixes[0] in suffixes]
         if len(named) > 1:

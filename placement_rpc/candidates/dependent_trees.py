@@ -40,6 +40,28 @@ class Packer:
     def __init__(self) -> None:
         self._known: dict[tuple, packing.Packed] = {}
 
+    def fit_each(self, columns: Sequence[Supply], rules: Rules, trees: np.ndarray,
+                 budget: Budget) -> tuple[np.ndarray, np.ndarray]:
+        """Return how many requests fit in each of some trees.
+
+        :param trees: array of tree numbers, ascending
+        :param budget: when it is spent, 0 requests fit for certain in the rest of the trees
+        :returns: two arrays of int64: so many fit for certain, and no more than so many
+        """
+        columns = [column.only(np.isin(column.anchors, trees)) for column in columns]
+        size = int(trees[-1]) + 1
+        most = np.min([column.per_tree(size)[trees] for column in columns], axis=0)
+        least = np.zeros(len(trees), np.int64)
+        known: dict[bytes, packing.Packed] = {}
+        for at, (tree, key) in enumerate(zip(
+                trees.tolist(), _signatures(columns, rules, trees), strict=True)):
+            if key not in known:
+                if budget.is_spent:
+                    continue
+                known[key] = self.fit(of_tree(columns, tree), rules, int(most[at]))
+            least[at], most[at] = known[key]
+        return least, most
+
     def fit(self, columns: Sequence[Supply], rules: Rules, most: int) -> packing.Packed:
         """Return how many requests fit in some trees, going through all their candidates.
 
@@ -61,6 +83,60 @@ class Packer:
         packed = self._known[key]
         is_all = len(found) <= MOST_CHOICES and not search.is_cut
         return packing.Packed(packed.least, packed.most if is_all else most)
+
+
+def of_tree(columns: Sequence[Supply], tree: int) -> list[Supply]:
+    """Return the columns with the pairs of one tree."""
+    return [column.only(np.arange(*column.anchors.searchsorted([tree, tree + 1])))
+            for column in columns]
+
+
+def _signatures(columns: Sequence[Supply], rules: Rules, trees: np.ndarray) -> list[bytes]:
+    """Return for each tree what tells it from trees in which the same number of requests fits.
+
+    That is what each provider can give to each column, in whatever order the providers are,
+    unless it matters which of them is below which.
+    """
+    keys = [column.anchors.astype(np.int64) << 32 | column.slots for column in columns]
+    pairs = np.unique(np.concatenate(keys))
+    anchors, slots = pairs >> 32, pairs & (2 ** 32 - 1)
+    values = []
+    for column, key in zip(columns, keys, strict=True):
+        arrays = [np.ones(len(column), np.int64), *column.free.values(),
+                  *column.max_units.values(), *(
+                      condition.met(column) & condition.concerns(column)
+                      for condition in rules.required)]
+        table = np.zeros((len(pairs), len(arrays)), np.int64)
+        table[pairs.searchsorted(key)] = np.stack(arrays, axis=1)
+        values.append(table)
+    if rules.same_subtree:
+        ends = np.zeros(len(pairs), np.int64)
+        for column, key in zip(columns, keys, strict=True):
+            ends[pairs.searchsorted(key)] = column.pairs["ends"]
+        first = slots[np.searchsorted(anchors, anchors)]
+        values.insert(0, np.stack((slots - first, ends - slots), axis=1))
+    table = np.hstack(values)
+    table = table[np.lexsort((*table.T[::-1], anchors))]
+    bounds = np.searchsorted(anchors, np.append(trees, trees[-1] + 1)).tolist()
+    return [table[begin:end].tobytes() for begin, end in itertools.pairwise(bounds)]
+
+
+def able(columns: Sequence[Supply], rules: Rules, trees: np.ndarray,
+         budget: Budget) -> tuple[np.ndarray, bool]:
+    """Return in which of some trees a request has a candidate.
+
+    :param trees: array of tree numbers, ascending
+    :param budget: when it is spent, the rest of the trees counts as able
+    :returns: array of bool, and whether it is certain
+    """
+    columns = [column.only(np.isin(column.anchors, trees)) for column in columns]
+    found: list[bool | None] = []
+    known: dict[bytes, bool | None] = {}
+    for tree, key in zip(trees.tolist(), _signatures(columns, rules, trees), strict=True):
+        if key not in known and not budget.is_spent:
+            known[key] = has_candidate(of_tree(columns, tree), rules)
+        found.append(known.get(key))
+    return np.array([each is not False for each in found]), None not in found
 
 
 def has_candidate(columns: Sequence[Supply], rules: Rules) -> bool | None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placement_rpc.candidates.index import CandidateIndex
-from placement_rpc.candidates.interned_sets import DEAD
+from placement_rpc.candidates.interned_sets import DEAD, EMPTY
 
 
 class Sums(NamedTuple):
@@ -40,7 +40,7 @@ def of_class(index: CandidateIndex, class_id: int) -> tuple[Sums, dict[str, Sums
                 found[name] = found.get(name, 0) + sums[number]
 
     add(roots, slice(None))
-    others = np.flatnonzero(own != roots)
+    others = np.flatnonzero((own != roots) & (own != EMPTY))
     for number in np.unique(roots[others]).tolist():
         # Few providers are in other aggregates than the roots of their trees.
         rows = others[roots[others] == number]

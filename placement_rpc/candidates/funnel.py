@@ -71,6 +71,7 @@ def funnel(index: CandidateIndex, query: GroupsQuery) -> Funnel:
 
     :raises ResourceClassNotFound: if there is no class of a name
     :raises TraitNotFound: if there is no trait of a name
+    :raises RequestTooComplex: if the request concerns too many inventories
     """
     check_names(index, query)
     taken = taking.take(index, query)
@@ -87,7 +88,7 @@ def funnel(index: CandidateIndex, query: GroupsQuery) -> Funnel:
                           int(providers[left].sum()), int(left.sum())))
     for group, others in _equal(query.groups):
         narrowing = _Narrowing(index, group, left)
-        text = f", for this group and {others} equal ones" if others else ""
+        text = f", for each of {others + 1} equal groups" if others else ""
         steps += [dataclasses.replace(step, detail=step.detail + text)
                   for step in narrowing.steps()]
         left = narrowing.left

@@ -14,6 +14,7 @@ import numpy as np
 from placement_rpc.candidates import counting
 from placement_rpc.candidates.counting import Counted
 from placement_rpc.candidates.dependent_trees import Budget, Packer
+from placement_rpc.candidates.interned_sets import EMPTY
 from placement_rpc.candidates.packing import Packed
 from placement_rpc.candidates.supplies import Condition, Rules, Supply, has_any, sums, total
 from placement_rpc.candidates.taking import AGGREGATE, CLASS, TRAIT, Taken
@@ -155,14 +156,18 @@ def _partly_members(taken: Taken, counted: Counted) -> set[str]:
     found: set[str] = set()
     for column in counted.columns:
         own, roots = column.pairs["aggregates"], taken.root_sets[column.anchors]
-        concerned = (own != roots) | counted.is_shared[column.anchors]
-        for one, other, is_shared in {*zip(
-                own[concerned].tolist(), roots[concerned].tolist(),
-                counted.is_shared[column.anchors[concerned]].tolist(), strict=True)}:
-            found |= taken.names[one] - (frozenset() if is_shared else taken.names[other])
-            if is_shared:
-                found |= taken.names[other]
+        is_shared = counted.is_shared[column.anchors]
+        for number in _distinct(own[is_shared], roots[is_shared]):
+            found |= taken.names[number]
+        others = (own != roots) & (own != EMPTY) & ~is_shared
+        size = max(taken.names) + 1
+        for number in _distinct(own[others].astype(np.int64) * size + roots[others]):
+            found |= taken.names[number // size] - taken.names[number % size]
     return found
+
+
+def _distinct(*arrays: np.ndarray) -> list[int]:
+    return np.unique(np.concatenate(arrays)).tolist()
 
 
 def _by_trait(taken: Taken, counted: Counted, limits: Sequence[_Limit],

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from placement_rpc.candidates.growing_table import GrowingTable
-from placement_rpc.candidates.interned_sets import InternedSets
+from placement_rpc.candidates.interned_sets import EMPTY, InternedSets
 from placement_rpc.candidates.inventories import VALUES, Inventories
 from placement_rpc.candidates.packed_names import PackedNames
 from placement_rpc.candidates.sorted_table import SortedTable
@@ -65,8 +65,8 @@ class CandidateIndex:
         self.by_id = SortedTable(slot=np.int32)
         #: Ids of the providers that share their inventories.
         self.sharing_ids: set[int] = set()
-        #: Provider id to what :meth:`anchors` returned.
-        self.known_anchors: dict[int, np.ndarray] = {}
+        #: The aggregates of sharing providers to the trees that have any of them.
+        self.known_anchors: dict[frozenset[str], np.ndarray] = {}
         self.by_uuid = UuidOrder()
         #: The position of an event up to which all changes are applied.
         self.position = 0
@@ -186,26 +186,28 @@ class CandidateIndex:
         These are its own, and for a sharing provider the tree of every provider that has an
         aggregate in common with it.
         """
-        provider_id = int(self.id[slot])
-        if provider_id not in self.sharing_ids:
+        aggregates = self.aggregate_sets[self.aggregate_set[slot]]
+        if not aggregates or int(self.id[slot]) not in self.sharing_ids:
             return self.tree[slot:slot + 1]
-        found = self.known_anchors.get(provider_id)
-        if found is None:
-            aggregates = self.aggregate_sets[self.aggregate_set[slot]]
-            has_common = self.aggregate_sets.having_any(aggregates)[self.aggregate_set]
-            has_common[slot] = True
-            found = self.known_anchors[provider_id] = np.unique(self.tree[has_common])
-        return found
+        if aggregates not in self.known_anchors:
+            self._find_anchors()
+        return self.known_anchors[aggregates]
+
+    def _find_anchors(self):
+        """Find the trees of the aggregates of all sharing providers that are not known."""
+        members = np.flatnonzero(self.aggregate_set > EMPTY)
+        members = members[np.argsort(self.aggregate_set[members], kind="stable")]
+        numbers, first = np.unique(self.aggregate_set[members], return_index=True)
+        of_set = dict(zip(numbers.tolist(), np.split(self.tree[members], first[1:]), strict=True))
+        for number in np.unique(self.aggregate_set[self.sharing]).tolist():
+            aggregates = self.aggregate_sets[number]
+            if aggregates and aggregates not in self.known_anchors:
+                common = np.flatnonzero(self.aggregate_sets.having_any(aggregates)).tolist()
+                self.known_anchors[aggregates] = np.unique(np.concatenate([
+                    of_set[each] for each in common if each in of_set]))
 
     def forget_anchors(self, aggregates: Collection[str]) -> None:
-        """Forget the anchors of sharing providers that are in any of these aggregates."""
-        for provider_id in list(self.known_anchors):
-            slot = self.slot_of(provider_id)
-            if slot is None or not self.aggregate_sets[self.aggregate_set[slot]].isdisjoint(
-                    aggregates):
-                del self.known_anchors[provider_id]
-
-    def forget_anchors_of(self, provider_ids: Iterable[int]) -> None:
-        """Forget the anchors of these providers."""
-        for provider_id in provider_ids:
-            self.known_anchors.pop(provider_id, None)
+        """Forget the trees of these aggregates, whose members change."""
+        for known in list(self.known_anchors):
+            if not known.isdisjoint(aggregates):
+                del self.known_anchors[known]

@@ -7,12 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from placement_rpc import exception
 from placement_rpc.candidates import capacity as rule
 from placement_rpc.candidates import fitting, parts
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.parts import Part
 from placement_rpc.candidates.query import GroupsQuery
 from placement_rpc.candidates.supplies import UNLIMITED, Condition, Rules, Supply
+
+# Rows of inventories that the columns of a request may have: about half a second of work.
+_MOST_ROWS = 5_000_000
 
 #: By what headroom can be broken down.
 AGGREGATE, TRAIT, CLASS = "aggregate", "trait", "class-limit"
@@ -41,6 +45,7 @@ def take(index: CandidateIndex, query: GroupsQuery, by: str | None = None) -> Ta
     :param by: :data:`AGGREGATE`, :data:`TRAIT`, :data:`CLASS` or None
     :raises ResourceClassNotFound: if there is no class of a name
     :raises TraitNotFound: if there is no trait of a name
+    :raises RequestTooComplex: if the request concerns too many inventories
     """
     root_mask = parts.root_mask(index, query.root_required, query.root_forbidden)
     # All are checked, also after one that cannot be served.
@@ -61,6 +66,7 @@ def take(index: CandidateIndex, query: GroupsQuery, by: str | None = None) -> Ta
         key = (part.key if part.suffix and part.amounts and part.suffix not in together
                else (part.suffix, *part.amounts))
         families.setdefault(key, []).append(part)
+    _check_size(index, families)
     is_isolated = query.group_policy == "isolate"
     names = {class_id: name for name, class_id in index.class_ids.items()}
     columns = [_supply(index, some, is_root, names, is_isolated, wanted)
@@ -75,6 +81,19 @@ def take(index: CandidateIndex, query: GroupsQuery, by: str | None = None) -> Ta
         columns, Rules(_conditions(index, query), is_isolated,
                        [each for each in query.same_subtree if len(each) > 1]), trees,
         {number: sets[number] for number in _distinct(used)} if by else {}, root_sets)
+
+
+def _check_size(index: CandidateIndex, families: Mapping[tuple, Sequence[Part]]) -> None:
+    """Check that a request does not concern too many inventories to be read at once.
+
+    :raises RequestTooComplex: if it does
+    """
+    rows = sum(min((len(index.inventories[class_id]) for class_id in some[0].amounts),
+                   default=len(index.id)) for some in families.values())
+    if rows > _MOST_ROWS:
+        raise exception.RequestTooComplex(
+            reason=f"its {len(families)} groups and classes concern {rows} inventories, and "
+                   f"{_MOST_ROWS} are allowed")
 
 
 def _wanted(query: GroupsQuery, by: str | None) -> set[str]:

@@ -108,7 +108,6 @@ def write_trees(index: CandidateIndex, columns: dict[str, Any], parent_ids: np.n
         elsewhere = tree_before[order] != tree
         index.forget_anchors(names_in(
             index.aggregate_sets, columns["aggregate_set"][order][elsewhere]))
-        index.forget_anchors_of(columns["id"][order][elsewhere].tolist())
 
 
 def _write_inventories(index, inventories, place):

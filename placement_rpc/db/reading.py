@@ -10,6 +10,9 @@ from placement_rpc.telemetry.spans import span
 
 # PostgreSQL and MariaDB alike: of the transaction that begins.
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+# It holds no locks of rows, for which [transactions] idle_timeout ends a session, and a busy
+# process may take long between its statements. MariaDB cannot say that for one transaction.
+_MAY_BE_IDLE = "; SET LOCAL idle_in_transaction_session_timeout = 0"
 
 
 class Reading:
@@ -58,7 +61,8 @@ class Reading:
 
     def _begin(self):
         if self._is_snapshot and self._dialect != "sqlite":
-            self._connection.exec_driver_sql(_SNAPSHOT)
+            self._connection.exec_driver_sql(
+                _SNAPSHOT + (_MAY_BE_IDLE if self._dialect == "postgresql" else ""))
         elif self._dialect == "postgresql":
             # Nothing to begin and to commit: two round trips less.
             self._set_autocommit(True)

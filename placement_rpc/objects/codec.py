@@ -107,9 +107,12 @@ def _are_all(cls, field, value):
 
 def stored(cls: typing.Any, **values: typing.Any) -> typing.Any:
     """Return ``cls(**values)`` without coercion, for values that were coerced when stored."""
-    instance = cls()
-    instance._changed_fields = set(values)
-    vars(instance).update((f"_obj_{name}", value) for name, value in values.items())
+    # As the library's constructors leave it, which set each field by nested calls.
+    instance = cls.__new__(cls)
+    vars(instance).update({f"_obj_{name}": value for name, value in values.items()})
+    instance._context, instance._changed_fields = None, set(values)
+    if "objects" in cls.fields and "objects" not in values:
+        instance._obj_objects = []
     return instance
 
 

@@ -41,6 +41,7 @@ class CutAnswers:
             self._not_before = self._clock() + _INTERVAL
             count, self._since_last = self._since_last, 0
         LOG.warning(
-            "%d answers were cut at [placement] max_allocation_candidates = %s since the last "
-            "such message; the last request asked for %.500s. Clients can give a limit, or "
-            "narrower conditions; a higher maximum makes larger answers.", count, maximum, wanted)
+            "%d answers were cut at [placement] max_allocation_candidates = %s, or at the work "
+            "that one search may do, since the last such message; the last request asked for "
+            "%.500s. Clients can give a limit, or narrower conditions; a higher maximum makes "
+            "larger answers.", count, maximum, wanted)

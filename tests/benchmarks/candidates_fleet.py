@@ -109,6 +109,15 @@ class Hosts(Fleet):
             *(Node(0, {"VGPU": 8}, ("CUSTOM_GPU_MODEL_A",)) for _ in range(4))]
 
 
+    def host_with_room(self):
+        """Return the UUID of the root of a tree that is not full."""
+        for number in range(self.trees // 2, self.trees):
+            root = self.tree(number)[0]
+            if root.used["VCPU"] <= 200 and "COMPUTE_STATUS_DISABLED" not in root.traits:
+                return self.root(number)
+        raise RuntimeError("every host is full")
+
+
 class NearlyFull(Hosts):
     """Hosts of which a share has room for one more server, and the others for none."""
 

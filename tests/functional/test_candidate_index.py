@@ -10,6 +10,7 @@ import types
 import urllib.error
 import urllib.request
 
+import fixtures
 import sqlalchemy as sa
 
 from placement_rpc import exception
@@ -19,6 +20,7 @@ from placement_rpc.candidates.interned_sets import EMPTY
 from placement_rpc.candidates.live_index import LiveIndex
 from placement_rpc.candidates.search import CandidateSearch
 from placement_rpc.db import models
+from placement_rpc.db.queries import candidate_feed
 from placement_rpc.db.queries import traits as trait_queries
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -296,7 +298,7 @@ class BrokenPartTest(SearchTest):
         self.assert_found("shares", lambda index, _slots: index.sharing_ids.clear(), 5)
         self.assert_found("shares", lambda index, _slots: index.sharing_ids.add(4), 4)
         self.assert_found("anchors", lambda index, _slots: index.known_anchors.update(
-            {5: index.known_anchors[5][:1]}), 5)
+            {frozenset([self.aggregate]): index.tree[:1]}), 5)
 
     def test_inventories(self):
         for name in ("capacity", "used", "min_unit", "max_unit", "step_size", "reserved"):
@@ -465,6 +467,19 @@ class BuildTest(SearchTest):
         # No thread that waited has raised it.
         self.assertNotIn("wait_until_ready", [
             each.name for each in traceback.extract_tb(failure.__traceback__)])
+
+    def test_a_database_that_cuts_long_texts(self):
+        self.store.release.set()
+        whole = candidate_feed.inventory_texts
+        for text in ("1,8,0,1,8", ""):
+            self.useFixture(fixtures.MonkeyPatch(
+                "placement_rpc.db.queries.candidate_feed.inventory_texts",
+                lambda *_arguments, text=text: [(0, 1, text)]))
+            error = self.assertRaises(exception.ServiceUnavailable, self.found)
+            self.assertIn("group_concat_max_len", error.text)
+        self.useFixture(fixtures.MonkeyPatch(
+            "placement_rpc.db.queries.candidate_feed.inventory_texts", whole))
+        self.assertEqual({self.uuid}, self.found())
 
     def test_a_process_starts_without_an_index(self):
         self.store.release.set()

@@ -146,6 +146,14 @@ class AllocationTest(FacadeTest):
         self.assertEqual({"large"}, {each["name"] for each in fitting if each["fits"]})
         self.assertEqual(1, len(self.run_json(
             "resource-provider", "explain", "--resource", "VCPU=1", "--limit", "1")))
+        steps = self.run_json("resource-provider", "explain", "--resource", "VCPU=6", "--funnel")
+        self.assertEqual(1, steps[-1]["providers"])
+        lines = self.run_json("resource-provider", "explain", "--group", "_A", "--resource",
+                              "VCPU=6")
+        self.assertEqual({"small": "_A"}, {
+            each["name"]: each["group"] for each in lines if not each["fits"]})
+        line, = self.run_json("resource-provider", "headroom", "--resource", "VCPU=2")
+        self.assertEqual((4, 4, {"VCPU": 2}), (line["count"], line["at_most"], line["trees"]))
 
 
 class ResourceClassTest(FacadeTest):

@@ -208,6 +208,25 @@ class ChangingTreesTest(testscenarios.WithScenarios, base.TestCase):
                 self.assertEqual(uuid, place.root)
 
 
+class SnapshotTest(base.TestCase):
+    """A transaction in which all statements see the same state."""
+
+    def test_it_may_be_idle_and_the_next_one_may_not(self):
+        # It holds no locks; the build of a large index works between its statements.
+        store = self.useFixture(placement_fixtures.Store(servers.new_database("postgresql")))
+
+        def values(snapshot):
+            with store.database.reader(snapshot) as tx:
+                return [tx.exec_driver_sql(f"SHOW {name}").scalar() for name in (
+                    "transaction_isolation", "idle_in_transaction_session_timeout")]
+
+        before = values(False)
+        self.assertEqual(["repeatable read", "0"], values(True))
+        self.assertEqual(before, values(False))
+        self.assertEqual("read committed", before[0])
+        self.assertNotEqual("0", before[1])
+
+
 class NearlyFullTest(testscenarios.WithScenarios, base.TestCase):
     """Concurrent schedulers get all of the last free providers, without errors."""
 
