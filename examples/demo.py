@@ -4,8 +4,8 @@
 The demo imports 120 compute nodes, as nova itself serialised them, and migrates them to
 inventories; adds the NFS share of the specification's first scenario; places a few thousand
 consumers from several concurrent clients; compares the usages with the allocations that the
-clients made; and finally asks for GPUs: claims them in one call, explains why a request finds none,
-and shows how many more servers fit.
+clients made; and finally asks for GPUs: claims them in one call, explains why a request finds
+none, and shows how many more servers fit.
 """
 
 import argparse
