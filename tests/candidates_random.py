@@ -6,6 +6,7 @@ or ``hypothesis.strategies.randoms(use_true_random=False)``, whose examples shri
 """
 
 import itertools
+import random
 import uuid
 
 from tests import candidates_model as model
@@ -17,6 +18,19 @@ _NAMED_SUFFIXES = ("_A", "b", "C-1", "1")
 _FOCUSES = ("", "", "traits", "aggregates", "in tree", "subtrees", "roots")
 # Microversions, where what a query may say or what the answer shows changes.
 MINORS = (10, 12, 16, 17, 21, 22, 24, 25, 27, 29, 31, 32, 33, 34, 35, 36, 39)
+
+
+def check_seeds(count, check):
+    """Make a check with each of the first seeds; an error names the seed.
+
+    :param check: callable of ``random.Random``
+    """
+    for seed in range(count):
+        try:
+            check(random.Random(seed))
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
 
 
 def _uuid(rng, number):

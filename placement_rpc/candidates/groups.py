@@ -72,18 +72,6 @@ def find(index: CandidateIndex, query: GroupsQuery, random: np.random.Generator,
                  is_incomplete or len(rows) > maximum)
 
 
-def serving_trees(index: CandidateIndex, query: GroupsQuery,
-                  random: np.random.Generator) -> np.ndarray:
-    """Return the numbers of the trees that have at least one candidate, in ascending order.
-
-    A candidate that needs sharing providers only counts for one of the trees that could have it.
-
-    :raises: as :func:`find`
-    """
-    search = _prepared(index, query, random)
-    return np.empty(0, np.int32) if search is None else search.trees()
-
-
 def _prepared(index, query, random):
     """Return a search; None if it is clear that nothing can be found."""
     roots = requests.root_mask(index, query.root_required, query.root_forbidden)
@@ -138,13 +126,6 @@ class _Search:
     def in_order_of_columns(self, rows: np.ndarray) -> np.ndarray:
         """Return candidates with their parts in the order of :attr:`columns`."""
         return rows[:, np.argsort(self._order)]
-
-    def trees(self) -> np.ndarray:
-        """Return the numbers of the trees that have a candidate, in ascending order."""
-        found = _Candidates(self._problem, MAX_CANDIDATES, bool(self._finder.sharing))
-        trees = [batch.trees[self._enumeration(batch).run(1)[0]]
-                 for batch in self._batches(found, _MAX_BATCH)]
-        return np.unique(np.concatenate([np.empty(0, np.int32), *trees]))
 
     def depth_first(self, count: int) -> np.ndarray:
         """Return candidates, all of one tree before those of the next.

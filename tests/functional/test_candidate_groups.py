@@ -60,12 +60,7 @@ class LoadedIndexTest(CandidatesTest):
             self.compare(rng, world, index)
 
     def test_random_worlds(self):
-        for seed in range(_WORLDS):
-            try:
-                self.check(random.Random(seed))
-            except Exception as error:
-                error.add_note(f"seed {seed}")
-                raise
+        candidates_random.check_seeds(_WORLDS, self.check)
 
 
 class ChangedIndexTest(CandidatesTest):

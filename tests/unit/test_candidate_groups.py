@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The search for candidates in groups finds what the model of candidates has."""
 
-import random
 
 import hypothesis
 import numpy as np
@@ -34,12 +33,7 @@ class ModelTest(base.TestCase):
                 raise
 
     def test_random_worlds(self):
-        for seed in range(_WORLDS):
-            try:
-                self.check(random.Random(seed))
-            except Exception as error:
-                error.add_note(f"seed {seed}")
-                raise
+        candidates_random.check_seeds(_WORLDS, self.check)
 
     def test_random_worlds_of_hypothesis(self):
         hypothesis.settings(max_examples=base.examples(100), deadline=None)(

@@ -375,14 +375,3 @@ class LimitTest(base.TestCase):
              ("a", {ids["VCPU"]: 1})], [(each.suffix, each.amounts) for each in found.columns])
         self.assertEqual([True, False, False, True],
                          (self.index.parent[found.rows[0]] < 0).tolist())
-
-    def test_trees_that_can_serve(self):
-        some = self.world.providers[5], self.world.providers[81]
-        for each in some:
-            each.traits.add("T1")
-        self.index = candidates_index.index_of(self.world)
-        query = candidates_index.groups_query(model.Query(
-            [group(VCPU=1), group("1", VGPU=1, required=[["T1"]])]))
-        slots = self.index.slots_of_uuids([each.uuid for each in some])
-        self.assertEqual(sorted(self.index.tree[list(slots.values())].tolist()), list(
-            groups.serving_trees(self.index, query, np.random.default_rng())))

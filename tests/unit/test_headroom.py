@@ -2,7 +2,6 @@
 """How many more requests fit: compared with claiming in every order until nothing fits."""
 
 import collections
-import random
 
 from placement_rpc import exception
 from placement_rpc.candidates import headroom, taking
@@ -23,12 +22,7 @@ class RandomWorldsTest(base.TestCase):
         self.counts = collections.Counter()
 
     def test_random_worlds(self):
-        for seed in range(_WORLDS):
-            try:
-                self.check(random.Random(seed))
-            except Exception as error:
-                error.add_note(f"seed {seed}")
-                raise
+        candidates_random.check_seeds(_WORLDS, self.check)
         # The worlds and the queries are not trivial.
         for name in ("room", "groups", "aggregate", "trait"):
             self.assertGreater(self.counts[name], _WORLDS // 4, self.counts)

@@ -2,7 +2,6 @@
 """Explanations of requests with groups say of each tree what the model of candidates says."""
 
 import collections
-import random
 
 from placement_rpc import exception
 from placement_rpc.candidates import funnel, tree_explanation, tree_views
@@ -22,12 +21,7 @@ class RandomWorldsTest(base.TestCase):
         self.counts = collections.Counter()
 
     def test_random_worlds(self):
-        for seed in range(_WORLDS):
-            try:
-                self.check(random.Random(seed))
-            except Exception as error:
-                error.add_note(f"seed {seed}")
-                raise
+        candidates_random.check_seeds(_WORLDS, self.check)
         for name in (True, False, "group_policy", "required", "forbidden",
                      "member_of", "in_tree", "capacity", "inventory", "max_unit",
                      "root_required"):
