@@ -5,6 +5,7 @@ Records that have the same keys and the same texts apart from UUIDs and numbers 
 their texts are rows of one width, which are filled for many records at a time.
 """
 
+import functools
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -239,14 +240,18 @@ def _summary(summaries, shape, kind, uuids, inventories):
                  if each.row_of[one] >= 0]
     yield from (b'"', uuids.take(kind, axis=0), b'":{"resources":{', *_separated(resources), b"}")
     if shape.traits:
-        traits = summaries.trait_sets[summaries.trait_set[one]]
-        yield b',"traits":' + _json(sorted(traits, key=_standard_first))
+        yield b',"traits":' + _of_traits(summaries.trait_sets[summaries.trait_set[one]])
     if shape.trees:
         parent = summaries.parent[kind]
         yield from (b',"parent_provider_uuid":null',) if parent[0] < 0 else (
             b',"parent_provider_uuid":"', uuids.take(parent, axis=0), b'"')
         yield from (b',"root_provider_uuid":"', uuids.take(summaries.root[kind], axis=0), b'"')
     yield b"},"
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_traits(traits: frozenset[str]) -> bytes:
+    return _json(sorted(traits, key=_standard_first))
 
 
 def _standard_first(trait):
