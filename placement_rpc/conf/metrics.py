@@ -20,7 +20,8 @@ OPTS = [
         "http_fleet", default=False,
         help="Whether /metrics of the HTTP facade, which needs no token, also shows capacity, "
              "reserved and used amounts and headroom of the fleet, by resource class and "
-             "aggregate. The port shows them always."),
+             "aggregate. They are computed from the candidate index of the process, so a facade "
+             "with [api] transport = rpc has none. The port shows them always."),
     cfg.FloatOpt(
         "slow_call", default=2.0, min=0,
         help="Seconds after which a call is logged with the time that each of its steps took. A "

@@ -61,6 +61,7 @@ class Conductor:
         :raises StoreUnavailable: if the database cannot be reached
         :raises SchemaOutdated: if its schema is not that of this release
         :raises ServiceTooOld: if a live service is too old to run alongside this release
+        :raises InvalidInput: if two requests of ``[headroom]`` have the same name
         """
         self.database = db.Database(self.conf)
         migration.check(self.database)

@@ -13,6 +13,7 @@ from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.http import errors
 from placement_rpc.http.facade import Facade
+from placement_rpc.service.fleet_gauges import FleetGauges
 from placement_rpc.service.heartbeat import Heartbeat
 from placement_rpc.upgrade import startup_check
 
@@ -29,6 +30,7 @@ class HTTPService:
     :raises StoreUnavailable: if the database cannot be reached
     :raises SchemaOutdated: if its schema is not that of this release
     :raises ServiceTooOld: if a live service is too old to run alongside this release
+    :raises InvalidInput: if two requests of ``[headroom]`` have the same name
     """
 
     def __init__(self, conf):
@@ -52,10 +54,12 @@ class HTTPService:
         try:
             migration.check(self._database)
             startup_check.check(self.conf, self._database)
+            self._manager = manager.Manager(self.conf, self._database)
+            self._manager.metrics.watch(FleetGauges(
+                self._manager.candidates.index, self.conf.headroom.request or ()), of_fleet=True)
         except BaseException:
             self._database.close()
             raise
-        self._manager = manager.Manager(self.conf, self._database)
         self._heartbeat = Heartbeat(
             self.conf, self._manager, BINARY, self.conf.conductor.host or socket.gethostname(),
             os.getpid())

@@ -11,12 +11,14 @@ import urllib.request
 from prometheus_client import parser
 
 from placement_rpc import exception
+from placement_rpc.conf import service as configuration
 from placement_rpc.conf.headroom import NamedRequestType
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.service.fleet_gauges import FleetGauges
+from placement_rpc.service.http import HTTPService
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing.facade import Facade
-from tests import base
+from tests import base, http
 
 
 def scrape(url):
@@ -174,6 +176,23 @@ class FleetTest(base.TestCase):
             found = {key[0] for key in scrape(facade.url)}
             for name in ("capacity", "aggregate_capacity", "used", "reserved"):
                 self.assertEqual(shows, f"placement_rpc_{name}" in found)
+
+    def test_a_process_of_a_wsgi_server_shows_those_of_its_own_index(self):
+        running = self.useFixture(placement_fixtures.RunningService())
+        self.fill(running.api)
+        service = HTTPService(configuration.new_config(
+            config_files=[], database__connection=running.conf.database.connection,
+            api__transport="local", api__auth_strategy="noauth2", metrics__http_fleet=True,
+            headroom__request=list(self.requests)))
+        self.addCleanup(service.close)
+        # It waits for the index.
+        answer = http.request(
+            service.facade.application, "GET", "/allocation_candidates", "resources=VGPU:1",
+            {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"})
+        self.assertEqual(200, answer.status_code, answer.text)
+        shown = http.request(service.facade.application, "GET", "/metrics").text
+        self.assertIn('placement_rpc_capacity{resource_class="VGPU"} 4.0', shown)
+        self.assertIn('placement_rpc_headroom{request="gpu"} 3.0', shown)
 
     def test_requests_that_cannot_be_read(self):
         for text in ("m1.large", "=VCPU:1", "m1.large=", "m1.large=VCPU", "m1.large=VCPU:0",
