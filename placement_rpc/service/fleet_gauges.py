@@ -88,7 +88,7 @@ class FleetGauges:
                     if index is None:
                         continue
                     taken = taking.take(index, query, taking.AGGREGATE)
-            except exception.ResourceClassNotFound as error:
+            except (exception.ResourceClassNotFound, exception.RequestTooComplex) as error:
                 LOG.warning("The headroom of %s is not exported: %s", request.name, error)
                 continue
             found = headroom.headroom(taken, taking.AGGREGATE, _COUNTING_SECONDS)

@@ -7,10 +7,12 @@ import re
 import socket
 import urllib.error
 import urllib.request
+from unittest import mock
 
 from prometheus_client import parser
 
 from placement_rpc import exception
+from placement_rpc.candidates import taking
 from placement_rpc.conf import service as configuration
 from placement_rpc.conf.headroom import NamedRequestType
 from placement_rpc.objects.request import ResourceRequest
@@ -231,3 +233,16 @@ class FleetTest(base.TestCase):
         self.assertEqual(set(), used - exported)
         for name in ("headroom", "aggregate_headroom", "capacity", "used", "reserved"):
             self.assertIn(f"placement_rpc_{name}", used)
+
+    def test_a_request_that_is_too_complex_leaves_the_other_metrics(self):
+        port = free_port()
+        running = self.useFixture(placement_fixtures.RunningService(
+            metrics__port=port, headroom__request=["a=VCPU:1"]))
+        self.fill(running.api)
+        running.manager.candidates.index.refresh()
+        with mock.patch.object(taking, "take", side_effect=exception.RequestTooComplex(
+                reason="it concerns too many inventories")):
+            found = scrape(f"http://127.0.0.1:{port}")
+        self.assertEqual(28, found["placement_rpc_capacity", "VCPU"])
+        self.assertEqual([], [key for key in found if key[0] == "placement_rpc_headroom"])
+        self.assertIn("The headroom of a is not exported", self.log.output)
