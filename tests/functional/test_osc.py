@@ -153,7 +153,7 @@ class AllocationTest(FacadeTest):
         self.assertEqual({"small": "_A"}, {
             each["name"]: each["group"] for each in lines if not each["fits"]})
         line, = self.run_json("resource-provider", "headroom", "--resource", "VCPU=2")
-        self.assertEqual((4, 4, {"VCPU": 2}), (line["count"], line["at_most"], line["trees"]))
+        self.assertEqual((5, 5, {"VCPU": 2}), (line["count"], line["at_most"], line["trees"]))
 
 
 class ResourceClassTest(FacadeTest):
