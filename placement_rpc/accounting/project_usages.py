@@ -10,6 +10,7 @@ else as one of those without a position.
 """
 
 import collections
+import contextlib
 import json
 import threading
 from collections.abc import Callable
@@ -110,10 +111,13 @@ class UsageReader:
     def _sum(self, question):
         only = None if question.consumer_type is None else (
             None if question.consumer_type == UNKNOWN_TYPE else question.consumer_type,)
-        with self._reader() as tx:
-            # Once more, from this connection: if it is one to another server of a cluster, it may
-            # not have what the last read found.
+        with contextlib.ExitStack() as stack:
+            # The lock first, as for every read of events: threads that wait for it with a
+            # connection would leave none to the thread that has it.
             with self._reading:
+                tx = stack.enter_context(self._reader())
+                # Once more, from this connection: if it is one to another server of a cluster, it
+                # may not have what the last read found.
                 self._read_events(tx)
                 begun = self._sums.begin(question) if self._is_current else None
             rows = queries.of_project(tx, question.project_id, question.user_id, only)

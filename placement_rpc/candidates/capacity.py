@@ -15,6 +15,7 @@ import numpy as np
 Number = int | np.ndarray
 Truth = bool | np.ndarray
 
+
 def free_of(capacity: Number, used: Number) -> Number:
     """Return how much is left; negative for an inventory that is over its capacity."""
     return capacity - used

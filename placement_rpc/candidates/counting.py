@@ -57,7 +57,7 @@ def count(columns: Sequence[Supply], rules: Rules, trees: int, packer: dependent
         is_shared[column.anchors[column.pairs["shared"]]] = True
     together = Packed(0, 0)
     if is_shared.any():
-        together = _together(columns, rules, is_shared, is_dependent, trees, packer)
+        together = _together(columns, rules, is_shared, is_dependent, trees, packer, budget)
         most = np.where(is_shared, 0, most)
     least = most.copy()
     dependent = np.flatnonzero(is_dependent & ~is_shared & (most > 0))
@@ -243,7 +243,7 @@ def _is_one_subtree(columns, trees):
 # -- trees that share providers ------------------------------------------------------------
 
 
-def _together(columns, rules, is_shared, is_dependent, trees, packer):
+def _together(columns, rules, is_shared, is_dependent, trees, packer, budget):
     """Return how many requests fit in the trees that share providers."""
     columns = _of_trees(columns, is_shared)
     dependent = is_shared & is_dependent
@@ -251,7 +251,7 @@ def _together(columns, rules, is_shared, is_dependent, trees, packer):
         return shared_supplies.fit(columns, trees)
     # Without regard to the dependencies more fit, and without the dependent trees fewer.
     most = shared_supplies.fit([_single(column) for column in columns], trees).most
-    found = packer.fit(columns, rules, most)
+    found = Packed(0, most) if budget.is_spent else packer.fit(columns, rules, most)
     if found.least == found.most:
         return found
     least = shared_supplies.fit(_of_trees(columns, ~dependent), trees).least

@@ -22,8 +22,6 @@ from placement_rpc.db.queries import candidate_feed as queries
 #: Greater than every position and every id: a read after it has events without a position only.
 LATEST = 2 ** 63 - 1
 
-# Providers that one transaction of a build reads.
-_CHUNK = 10_000
 # Providers that one statement reads again.
 _READ_AGAIN = 500
 # After so many seconds without a read, the distance to the end of the feed is checked first.

@@ -90,7 +90,7 @@ class LiveIndex:
         :param followed: drop this one only; None for the current one
         """
         with self._using:
-            if followed not in (None, self._followed):
+            if followed is not None and self._followed not in (None, followed):
                 return
             self._followed = None
             self._dropped_for = reason
@@ -207,7 +207,7 @@ class LiveIndex:
         try:
             changes = followed.changes()
             with self._using:
-                followed.apply(changes)
+                self._apply(followed, changes)
                 self._last_done = number
         except exception.PlacementException:
             raise
@@ -218,6 +218,16 @@ class LiveIndex:
             LOG.exception("The candidate index cannot be brought up to date")
             return type(error).__name__
         return None
+
+    def _apply(self, followed, changes):
+        """Apply changes; the caller holds the lock."""
+        try:
+            followed.apply(changes)
+        except Exception:
+            # Only a part of them may be applied: nobody may use the index before it is dropped.
+            if self._followed is followed:
+                self._followed = None
+            raise
 
     # -- operating ----------------------------------------------------------------------
 

@@ -87,13 +87,15 @@ def _reasons(group: Group, node: NodeView, root: NodeView, amounts,
     if group.in_tree is not None and group.amounts and (
             group.suffix not in node.in_trees or not (group.suffix or node.is_own)):
         reasons.append(reason("in_tree", f"is not in the tree of {group.in_tree}"))
-    # What the root is in, its whole tree is in, but for a group with a suffix.
-    near = [node] if group.suffix or not node.is_own else [node, root]
+    # What the root is in, its whole tree is in, but for a group with a suffix. A provider that
+    # shares with the tree is not, and may not serve a tree that is in what is forbidden.
+    tree = [node] if group.suffix else [node, root]
+    near = tree if node.is_own else [node]
     if not any(_is_member(each, group.member_of) for each in near):
         reasons += [reason("member_of", f"is not in {_any(uuids)}") for uuids in group.member_of
                     if not rule.in_any(node.aggregates, uuids)]
     forbidden = [uuid for uuid in group.not_member_of
-                 if any(uuid in each.aggregates for each in near)]
+                 if any(uuid in each.aggregates for each in tree)]
     if forbidden:
         reasons.append(reason("not_member_of", "is in " + ", ".join(forbidden)))
     if is_single:

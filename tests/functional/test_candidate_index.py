@@ -82,6 +82,25 @@ class StaleIndexTest(SearchTest):
         self.service.api.claim_allocations(None, base.claim({self.uuid: {"VCPU": 1}}))
         self.assert_built_again({self.uuid})
 
+    def test_nobody_uses_an_index_with_a_part_of_the_changes(self):
+        used = []
+
+        class Watched(LiveIndex):
+            def drop(self, reason, followed=None):
+                with self.peek() as index:
+                    used.append(index)
+                super().drop(reason, followed)
+
+        watched = Watched(self.service.database.reader)
+        watched.wait_until_ready()
+        with watched.current() as index:
+            index.generation[index.slot_of(1)] -= 1
+        self.service.api.claim_allocations(None, base.claim({self.uuid: {"VCPU": 1}}))
+        with watched.current() as index:
+            self.assertEqual(1, index.inventory_of(index.slot_of(1), 0)["used"])
+        self.assertEqual([None], used)
+        self.assertEqual(2, watched.statistics()["made"])
+
     def test_a_row_that_changed_without_an_event_is_found_by_verifying(self):
         self.found()
         with self.service.database.writer() as tx:

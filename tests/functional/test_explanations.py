@@ -3,6 +3,7 @@
 
 from placement_rpc import exception
 from placement_rpc.api import CandidateGroup, CandidatesRequest, ResourceRequest
+from placement_rpc.candidates.index import SHARES
 from tests import base, http
 
 PATH = "/resource_providers"
@@ -60,6 +61,16 @@ class GroupsTest(base.ContractTest):
             some, {"suffix": "_G", "resources": {"VGPU": 3}, "required": [["CUSTOM_FAST"]]}))
         # Of the two devices, the one that lacks least is shown.
         self.assertEqual([("capacity", "_G", "VGPU", 1, "gpu1")], found["node"])
+
+    def test_a_provider_that_shares_with_a_tree_in_a_forbidden_aggregate(self):
+        shared = base.new_uuid()
+        storage = self.provider("storage", DISK_GB=100)
+        traits(self.api, storage, SHARES)
+        for uuid, aggregates in ((storage, [shared]), (self.node, [shared, self.zone])):
+            self.api.set_aggregates(None, uuid, aggregates)
+        found = self.reasons(request({"resources": {"DISK_GB": 1}, "not_member_of": [self.zone]}))
+        self.assertEqual([("not_member_of", "", None, None, "storage")], found["node"])
+        self.assertEqual([], found["storage"])
 
     def test_rules_about_all_groups(self):
         groups = [{"suffix": f"{number}", "resources": {"VGPU": 1}} for number in range(3)]

@@ -6,7 +6,7 @@ import threading
 
 import testscenarios
 
-from placement_rpc import api, manager
+from placement_rpc import api, exception, manager
 from placement_rpc.accounting.project_usages import UsageReader
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import bulk, events, usages
@@ -181,6 +181,39 @@ class ProjectUsagesTest(testscenarios.WithScenarios, base.TestCase):
         meanwhile += [change, lambda: None]
         self.assertEqual({"VCPU": 1}, reader.of_project("ada").usages)
         self.assertEqual({"VCPU": 2}, reader.of_project("ada").usages)
+
+    def test_more_threads_than_connections(self):
+        connections = threading.Semaphore(1)
+
+        @contextlib.contextmanager
+        def reading():
+            # As a pool whose only connection is in use.
+            if not connections.acquire(timeout=20):
+                raise exception.StoreUnavailable
+            try:
+                with self.database.reader() as tx:
+                    yield tx
+            finally:
+                connections.release()
+
+        reader = UsageReader(reading)
+        failures = []
+
+        def work(user):
+            try:
+                for turn in range(20):
+                    if not failures:
+                        reader.of_project(f"{turn}", user)
+            except Exception as error:
+                failures.append(error)
+                raise
+
+        threads = [threading.Thread(target=work, args=(f"{number}",)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([], failures)
 
     def test_the_oldest_are_forgotten(self):
         reader = UsageReader(self.database.reader, most_rows=12)

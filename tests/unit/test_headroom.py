@@ -69,3 +69,23 @@ class RandomWorldsTest(base.TestCase):
         parts = {part["name"]: (part["count"], part["at_most"]) for part in answer.parts}
         self.assertEqual((expected, expected), parts.get(name, (0, 0)), f"{name}: {query}")
         self.counts[answer.by] += expected > 0
+
+
+class HurriedTest(base.TestCase):
+    """Without time, groups that compete in trees that share providers are counted in bounds."""
+
+    def test_groups_of_trees_that_share(self):
+        zone = base.new_uuid()
+        nodes = [model.Provider(base.new_uuid(), inventories={"VCPU": model.Inventory(8)},
+                                aggregates={zone}) for _ in range(2)]
+        storage = model.Provider(base.new_uuid(), inventories={"DISK_GB": model.Inventory(100)},
+                                 traits={model.SHARES}, aggregates={zone})
+        world = model.World([*nodes, storage], ("VCPU", "DISK_GB"), (model.SHARES,))
+        query = model.Query([
+            model.Group("", {"DISK_GB": 1}), model.Group("_A", {"VCPU": 1}),
+            model.Group("_B", {"VCPU": 2})], "none")
+        taken = taking.take(
+            candidates_index.index_of(world), candidates_index.groups_query(query))
+        found = [headroom.headroom(taken, None, seconds) for seconds in (60, 0)]
+        # 8 would fit if the groups did not compete.
+        self.assertEqual([(4, 4), (0, 8)], [(each.count, each.at_most) for each in found])
