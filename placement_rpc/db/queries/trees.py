@@ -13,17 +13,6 @@ _MEMBERS = sa.select(
     _providers.c.parent_provider_id.label("parent_id"))
 
 
-def root_of(provider_id):
-    """Return the id of the root of the tree of a provider; None if there is no such provider.
-
-    :param provider_id: column or int
-    :returns: a scalar subquery
-    """
-    tree = sa.alias(_providers)
-    return sa.select(sa.func.coalesce(tree.c.root_provider_id, tree.c.id)).where(
-        tree.c.id == provider_id).scalar_subquery()
-
-
 def members(tx, root_id):
     """Return the providers of a tree.
 
