@@ -44,7 +44,8 @@ class StandaloneOnRabbitTest(base.TestCase):
             pathlib.Path(state_dir, "service.json").read_text())["transport_url"])
         self.assertEqual(0, demo.returncode, demo.stderr)
         providers = json.loads(test_programs.run(*here, "providers").stdout)
-        self.assertEqual(121, len(providers))
+        # 120 compute nodes, their pool of storage, and two GPUs in every fifth node.
+        self.assertEqual(120 + 1 + 48, len(providers))
         usages = json.loads(test_programs.run(*here, "usages", "--limit", "3").stdout)
         self.assertEqual({"provider", "uuid", "resource_class", "used", "capacity", "percent"},
                          set(usages[0]))
