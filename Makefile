@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .PHONY: help run demo test soak lint sample docs bench clean upgrade-constraints \
-  release-environments system-rabbit system-test
+  test-environments system-rabbit system-test
 
 help:
 	@echo "make run                  the service in the foreground, over HTTP and on SQLite"
@@ -45,11 +45,11 @@ run: $(INSTALLED) $(if $(filter rabbit,$(BUS)),system-rabbit)
 demo: $(INSTALLED) $(if $(filter rabbit,$(BUS)),system-rabbit)
 	@$(BIN)/python examples/demo.py --bus $(BUS) $(if $(TRANSPORT_URL),--transport-url "$(TRANSPORT_URL)")
 
-# Environments of earlier releases, for the tests that run these alongside this tree.
-release-environments: $(INSTALLED)
-	@$(BIN)/python -m tests.upgrade.release_environment
+# Environments of earlier releases and of other programs, which tests run alongside this tree.
+test-environments: $(INSTALLED)
+	@$(BIN)/python -m tests.environments
 
-test: $(INSTALLED) system-test lint release-environments
+test: $(INSTALLED) system-test lint test-environments
 	@FULL="$(FULL)" tools/run-tests $(BIN) $(if $(TESTS),"$(TESTS)")
 
 soak: $(INSTALLED) system-test
@@ -77,4 +77,4 @@ upgrade-constraints:
 	@tools/upgrade-constraints "$(PYTHON)"
 
 clean:
-	rm -rf "$(VENV)" .venv-releases build dist docs/build .stestr .ruff_cache .hypothesis *.egg-info
+	rm -rf "$(VENV)" .venv-others build dist docs/build .stestr .ruff_cache .hypothesis *.egg-info

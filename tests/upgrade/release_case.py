@@ -2,7 +2,7 @@
 """The last release and this tree on one store and one broker.
 
 The release is its wheel, installed in an environment of its own; see
-:mod:`tests.upgrade.release_environment`. "Old" is that release and "new" this tree.
+:mod:`tests.environments`. "Old" is that release and "new" this tree.
 """
 
 import signal
@@ -15,9 +15,9 @@ import testscenarios
 from placement_rpc.db import models
 from placement_rpc.notifications import listener
 from placement_rpc.testing import fixtures as placement_fixtures
-from tests import base, compute_nodes, servers
-from tests.upgrade import release_environment, side_by_side
-from tests.upgrade.release_environment import THIS_TREE
+from tests import base, compute_nodes, environments, servers
+from tests.environments import THIS_TREE
+from tests.upgrade import side_by_side
 
 VERSION = "0.2.0"
 
@@ -87,7 +87,7 @@ class ReleasesTest(testscenarios.WithScenarios, base.TestCase):
 
     def setUp(self):
         # Before the time limit begins, in case it is missing.
-        self.old = release_environment.release(VERSION)
+        self.old = environments.release(VERSION)
         self.new = THIS_TREE
         super().setUp()
         self.broker = self.make_broker()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of different releases on one store and one broker, as fixtures.
 
-Each takes an :class:`tests.upgrade.release_environment.Installation`.
+Each takes an :class:`tests.environments.Installation`.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ import fixtures
 import requests
 
 from placement_rpc import exception
-from tests import base
+from tests import base, environments
 from tests.integration import processes
-from tests.upgrade import golden, release_environment
+from tests.upgrade import golden
 
 _CLIENT = pathlib.Path(__file__).with_name("release_client.py")
 _START_TIMEOUT = 60
@@ -90,7 +90,7 @@ class Client(fixtures.Fixture):
                 stdout=subprocess.PIPE, stderr=errors, cwd=directory)
         self.addCleanup(self._end)
         # The module is that of the first release and, in this tree, where it is now.
-        of_this_tree = self._installation is release_environment.THIS_TREE
+        of_this_tree = self._installation is environments.THIS_TREE
         said = self._exchange({"options": self._options, "compute_node": (
             golden.ComputeNode.__module__ if of_this_tree
             else "placement_rpc.objects.compute_node")})

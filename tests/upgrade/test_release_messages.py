@@ -8,11 +8,11 @@ import sqlalchemy as sa
 
 from placement_rpc.db import models
 from placement_rpc.testing import servers as private
-from tests import base
+from tests import base, environments
+from tests.environments import THIS_TREE
 from tests.integration import ledger
-from tests.upgrade import release_environment, side_by_side
+from tests.upgrade import side_by_side
 from tests.upgrade.release_case import DIRECTIONS, VERSION, ReleasesTest, claim
-from tests.upgrade.release_environment import THIS_TREE
 
 
 class EnvironmentTest(base.TestCase):
@@ -20,7 +20,7 @@ class EnvironmentTest(base.TestCase):
     def test_each_runs_its_own_packages(self):
         """The old release does not find this tree, even where the environment names it."""
         root = pathlib.Path(__file__).parents[2]
-        old = release_environment.release(VERSION)
+        old = environments.release(VERSION)
         self.useFixture(fixtures.EnvironmentVariable("PYTHONPATH", str(root)))
         for installation, directory in ((old, old.directory), (THIS_TREE, root)):
             # It makes no call.
