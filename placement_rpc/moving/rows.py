@@ -180,7 +180,7 @@ Row = (ResourceClassRow | TraitRow | ConsumerTypeRow | ProviderRow | InventoryRo
 
 #: Dict of the name of each kind to its class of rows, in order of dependency: a row refers only
 #: to rows of its own kind and of kinds before it.
-KINDS: dict[str, type] = {
+KINDS: dict[str, type[_Parts]] = {
     "resource_classes": ResourceClassRow,
     "traits": TraitRow,
     "consumer_types": ConsumerTypeRow,
