@@ -459,6 +459,15 @@ class StoreBusy(PlacementException):
     )
 
 
+class StoreHeld(PlacementException):
+    """Nobody may change the store, which an operator fills with the data of another service."""
+
+    code = "placement.store.held"
+    http_status = 503
+    retryable = True
+    message = "The store is held and accepts no changes: {reason}"
+
+
 class SchemaOutdated(PlacementException):
     code = "placement.store.schema_outdated"
     message = (
