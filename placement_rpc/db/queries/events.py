@@ -140,6 +140,11 @@ def state(tx, lock=False):
     return row
 
 
+def last_id(tx):
+    """Return the highest id of an event; 0 if there is none."""
+    return tx.execute(sa.select(sa.func.max(_events.c.id))).scalar() or 0
+
+
 def last_position(tx):
     """Return the position that the newest event with a position has; 0 if there is none."""
     row = state(tx)
