@@ -26,22 +26,24 @@ _GZIP = b"\x1f\x8b"
 _LONGEST_LINE = 1 << 18
 
 _METHODS = "GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS"
+_MICROVERSION = r"\d{1,9}\.\d{1,9}|latest"
 _QUOTED = re.compile(
-    rf'"(?P<method>{_METHODS}) (?P<target>(?:/|https?://)(?:[^"\\]|\\.)*?)'
-    r'(?P<http> HTTP/\d(?:\.\d)?)?"(?P<rest>.*)', re.DOTALL)
+    rf'(?<!\\)"(?P<method>{_METHODS}) (?P<target>(?:/|https?://)(?:[^"\\]|\\.)*?)'
+    r'(?P<http> HTTP/\d(?:\.\d)?)?"(?P<rest>.*)', re.DOTALL | re.ASCII)
 _UWSGI = re.compile(
-    rf"(?:^|\s)(?P<method>{_METHODS}) (?P<target>/\S*) => generated .*?"
-    r"\(HTTP/\d(?:\.\d)? (?P<status>\d{3})\)(?P<rest>.*)", re.DOTALL)
+    rf"(?:^|\s)(?P<method>{_METHODS}) (?P<target>/\S*) => generated .{{0,200}}?"
+    r"\(HTTP/\d(?:\.\d)? (?P<status>\d{3})\)(?P<rest>.*)", re.DOTALL | re.ASCII)
 _PLAIN = re.compile(
     rf"\s*(?P<method>{_METHODS}) (?P<target>(?:/|https?://)\S*)"
-    r"(?: HTTP/\d(?:\.\d)?)?(?: (?P<version>\d+\.\d+|latest))?\s*")
+    rf"(?: HTTP/\d(?:\.\d)?)?(?: (?P<version>{_MICROVERSION}))?\s*", re.ASCII)
 # The end of the line is missing, so it is not known what was asked.
 _CUT_OFF = re.compile(rf'"(?:{_METHODS}) (?:/|https?://)[^"]*$', re.DOTALL)
 _REQUEST_LOG = " status: "
-_STATUS = re.compile(r" (\d{3})(?: |$)")
-_VERSION = re.compile(r'(?:\bmicroversion: |\bplacement )(\d+\.\d+|latest)\b')
+_STATUS = re.compile(r" (\d{3})(?: |$)", re.ASCII)
+_VERSION = re.compile(rf"(?:\bmicroversion: |\bplacement )({_MICROVERSION})\b", re.ASCII)
 # Placement's request log has such a line in debug mode, and later the one with the answer.
 _BEGINNING = "Starting request: "
+_PRINTABLE = "".join(map(chr, range(0x21, 0x7f)))
 _ESCAPED = re.compile(r'\\x([0-9a-fA-F]{2})|\\(["\\])')
 _JSON_TEXTS = ("request", "message", "log", "msg", "line")
 _JSON_METHODS = ("method", "request_method", "http_method")
@@ -203,7 +205,7 @@ def _of_quoted(found: re.Match[str]) -> _Line:
     if rest.startswith(_REQUEST_LOG):
         # Placement logs the path as the application gets it, without percent signs.
         path, mark, query = target.partition("?")
-        target = urllib.parse.quote(path) + mark + query
+        target = path.replace("%", "%25").replace("#", "%23") + mark + query
     status = _STATUS.search(rest)
     return _Line(found["method"], _address(target), _version(rest), status and int(status[1]))
 
@@ -218,15 +220,15 @@ def _of_json(text: str) -> _Line | None:
     method, target, query, version = (next(
         (value for name in names if isinstance(value := fields.get(name), str) and value), "")
         for names in (_JSON_METHODS, _JSON_TARGETS, _JSON_QUERIES, _JSON_VERSIONS))
-    version = version.rpartition(" ")[2] or None
+    version = _version(f"placement {version.removeprefix('placement ')}")
     status = next((int(text) for name in _JSON_STATUSES
-                   if re.fullmatch(r"\d{3}", text := str(fields.get(name)))), None)
+                   if re.fullmatch("[1-9][0-9]{2}", text := str(fields.get(name)))), None)
     if method and target.startswith(("/", "http")):
         query = f"?{query.removeprefix('?')}" if query and "?" not in target else ""
         return _Line(method, _address(target + query), version, status)
     for name in _JSON_TEXTS:
         value = fields.get(name)
-        inner = _parse(value.strip()) if isinstance(value, str) and value[:1] != "{" else None
+        inner = _parse(value.strip()) if isinstance(value, str) else None
         if inner is not None:
             return inner._replace(version=inner.version or version,
                                   status=inner.status or status)
@@ -244,7 +246,8 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _address(target: str) -> str:
-    """Return path and query of a target, which may be a whole URL."""
+    """Return path and query of a target, which may be a whole URL, in printable ASCII."""
     if not target.startswith("/"):
         target = "/" + target.partition("://")[2].partition("/")[2]
-    return target.partition("#")[0]
+    return urllib.parse.quote(
+        target.partition("#")[0], safe=_PRINTABLE, errors="replace")
