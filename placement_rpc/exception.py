@@ -467,6 +467,24 @@ class SchemaOutdated(PlacementException):
     )
 
 
+# -- moving from and to OpenStack Placement ----------------------------------------------
+
+class NotPlacementDatabase(PlacementException):
+    """The database is not one of OpenStack Placement, or of a revision that is not known."""
+
+    code = "placement.move.unknown_database"
+    message = "The database of OpenStack Placement cannot be used: {reason}"
+
+
+class StreamOutOfOrder(PlacementException):
+    """Rows of a store did not come in ascending order of keys, so that they cannot be compared."""
+
+    code = "placement.move.out_of_order"
+    message = "The {kind} of a store are not in order: {key} came after {last}"
+
+
+# -- calls and releases -------------------------------------------------------------------
+
 class UnsupportedCall(PlacementException):
     """The server does not know the method, its arguments or the contract's version."""
 

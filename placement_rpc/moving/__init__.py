@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moving over from OpenStack Placement, and back: rules, no SQL."""
+"""Move a cloud from OpenStack Placement to this service and back: the rules, without SQL."""
