@@ -220,17 +220,17 @@ def _of_json(text: str) -> _Line | None:
     method, target, query, version = (next(
         (value for name in names if isinstance(value := fields.get(name), str) and value), "")
         for names in (_JSON_METHODS, _JSON_TARGETS, _JSON_QUERIES, _JSON_VERSIONS))
-    version = _version(f"placement {version.removeprefix('placement ')}")
+    known = _version(f"placement {version.removeprefix('placement ')}")
     status = next((int(text) for name in _JSON_STATUSES
                    if re.fullmatch("[1-9][0-9]{2}", text := str(fields.get(name)))), None)
     if method and target.startswith(("/", "http")):
         query = f"?{query.removeprefix('?')}" if query and "?" not in target else ""
-        return _Line(method, _address(target + query), version, status)
+        return _Line(method, _address(target + query), known, status)
     for name in _JSON_TEXTS:
         value = fields.get(name)
         inner = _parse(value.strip()) if isinstance(value, str) else None
         if inner is not None:
-            return inner._replace(version=inner.version or version,
+            return inner._replace(version=inner.version or known,
                                   status=inner.status or status)
     return None
 

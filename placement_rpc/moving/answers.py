@@ -109,14 +109,13 @@ def newer_names(old: Any, new: Any) -> list[str] | None:
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return None
     for key in _LISTS_OF_NAMES:
-        lists = [each.get(key) for each in (old, new)]
-        if all(isinstance(each, list) for each in lists) and len(old) == len(new) == 1:
-            here, there = ({_name(item): item for item in each} for each in lists)
+        if {*old} == {*new} == {key} and all(isinstance(each[key], list) for each in (old, new)):
+            here, there = ({_name(item): item for item in each[key]} for each in (old, new))
             only = {*here} ^ {*there}
-            common = [{key: [item for name, item in each.items() if name not in only]}
+            common = [[item for name, item in each.items() if name not in only]
                       for each in (here, there)]
             if any(name.startswith(_CUSTOM) for name in only) or (
-                    difference_of(*common) is not None):
+                    frozen(common[0]) != frozen(common[1])):
                 return None
             return sorted(only)
     return None
