@@ -8,6 +8,8 @@ import sqlalchemy as sa
 
 from placement_rpc.db import models
 from placement_rpc.db.queries import bulk
+from placement_rpc.objects import catalog
+from placement_rpc.objects.catalog import Effect
 
 _allocations = models.allocations
 _classes = models.resource_classes
@@ -19,10 +21,11 @@ _types = models.consumer_types
 #: Events that are read at most: as many after a position, and as many that have none yet.
 MOST = 200
 
-# The types are a part of the text of the statement; resource classes have other names after some.
-_MATTERS = _events.c.event_type.in_([sa.literal_column(f"'{name}'") for name in (
-    "allocation.create", "allocation.update", "allocation.delete", "resource_class.update",
-    "resource_class.delete")])
+# What changes used amounts or the names of classes. The types are a part of the text of the
+# statement.
+_MATTERS = _events.c.event_type.in_([
+    sa.literal_column(f"'{name}'") for name, event in catalog.EVENTS.items()
+    if event.effect in (Effect.USED, Effect.CLASSES)])
 _NEW = (_events.c.id, _events.c.position, _events.c.event_type,
         sa.case((_MATTERS, _events.c.payload)).label("payload"))
 # As many as are needed to see that there are more than MOST.
