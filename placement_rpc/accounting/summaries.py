@@ -8,6 +8,7 @@ and the aggregates that it had at its generation, and each consumer all of its a
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from placement_rpc.accounting.consumer_tags import consumer_tag
 from placement_rpc.accounting.providers import get_or_404
 from placement_rpc.db.api import Connection, Database
 from placement_rpc.db.queries import events
@@ -122,5 +123,6 @@ def _consumers(tx: Connection, rows: Sequence[Any]) -> list[ConsumerSummary]:
     return [codec.stored(
         ConsumerSummary, uuid=row.uuid, generation=row.generation, project_id=row.project_id,
         user_id=row.user_id, consumer_type=row.consumer_type,
+        tag=consumer_tag(row.id, row.created_at, row.generation),
         created_at=row.created_at.isoformat(), updated_at=row.updated_at.isoformat(),
         allocations=held.get(row.id, {})) for row in rows]

@@ -66,7 +66,8 @@ class ConsumerSummary(base.PlacementObject):
     """A consumer with all of its allocations.
 
     ``allocations`` maps provider uuid to a mapping of resource class to amount, as in a claim.
-    ``consumer_type`` is None if it is not known. ``created_at`` is the time of its first
+    ``consumer_type`` is None if it is not known. ``tag`` is as of a ``Consumer``: a claim or a
+    release with it is refused if the consumer has changed since. ``created_at`` is the time of its first
     allocations, and ``updated_at`` that of the last change of them, UTC in ISO 8601.
     """
 
@@ -79,6 +80,7 @@ class ConsumerSummary(base.PlacementObject):
         "project_id": fields.field(fields.Text(255)),
         "user_id": fields.field(fields.Text(255)),
         "consumer_type": fields.field(fields.ConsumerType(), nullable=True),
+        "tag": fields.field(fields.Text(64)),
         "created_at": fields.field(_TIME),
         "updated_at": fields.field(_TIME),
         "allocations": fields.field(fields.Mapping(fields.Amounts())),

@@ -37,7 +37,7 @@ FINGERPRINTS = {
     "ComputeNodePayload": "1.1-75d7c53337855d5e3cc7c92188c4575c",
     "Consumer": "1.1-fde538a6239d9b59eb9f7c0d5760c95c",
     "ConsumerPayload": "1.0-42526c425e0fe19b5e22271a72c0342a",
-    "ConsumerSummary": "1.0-c0802d247f677a983f9dbbcaf74da2e1",
+    "ConsumerSummary": "1.0-337e06d4dfd4710ce000c15fed082caf",
     "ConsumerSummaryList": "1.0-55b564e9eaf471ab70e840d0bcaa1b12",
     "Disagreement": "1.0-2a663d3119b50803a305119281e6b6d9",
     "EventPage": "1.0-d17bc00a8e95fe57e82473ee922b91a8",

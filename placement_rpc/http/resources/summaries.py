@@ -23,7 +23,8 @@ def consumers(call):
             call.context, project_id=call.query.get("project_id"),
             user_id=call.query.get("user_id"),
             provider_uuid=call.query.get("resource_provider"), **_page(call))
-    return _answer("consumers", found)
+    # The tag of a consumer is that of another resource.
+    return _answer("consumers", found, without="tag")
 
 
 def _page(call):
@@ -31,10 +32,11 @@ def _page(call):
     return {"marker": call.query.get("marker"), "limit": limit and min(int(limit), 2 ** 31 - 1)}
 
 
-def _answer(name, found):
+def _answer(name, found, without=None):
     return Answer(position=found.position, body={
         # Their fields have JSON values.
-        name: [{field: each.value(field) for field in each.fields} for each in found.objects],
+        name: [{field: each.value(field) for field in each.fields if field != without}
+               for each in found.objects],
         "next": found.objects[-1].uuid if found.more else None})
 
 
