@@ -101,7 +101,7 @@ def _set_sequences(connection):
     for table in ("resource_providers", "placement_aggregates", "projects", "users",
                   "consumer_types", "consumers"):
         connection.exec_driver_sql(
-            f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), "  # noqa: S608
+            f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), "
             f"(SELECT max(id) FROM {table}))")
 
 
