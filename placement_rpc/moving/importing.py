@@ -47,11 +47,11 @@ class _Kind(NamedTuple):
 
     :param put: callable of the transaction, the rows to insert and those to update
     :param delete: callables of the transaction and keys, each of which is called with all keys
-        before the next one; none if rows of the kind are never deleted
+        before the next one
     """
 
     put: Callable
-    delete: tuple[Callable, ...] = ()
+    delete: tuple[Callable, ...]
 
 
 class Pass:
@@ -91,9 +91,7 @@ class Pass:
         _Writing(self, database, pass_id, batch).run()
 
     def _differences(self, kind: str) -> Iterator[Difference]:
-        for each in compare(kind, self._counted(kind), self._target.rows(kind)):
-            if each.source is not None or _KINDS[kind].delete:
-                yield each
+        return compare(kind, self._counted(kind), self._target.rows(kind))
 
     def _counted(self, kind):
         """Yield the rows of the source, and report the progress."""
@@ -195,8 +193,8 @@ _KINDS = {
         _inserted(moving_writes.insert_resource_classes, class_names.FIRST_CUSTOM_ID),
         (moving_writes.delete_resource_classes,)),
     "traits": _Kind(_inserted(moving_writes.insert_traits), (moving_writes.delete_traits,)),
-    # Types are never deleted in this store.
-    "consumer_types": _Kind(_inserted(moving_writes.insert_consumer_types)),
+    "consumer_types": _Kind(
+        _inserted(moving_writes.insert_consumer_types), (moving_writes.delete_consumer_types,)),
     "providers": _Kind(moving_writes.put_providers, (
         moving_writes.detach_providers, moving_writes.delete_providers)),
     "inventories": _Kind(_put_inventories, (moving_writes.delete_inventories,)),

@@ -73,6 +73,7 @@ FINGERPRINTS = {
     "Service": "1.1-d9de2a9e61c9d0969ed18e9287b9feaa",
     "ServiceList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
     "SnapshotPayload": "1.1-8424b22bf2086ad1b488c151d7042b61",
+    "StoreImportPayload": "1.0-969257b24fda6a247f04d638af0443b2",
     "SyncResult": "1.0-2c2710bae0308807f6e66e733fee5a43",
     "Trait": "1.0-8448dfa45b70ba48510142334ceb70d4",
     "TraitList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",

@@ -102,6 +102,14 @@ def delete_traits(tx, keys):
     tx.execute(sa.delete(_traits).where(_traits.c.name.in_([name for name, in keys])))
 
 
+def delete_consumer_types(tx, keys):
+    """Delete types that no consumer has.
+
+    Nothing refers to them by a foreign key, so they may only be deleted while the store is held.
+    """
+    tx.execute(sa.delete(_types).where(_types.c.name.in_([name for name, in keys])))
+
+
 # -- providers --------------------------------------------------------------------------
 
 def put_providers(tx, new, changed):
