@@ -506,6 +506,20 @@ class StreamOutOfOrder(PlacementException):
     message = "The {kind} of a store are not in order: {key} came after {last}"
 
 
+class ExportRefused(PlacementException):
+    """An export would overwrite what others have written."""
+
+    code = "placement.move.export_refused"
+    message = "The database of OpenStack Placement is not exported to: {reason}"
+
+
+class NotExportable(PlacementException):
+    """OpenStack Placement's database cannot hold a row of the store."""
+
+    code = "placement.move.not_exportable"
+    message = "The {kind} {key} cannot be written to OpenStack Placement's database: {reason}"
+
+
 # -- calls and releases -------------------------------------------------------------------
 
 class UnsupportedCall(PlacementException):

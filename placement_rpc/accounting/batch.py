@@ -17,7 +17,7 @@ from placement_rpc.accounting import idempotency, locked_state
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.accounting.locked_state import LockedState, Scope
 from placement_rpc.accounting.outbox import EventRow, Outbox
-from placement_rpc.context import initiator
+from placement_rpc.context import Cause, cause
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import requests
 from placement_rpc.objects import request_result
@@ -40,11 +40,11 @@ class PendingRequest:
     def __init__(self, request: Request, deadline: float | None = None):
         self.request = request
         self.deadline = deadline
-        self._initiator = initiator()
+        self._cause = cause()
 
-    def initiator(self) -> dict | None:
-        """Return the caller that made the request, as its events name it."""
-        return self._initiator
+    def cause(self) -> Cause:
+        """Return who made the request, and why, as its events say it."""
+        return self._cause
 
     @property
     def weight(self) -> int:
@@ -193,7 +193,7 @@ class BatchOutcomes:
         if first is not None:
             self.by_id[id(pending)] = _repeated(pending, *first)
             return
-        outbox = Outbox(pending.request.request_id, pending.initiator)
+        outbox = Outbox(pending.request.request_id, pending.cause)
         try:
             pending.check_deadline()
             outcome = Outcome(result=change(outbox))

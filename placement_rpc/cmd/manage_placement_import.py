@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-manage placement import``: bring over a cloud's data from OpenStack Placement."""
+"""``placement-rpc-manage placement import``: bring over the data of OpenStack Placement."""
 
 import sys
 
 from placement_rpc import exception
 from placement_rpc.accounting import snapshot
 from placement_rpc.cmd import moving_output, output, placement_url
-from placement_rpc.db import urls
-from placement_rpc.moving import hold, importing, stores
+from placement_rpc.moving import hold, importing, own_store
 from placement_rpc.upgrade import gate
 from placement_rpc.upgrade.status import EVERYWHERE
 
 _COLUMNS = ["kind", "read", "created", "changed", "deleted"]
 _PLANNED = {"created": "to_create", "changed": "to_change", "deleted": "to_delete"}
 _DESCRIPTION = """\
-Make the store equal to a database of OpenStack Placement: uuids, names and generations are those of
-Placement. Run it again and again while Placement serves: a later run brings only what has changed,
-and takes away what has gone. A run that was interrupted, in whatever way, is simply run again.
+Make the store equal to a database of OpenStack Placement: uuids, names and generations
+are those of Placement. Run it again and again while Placement serves: a later run brings
+only what has changed, and takes away what has gone. A run that was interrupted, in
+whatever way, is simply run again.
 
-From the first run on the store is held: changes are refused with 503, casts wait in their queue. Stop
-Placement, and run it a last time with --finish: the store then accepts changes, a snapshot of all
-allocations enters the stream of events, and billing begins. After that an import is refused.
+From the first run on the store is held: changes are refused with 503, casts wait in
+their queue. Stop Placement, and run it a last time with --finish: the store then accepts
+changes, a snapshot of all allocations enters the stream of events, and billing begins.
+After that an import is refused.
 
-What Placement's data may be and this store's may not is listed, with what is done about each.
-Exits with 0 if the store is as said, 1 if not, 2 for wrong arguments."""
+What Placement's data may be and this store's may not is listed, with what is done about
+each. Exits with 0 if the store is as said, 1 if not, 2 for wrong arguments."""
 
 
 def add_command(commands):
@@ -55,7 +56,7 @@ def _positive(text):
 
 def _run(database, options, conf):
     has_source = placement_url.is_given(options, "from")
-    if options.dry_run and options.finish or not (has_source or options.finish):
+    if (options.dry_run and options.finish) or not (has_source or options.finish):
         print("placement-rpc-manage: give --from or --from-config, with --dry-run or --finish or "
               "neither; or --finish alone", file=sys.stderr)
         return 2
@@ -83,8 +84,9 @@ def _dry_run(database, options, conf):
         hold.check(database)
     except exception.PlacementException as error:
         obstacle = error
-    with _source(options) as source:
-        _compared(database, source, options, lambda work: work.compare(), planned=True)
+    address = placement_url.address_of(options, "from")
+    with address.store() as source:
+        _compared(database, source, address, options, lambda work: work.compare(), planned=True)
     if obstacle is not None:
         print(f"placement-rpc-manage: {obstacle}", file=sys.stderr)
     return 0 if obstacle is None else 1
@@ -92,11 +94,12 @@ def _dry_run(database, options, conf):
 
 def _pass(database, options, conf):
     _check_services(database, conf)
-    with _source(options) as source:
-        # Reading the source has begun, so that a wrong address does not hold the store.
-        pass_id = hold.begin_pass(database, source.name)
+    address = placement_url.address_of(options, "from")
+    # It is opened first: a wrong address must not hold the store.
+    with address.store() as source:
+        pass_id = hold.begin_pass(database, address.shown)
         try:
-            _compared(database, source, options,
+            _compared(database, source, address, options,
                       lambda work: work.run(database, pass_id, options.batch))
             hold.end_pass(database, pass_id)
         except KeyboardInterrupt:
@@ -105,16 +108,11 @@ def _pass(database, options, conf):
             raise
 
 
-def _source(options):
-    url = placement_url.url_of(options, "from")
-    return stores.open_placement(url, urls.parsed(url).render_as_string(hide_password=True))
-
-
-def _compared(database, source, options, work, planned=False):
+def _compared(database, source, address, options, work, planned=False):
     """Do the work of a pass, and print what was found and done."""
     with moving_output.Findings(options.format) as findings:
-        with stores.open_store(database) as target, moving_output.progress(
-                source.sizes()) as advance:
+        with own_store.opened(database) as target, moving_output.progress(
+                address.sizes) as advance:
             done = importing.Pass(source, target, findings.add, advance)
             work(done)
         rows = [{"kind": kind, **found._asdict()} for kind, found in done.counts.items()]

@@ -18,7 +18,7 @@ _COLUMNS = ["what", "kind", "key", "done"]
 def progress(sizes):
     """Show on a terminal how far the rows of each kind are read, and nothing elsewhere.
 
-    :param sizes: dict of kind to about how many rows there are
+    :param sizes: callable that returns a dict of kind to about how many rows there are
     :returns: context manager that gives a callable of the kind and the number of rows to add
     """
     console = rich.console.Console(stderr=True)
@@ -29,7 +29,7 @@ def progress(sizes):
             "{task.description}", rich.progress.BarColumn(), rich.progress.MofNCompleteColumn(),
             rich.progress.TimeElapsedColumn(), rich.progress.TimeRemainingColumn(),
             console=console, transient=True) as bar:
-        total = bar.add_task("all rows", total=sum(sizes.values()) or None)
+        total = bar.add_task("all rows", total=sum(sizes().values()) or None)
 
         def advance(kind, number):
             bar.update(total, description=kind.replace("_", " "), advance=number)

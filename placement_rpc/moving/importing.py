@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make this store equal to another one, in batches.
 
-A pass compares the rows of each kind, in the order of dependency, and writes those that are missing
-or differ. Rows that the other store no longer has are deleted at the end, in the reverse order; their
-keys wait in temporary files. So do the parents and roots of providers, since a parent may come after
-its child. Memory does not depend on the number of rows.
+A pass compares the rows of each kind, in the order of dependency, and writes those that are
+missing or differ. Rows that the other store no longer has are deleted at the end, in the reverse
+order; their keys wait in temporary files. So do the parents and roots of providers, since a parent
+may come after its child. Memory does not depend on the number of rows.
 
 Each batch is one transaction, after which the amounts that are used agree with the allocations. A
 pass that is interrupted leaves a store between the two; the next pass finds what is left to do by

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuples of texts that wait in a temporary file, in memory that does not depend on their number."""
+"""Tuples of texts that wait in a temporary file."""
 
 import itertools
 import json
@@ -12,7 +12,7 @@ class Spool:
     """A list of tuples of str and None: written once, and then read any number of times."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile("w+", encoding="utf-8")
+        self._file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
 
     def __enter__(self) -> Self:
         return self

@@ -106,7 +106,8 @@ class AirtightTest(testscenarios.WithScenarios, base.TestCase):
         is_set = threading.Event()
         holder = self.in_thread(lambda: (set_hold(self.database), is_set.set()))
         waits_for_the_writer = self.kind != "postgresql"
-        self.assertEqual(not waits_for_the_writer, is_set.wait(0.5 if waits_for_the_writer else 60))
+        self.assertEqual(
+            not waits_for_the_writer, is_set.wait(0.5 if waits_for_the_writer else 60))
         may_write.set()
         writer.join(60)
         holder.join(60)

@@ -49,6 +49,21 @@ def _among_values(column, name):
     return column.in_(sa.bindparam(name, expanding=True))
 
 
+def is_same_text(dialect, column, name):
+    """Return conditions that a text is equal to a parameter, letter by letter.
+
+    On MariaDB texts are equal that differ in case or in accents. The index is used for the first
+    condition.
+
+    :param dialect: str, the kind of the database
+    :param name: str, of the parameter
+    """
+    same = (column == sa.bindparam(name),)
+    if dialect not in ("mysql", "mariadb"):
+        return same
+    return (*same, sa.cast(column, sa.LargeBinary) == sa.bindparam(name, type_=column.type))
+
+
 def insert_from(table, source, values, order_by=None):
     """Return an INSERT of rows that a SELECT gives.
 

@@ -5,8 +5,8 @@ It is read in the transaction of each change, by a statement that the change nee
 change that began before the hold can be committed after it:
 
 * On SQLite a change has the database's one write lock from its start.
-* On MariaDB a change locks the row of the hold, shared with other changes, and the transaction that
-  sets the hold waits for them.
+* On MariaDB a change locks the row of the hold, shared with other changes, and the transaction
+  that sets the hold waits for them.
 * On PostgreSQL a change reads the hold in the statement that writes its events. The transaction
   that sets the hold locks the table of the events against writers: it waits for those that have
   written, and those that wait for it see the hold, since a statement sees what was committed when
@@ -43,7 +43,7 @@ def state(tx):
 def check(tx):
     """Check that changes are accepted, unless the transaction has done that already.
 
-    They then are until it ends; on PostgreSQL only the statement that writes the events can say so.
+    They then are until it ends; on PostgreSQL only the statement that writes the events can tell.
 
     :raises StoreHeld: if they are refused
     """
@@ -60,7 +60,7 @@ def is_locked_by(tx):
 
 
 def checked(tx):
-    """Record that the transaction has found, and locked if necessary, that changes are accepted."""
+    """Record that the transaction found, and locked if necessary, that changes are accepted."""
     tx.info[api.HOLD_CHECKED] = True
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write rows of another store into this one, in batches.
 
-The rows are those of ``placement_rpc/moving/rows.py``: keys are uuids and names, and a row ends with
-the times of its creation and of its last change. Each function runs in a transaction in which no
-other process changes the store, since it is held.
+The rows are those of ``placement_rpc/moving/rows.py``: keys are uuids and names, and a row ends
+with the times of its creation and of its last change. Each function runs in a transaction in which
+no other process changes the store, since it is held.
 """
 
 import sqlalchemy as sa

@@ -2,8 +2,8 @@
 """The hold of the store, and the progress of an import. It only adds.
 
 Both are new tables. ``store_hold`` has its row from the start: changes lock it on MariaDB, where a
-row that does not exist cannot be locked. Conductors of older releases know nothing of either table,
-so an import does not begin while one of them is alive.
+row that does not exist cannot be locked. Conductors of older releases know nothing of either
+table, so an import does not begin while one of them is alive.
 
 Revision: 0009
 Revises: 0008
