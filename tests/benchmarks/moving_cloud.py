@@ -101,13 +101,21 @@ def _set_sequences(connection):
     for table in ("resource_providers", "placement_aggregates", "projects", "users",
                   "consumer_types", "consumers"):
         connection.exec_driver_sql(
-            f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), "  # noqa: S608
+            f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), "
             f"(SELECT max(id) FROM {table}))")
 
 
 def host(number):
     """Return the name of a compute node; the number of the first is 0."""
     return f"compute{number}.example"
+
+
+def usages(size):
+    """Return dict of a node's uuid to the VCPU that its servers use."""
+    found = dict.fromkeys((uuid_of(host(number)) for number in range(size.computes)), 0)
+    for id_ in range(1, 1 + _server_count(size)):
+        found[uuid_of(host(id_ % size.computes))] += dict(_SERVER)["VCPU"]
+    return found
 
 
 def _root_id(number):
