@@ -137,7 +137,8 @@ def _name(item: Any) -> str:
 def _narrowed(old: Any, new: Any, where: str) -> Difference | None:
     """Return the difference within two values that are not equal; None if they have no parts."""
     if isinstance(old, dict) and isinstance(new, dict):
-        for name in sorted({*old, *new}):
+        # Generations come last: they differ whenever anything else does, and say the least.
+        for name in sorted({*old, *new}, key=lambda name: ("generation" in name, name)):
             found = _of_parts(old.get(name, _MISSING), new.get(name, _MISSING), f"{where}.{name}")
             if found:
                 return found
