@@ -459,6 +459,15 @@ class StoreBusy(PlacementException):
     )
 
 
+class StoreHeld(PlacementException):
+    """Nobody may change the store, which an operator fills with the data of another service."""
+
+    code = "placement.store.held"
+    http_status = 503
+    retryable = True
+    message = "The store is held and accepts no changes: {reason}"
+
+
 class SchemaOutdated(PlacementException):
     code = "placement.store.schema_outdated"
     message = (
@@ -481,6 +490,20 @@ class StreamOutOfOrder(PlacementException):
 
     code = "placement.move.out_of_order"
     message = "The {kind} of a store are not in order: {key} came after {last}"
+
+
+class ExportRefused(PlacementException):
+    """An export would overwrite what others have written."""
+
+    code = "placement.move.export_refused"
+    message = "The database of OpenStack Placement is not exported to: {reason}"
+
+
+class NotExportable(PlacementException):
+    """OpenStack Placement's database cannot hold a row of the store."""
+
+    code = "placement.move.not_exportable"
+    message = "The {kind} {key} cannot be written to OpenStack Placement's database: {reason}"
 
 
 # -- calls and releases -------------------------------------------------------------------
