@@ -81,8 +81,8 @@ resource_provider_traits = sa.Table(
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
 
-# Types are never deleted, so consumers refer to them without a foreign key, which would be a
-# long change of a large table.
+# Types are never deleted while clients change consumers, so consumers refer to them without a
+# foreign key, which would be a long change of a large table.
 consumer_types = sa.Table(
     "consumer_types", metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
