@@ -21,7 +21,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from placement_rpc.context import RequestContext, initiator
+from placement_rpc.context import Cause, RequestContext, cause
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import events
 from placement_rpc.objects import catalog
@@ -60,14 +60,14 @@ class Outbox:
     where they change something, and the transaction that makes the change writes the outbox.
 
     :param request_id: id of the request that causes the events; None for none
-    :param caused_by: callable that returns the caller of that request, as
-        :func:`placement_rpc.context.initiator` does
+    :param caused_by: callable that returns who made that request and why, as
+        :func:`placement_rpc.context.cause` does
     """
 
     def __init__(self, request_id: str | None = None,
-                 caused_by: Callable[[], dict | None] = initiator):
+                 caused_by: Callable[[], Cause] = cause):
         self._request_id = request_id
-        self._initiator = caused_by()
+        self._initiator, self._reason = caused_by()
         self._rows: list[EventRow] = []
 
     def add(self, event_type: str, payload: EventPayload) -> None:
@@ -108,6 +108,8 @@ class Outbox:
         data |= {
             "event_id": event_id, "position": None, "occurred_at": at.isoformat(),
             "request_id": self._request_id, "epoch": None, "initiator": self._initiator}
+        if self._reason is not None:
+            data["reason"] = self._reason
         self._rows.append(EventRow(
             event_id, event_type, at.replace(tzinfo=None), json.dumps(payload), touched,
             released))

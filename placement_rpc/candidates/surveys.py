@@ -25,6 +25,7 @@ def headroom_of(live: LiveIndex, request: ResourceRequest | CandidatesRequest,
     :param by: one of :data:`placement_rpc.objects.headroom.BY`, or None
     :raises ResourceClassNotFound: if a class does not exist
     :raises TraitNotFound: if a trait does not exist
+    :raises RequestTooComplex: if the request concerns too many inventories
     :raises ServiceUnavailable: if the index is not built in time
     :raises StoreUnavailable: if the store cannot be read
     """
@@ -70,6 +71,7 @@ def funnel_of(live: LiveIndex, request: ResourceRequest | CandidatesRequest,
     :returns: list of dicts, see :class:`placement_rpc.objects.explanation.ExplanationList`
     :raises ResourceClassNotFound: if a class does not exist
     :raises TraitNotFound: if a trait does not exist
+    :raises RequestTooComplex: if the request concerns too many inventories
     :raises ServiceUnavailable: if the index is not built in time
     :raises StoreUnavailable: if the store cannot be read
     """

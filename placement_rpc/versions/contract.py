@@ -13,7 +13,8 @@ Contract versions:
 * 1.1: ocata: custom resource classes, generations of consumers, limits
 * 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node, events, explain
 * 1.3: 2027.1: traits, trees, entity tags and types of consumers, claims that keep the owner,
-  sets of claims, reshapes, candidates with groups, headroom (not complete)
+  sets of claims, reshapes, candidates with groups, headroom, pages of all providers and of all
+  consumers, reasons of changes (not complete)
 """
 
 import dataclasses
@@ -55,6 +56,8 @@ class Call:
     :param project: the argument that is the project that the policy rules can refer to
     :param large: whether its answer may be large; a worker makes few such answers at a time, so
         that they do not delay other calls
+    :param limited_by: the argument whose field ``limit`` bounds the answer; None if the argument
+        ``limit`` does
     """
 
     since: str = "1.0"
@@ -69,23 +72,23 @@ class Call:
     consumer: str | None = None
     project: str | None = None
     large: bool = False
+    limited_by: str | None = None
 
     def is_large(self, arguments: object) -> bool:
         """Return whether the answer to a call may be large: if it names no low limit.
 
         :param arguments: as they travel
         """
-        return self.large and not 0 < _limit(arguments) <= _FEW
+        return self.large and not 0 < self._limit(arguments) <= _FEW
 
-
-def _limit(arguments):
-    """Return the limit in the arguments of a call or in the object in them; 0 if there is none."""
-    found = arguments if isinstance(arguments, dict) else {}
-    wanted = found.get("wanted")
-    if isinstance(wanted, dict):
-        found = wanted.get("placement_object.data")
-    limit = found.get("limit") if isinstance(found, dict) else None
-    return limit if type(limit) is int else 0
+    def _limit(self, arguments):
+        """Return the limit that a call gives; 0 if there is none."""
+        path = ("limit",) if self.limited_by is None else (
+            self.limited_by, "placement_object.data", "limit")
+        found = arguments
+        for key in path:
+            found = found.get(key) if isinstance(found, dict) else None
+        return found if type(found) is int else 0
 
 
 def _rules(prefix: str, *names: str) -> tuple[str, ...]:
@@ -138,9 +141,11 @@ CALLS = {
     "get_provider_allocations": Call(
         rules=_rules(f"{_PROVIDERS}:allocations", "list"), large=True),
     "get_usages": Call(rules=_rules(_PROVIDERS, "usages")),
-    "get_by_request": Call(slow=True, large=True, rules=_rules(_PROVIDERS, "list")),
+    "get_by_request": Call(
+        slow=True, large=True, limited_by="wanted", rules=_rules(_PROVIDERS, "list")),
     "get_allocation_candidates": Call(
-        since="1.3", slow=True, large=True, rules=_rules("allocation_candidates", "list")),
+        since="1.3", slow=True, large=True, limited_by="wanted",
+        rules=_rules("allocation_candidates", "list")),
     # Also a list of one provider that has to be in some aggregates.
     "get_aggregates": Call(rules=(*_rules(_AGGREGATES, "list"), *_rules(_PROVIDERS, "list"))),
     "set_aggregates": Call(queue=FLEET, rules=_rules(_AGGREGATES, "update")),
@@ -172,6 +177,11 @@ CALLS = {
         arguments={"funnel": "1.3"}),
     "get_headroom": Call(
         since="1.3", slow=True, large=True, rules=_rules(_PROVIDERS, "headroom")),
+    "list_provider_summaries": Call(
+        since="1.3", slow=True, large=True, rules=("placement:provider_summaries:list",)),
+    "list_consumers": Call(
+        since="1.3", slow=True, large=True, rules=("placement:consumers:list",),
+        project="project_id"),
     # Lists include the position at which they are current.
     "get_event_positions": Call(since="1.2", rules=(
         *_rules("events", "list"), *_rules(_PROVIDERS, "list", "explain"),

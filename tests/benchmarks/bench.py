@@ -2,13 +2,10 @@
 """Servers, clients and results that the parts of the benchmark share."""
 
 import contextlib
-import json
 import os
 import pathlib
 import socket
 import statistics
-import subprocess
-import sys
 import time
 import urllib.request
 
@@ -20,6 +17,7 @@ from placement_rpc import api
 from placement_rpc.db.queries import events
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers
+from tests.benchmarks.module_process import ModuleProcess
 from tests.integration import processes
 
 _CLIENTS = 2
@@ -68,13 +66,7 @@ class Bench:
         self.clients = []
 
     def _spawn(self, module, *arguments):
-        process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", f"tests.benchmarks.{module}", *arguments],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=_ROOT,
-            text=True)
-        self.stack.callback(process.wait)
-        self.stack.callback(process.terminate)
-        return process
+        return self.stack.enter_context(ModuleProcess(module, *arguments))
 
     @contextlib.contextmanager
     def without_outbox(self, providers):
@@ -85,8 +77,7 @@ class Bench:
         self.connect(providers)
         yield
         for process in self.bare:
-            process.terminate()
-            process.wait()
+            process.end()
         self.bare = []
         self.follow()
 
@@ -123,30 +114,24 @@ class Bench:
     def connect(self, providers):
         """Replace the client processes by new ones that work on these providers."""
         for client in self.clients:
-            client.stdin.close()
-            client.wait()
+            client.end()
         self.clients = [self._spawn("client") for _ in range(_CLIENTS)]
         for client in self.clients:
-            self._tell(client, {"transport_url": self.broker.url, "providers": providers,
-                                "threads": _THREADS})
+            client.tell({"transport_url": self.broker.url, "providers": providers,
+                         "threads": _THREADS})
         self.measure("ping", 1)
         self.measure("echo", 1)
         while self.bare and not self.measure("claim_without_outbox", 1)["done"]:
             self.say("Waiting for the conductors without an outbox ...")
-
-    @staticmethod
-    def _tell(client, order):
-        client.stdin.write(json.dumps(order) + "\n")
-        client.stdin.flush()
 
     def measure(self, work, seconds=None, clients=_CLIENTS, threads=_THREADS,
                 until_empty=False):
         """Have clients do one kind of work; return the rate and the duration of each call."""
         before = self._processor_times()
         for client in self.clients[:clients]:
-            self._tell(client, {"work": work, "seconds": seconds or self.seconds,
-                                "threads": threads, "until_empty": until_empty})
-        answers = [json.loads(client.stdout.readline()) for client in self.clients[:clients]]
+            client.tell({"work": work, "seconds": seconds or self.seconds,
+                         "threads": threads, "until_empty": until_empty})
+        answers = [client.hear() for client in self.clients[:clients]]
         spent = {name: value - before[name] for name, value in self._processor_times().items()}
         done = sum(each["done"] for each in answers)
         return {"done": done, "rate": done / max(each["seconds"] for each in answers),

@@ -2,10 +2,6 @@
 """16 schedulers on a nearly full fleet: one call over the bus, or two requests over HTTP."""
 
 import contextlib
-import json
-import pathlib
-import subprocess
-import sys
 
 from placement_rpc import api
 from placement_rpc import conf as configuration
@@ -13,8 +9,8 @@ from tests import base
 from tests.benchmarks import candidates_fleet, processor_time
 from tests.benchmarks.bench import percentile
 from tests.benchmarks.candidates_services import Peer, Remote, filled_store
+from tests.benchmarks.module_process import ModuleProcess
 
-_ROOT = pathlib.Path(__file__).parents[2]
 _TREES, _FREE = 10_000, 500
 _PROCESSES, _THREADS, _WORKERS = 2, 8, 2
 _SECONDS = 60
@@ -78,21 +74,13 @@ def _theirs(stack, postgresql, broker, fleet):
 
 def _schedule(stack, order, meter):
     """Have client processes claim; return their reports and the processor time by part."""
-    clients = []
-    for _ in range(_PROCESSES):
-        process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "tests.benchmarks.scheduler"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=_ROOT, text=True)
-        stack.callback(process.wait)
-        stack.callback(process.terminate)
-        process.stdin.write(json.dumps({**order, "threads": _THREADS}) + "\n")
-        process.stdin.flush()
-        clients.append(process)
-    for process in clients:
-        process.stdout.readline()
+    clients = [stack.enter_context(ModuleProcess("scheduler")) for _ in range(_PROCESSES)]
+    for client in clients:
+        client.tell({**order, "threads": _THREADS})
+    for client in clients:
+        client.hear()
     before = meter.read()
-    for process in clients:
-        process.stdin.write("\n")
-        process.stdin.flush()
-    found = [json.loads(process.stdout.readline()) for process in clients]
+    for client in clients:
+        client.tell("begin")
+    found = [client.hear() for client in clients]
     return found, meter.since(before)

@@ -3,8 +3,6 @@
 
 import json
 import pathlib
-import subprocess
-import sys
 import uuid
 
 import fixtures
@@ -15,6 +13,7 @@ from placement_rpc.db import api as db
 from placement_rpc.notifications import publishers, relay
 from placement_rpc.service import conductor
 from tests.benchmarks import fleet, http_client, upstream_store
+from tests.benchmarks.module_process import ModuleProcess
 from tests.conformance import web
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -100,15 +99,11 @@ class Loaded(fixtures.Fixture):
         self._prepare(connection, shared)
         self._clients = []
         for number in range(_PROCESSES):
-            process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-m", "tests.benchmarks.http_client"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=_ROOT, text=True)
-            self.addCleanup(process.wait)
-            self.addCleanup(process.terminate)
-            self._clients.append(process)
+            client = self.useFixture(ModuleProcess("http_client"))
+            self._clients.append(client)
             numbers = range(number, CLIENTS, _PROCESSES)
             # Each client begins at another one of the shared providers.
-            self._tell(process, {"url": self.service.url, "own": [
+            client.tell({"url": self.service.url, "own": [
                 own[each::CLIENTS] for each in numbers], "shared": [
                 shared[each * 7 % len(shared):] + shared[:each * 7 % len(shared)]
                 for each in numbers]})
@@ -140,19 +135,14 @@ class Loaded(fixtures.Fixture):
             raise RuntimeError(
                 f"{method} {path}: {status} {answer}\n{self.service.said()[-4000:]}")
 
-    @staticmethod
-    def _tell(client, order):
-        client.stdin.write(json.dumps(order) + "\n")
-        client.stdin.flush()
-
     def measure(self, work, clients, seconds):
         """Do one kind of work; return a dict of rate, took, failed and processor time."""
         before = self._processor_times()
         each = -(-clients // _PROCESSES)
         at_work = self._clients[:clients]
         for client in at_work:
-            self._tell(client, {"work": work, "clients": each, "seconds": seconds})
-        answers = [json.loads(client.stdout.readline()) for client in at_work]
+            client.tell({"work": work, "clients": each, "seconds": seconds})
+        answers = [client.hear() for client in at_work]
         after = self._processor_times()
         took = sorted(time for answer in answers for time in answer["took"])
         failed = {}

@@ -100,7 +100,7 @@ def main():
             config_files=[], transport_url=order["transport_url"]))
         client.ping(None)
         schedulers = [OverBus(client) for _ in range(order["threads"])]
-    print("ready", flush=True)
+    print(json.dumps("ready"), flush=True)
     sys.stdin.readline()
     began = time.monotonic()
     took = [[] for _ in schedulers]

@@ -122,6 +122,9 @@ class ContractTest(base.TestCase):
                 ("get_by_request", {"wanted": {"placement_object.data": 5}}, True),
                 ("list_providers", {}, True), ("list_providers", {"limit": 5}, False),
                 ("list_events", {"limit": "x"}, True), ("ping", {}, False),
+                # Neither heeds the limit of the request that it is asked about.
+                ("explain", wanted(limit=1), True), ("get_headroom", wanted(limit=1), True),
+                ("explain", {**wanted(), "limit": 1}, False),
                 ("claim_allocations", {}, False)):
             self.assertIs(large, contract.CALLS[method].is_large(arguments), method)
 

@@ -49,6 +49,21 @@ def _among_values(column, name):
     return column.in_(sa.bindparam(name, expanding=True))
 
 
+def is_same_text(dialect, column, name):
+    """Return conditions that a text is equal to a parameter, letter by letter.
+
+    On MariaDB texts are equal that differ in case or in accents. The index is used for the first
+    condition.
+
+    :param dialect: str, the kind of the database
+    :param name: str, of the parameter
+    """
+    same = (column == sa.bindparam(name),)
+    if dialect not in ("mysql", "mariadb"):
+        return same
+    return (*same, sa.cast(column, sa.LargeBinary) == sa.bindparam(name, type_=column.type))
+
+
 def insert_from(table, source, values, order_by=None):
     """Return an INSERT of rows that a SELECT gives.
 
@@ -71,14 +86,14 @@ class Insert:
     :param table: :class:`sqlalchemy.Table`
     :param columns: str, the columns that are given; ``created_at`` and ``updated_at`` are set
         where the table has them
-    :param returning: tuple of str, columns to return
+    :param returning: tuple of what to return: str for a column, or an expression
     """
 
     def __init__(self, table, *columns, returning=()):
         self._columns = columns
         self._times = [name for name in _TIMES if name in table.c]
         self._returning = bool(returning)
-        returned = [table.c[name] for name in returning]
+        returned = [table.c[each] if isinstance(each, str) else each for each in returning]
         self._plain = sa.insert(table)
         self._plain_returning = self._plain.returning(*returned)
         self._records = Records("rows", {name: table.c[name] for name in columns})
