@@ -9,6 +9,7 @@ from oslo_log import log
 from placement_rpc.accounting import traits
 from placement_rpc.cmd import (
     errors,
+    manage_audit,
     manage_broker,
     manage_dead_letters,
     manage_index,
@@ -71,7 +72,7 @@ def _parser():
                                      "the one that this release needs")):
         commands.add_parser(name, help=text, description=text.capitalize()).set_defaults(run=run)
     manage_migrations.add_commands(commands)
-    for group in (manage_nodes, manage_outbox, manage_dead_letters, manage_broker,
+    for group in (manage_audit, manage_nodes, manage_outbox, manage_dead_letters, manage_broker,
                   manage_index, manage_upgrade, manage_placement):
         group.add_commands(groups)
     return parser
