@@ -11,12 +11,13 @@ from placement_rpc.policies import (
     reshaper,
     resource_class,
     resource_provider,
+    summary,
     trait,
     usage,
 )
 
 _MODULES = (resource_provider, inventory, usage, allocation, allocation_candidate, aggregate,
-            trait, resource_class, reshaper, event)
+            trait, resource_class, reshaper, summary, event)
 
 
 def list_rules():
