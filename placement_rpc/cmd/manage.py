@@ -8,6 +8,7 @@ from oslo_log import log
 
 from placement_rpc.accounting import traits
 from placement_rpc.cmd import (
+    config_sources,
     errors,
     manage_broker,
     manage_dead_letters,
@@ -50,9 +51,7 @@ def _parser():
     parser = argparse.ArgumentParser(
         prog="placement-rpc-manage",
         description="Administer the database and the broker of placement_rpc.")
-    parser.add_argument("--config-file", action="append", metavar="PATH",
-                        help="configuration file; may be given several times "
-                             "(default: /etc/placement-rpc/placement-rpc.conf)")
+    config_sources.add_arguments(parser)
     parser.add_argument("--database", metavar="URL",
                         help="SQLAlchemy URL; overrides [database] connection")
     parser.add_argument("--transport-url", metavar="URL",
@@ -81,7 +80,7 @@ def _parser():
 @private_files.owner_only()
 def main(args=None):
     options = _parser().parse_args(args)
-    conf = configuration.new_config(config_files=options.config_file)
+    conf = configuration.new_config(config_sources.arguments(options))
     if options.database:
         conf.set_override("connection", options.database, group="database")
     if options.transport_url:
