@@ -42,11 +42,6 @@ class Streams:
         self.close()
         return self._connection.execute(query).scalar()
 
-    def sizes(self, tables):
-        """Return a dict of key to number of rows, given one of key to table."""
-        return {key: self.scalar(sa.select(sa.func.count()).select_from(table))
-                for key, table in tables.items()}
-
     def close(self):
         """Close the open result. A stream that was not read to its end ends with an error."""
         if self._result is not None:

@@ -38,11 +38,7 @@ class OwnStore:
         self._reader = reader
         self._names: dict[str, dict[int, str]] = {}
 
-    def sizes(self) -> dict[str, int]:
-        """Return about how many rows there are of each large kind."""
-        return self._reader.sizes()
-
-    def rows(self, kind: str, report: Report | None = None) -> Iterator[rows.Row]:
+    def rows(self, kind: str, _report: Report | None = None) -> Iterator[rows.Row]:
         """Yield the rows of a kind, as :meth:`stores.Store.rows` says; there are no findings."""
         return self._named(kind) if kind in _STANDARD else getattr(self, f"_{kind}")()
 

@@ -57,10 +57,6 @@ class PlacementStore:
         self._uuids: dict[str, str] | None = None
         self._names: dict[str, dict[int, str]] = {}
 
-    def sizes(self) -> dict[str, int]:
-        """Return about how many rows there are of each large kind."""
-        return self._reader.sizes()
-
     def rows(self, kind: str, report: Report | None = None) -> Iterator[rows.Row]:
         """Yield the rows of a kind, as :meth:`stores.Store.rows` says."""
         if kind in _STANDARD:

@@ -26,9 +26,6 @@ Report = Callable[[Finding], None]
 class Store(Protocol):
     """A snapshot of one store. It reads one stream at a time."""
 
-    def sizes(self) -> dict[str, int]:
-        """Return about how many rows there are of each large kind, to show progress."""
-
     def rows(self, kind: str, report: Report | None = None) -> Iterator[rows.Row]:
         """Yield the rows of a kind in ascending order of keys, in bounded memory.
 

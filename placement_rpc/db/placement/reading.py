@@ -46,13 +46,6 @@ class Reader:
         #: :class:`oddities.Oddities` of the same snapshot
         self.oddities = oddities.Oddities(self._streams, self._dialect)
 
-    def sizes(self):
-        """Return about how many rows there are of each large kind: dict of kind to int."""
-        return self._streams.sizes({
-            "providers": _providers, "inventories": _inventories,
-            "provider_traits": _trait_links, "provider_aggregates": _aggregate_links,
-            "consumers": _consumers, "allocations": _allocations})
-
     # -- small tables ----------------------------------------------------------------------
 
     def resource_classes(self):

@@ -28,13 +28,6 @@ class Reader:
         self._streams = streaming.Streams(connection)
         self._dialect = connection.dialect.name
 
-    def sizes(self):
-        """Return about how many rows there are of each large kind: dict of kind to int."""
-        return self._streams.sizes({
-            "providers": _providers, "inventories": _inventories,
-            "provider_traits": _trait_links, "provider_aggregates": _aggregate_links,
-            "consumers": _consumers, "allocations": _allocations})
-
     def resource_classes(self):
         """Return a list of tuples of id, name, created_at, updated_at."""
         return self._named(models.resource_classes)
