@@ -6,19 +6,81 @@ brings what has changed and removes what has gone. One that was interrupted is r
 """
 
 import collections
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 from placement_rpc import exception
-from placement_rpc.db.placement import writing
-from placement_rpc.moving import rows, stores
+from placement_rpc.db import api as db
+from placement_rpc.db.placement import connection, export_state, schema, writing
+from placement_rpc.moving import fitting, own_store, placement_store, rows, stores
 from placement_rpc.moving.compare import Difference, compare
+from placement_rpc.objects import class_names
 
-#: Kinds to whose rows Placement's tables refer by foreign keys: removed last, in this order
+#: Called with a kind and the number of its rows that were written or compared.
+Advance = Callable[[str, int], None]
+
+# Kinds to whose rows Placement's tables refer by foreign keys: removed last, in this order.
 _REMOVED_LAST = ("providers", "consumer_types", "traits", "resource_classes")
 _NAMED = ("resource_classes", "traits", "consumer_types")
+# Rows after which the progress is reported.
+_STEP = 1000
+
+
+class Exported(NamedTuple):
+    """What an export has done.
+
+    :ivar written: :class:`collections.Counter` of (kind, ``added``, ``changed`` or ``gone``)
+    :ivar rows: dict of kind to the number of rows that the store and the database have
+    :ivar findings: what the database cannot hold as the store has it
+    """
+
+    written: collections.Counter
+    rows: dict[str, int]
+    findings: list[stores.Finding]
+
+
+def export(database: db.Database, url: str, batch: int = 1000, finish: bool = False,
+           advance: Advance = lambda kind, number: None) -> Exported:
+    """Make a database of Placement equal to the store.
+
+    :param url: SQLAlchemy URL
+    :param batch: rows that are written in one transaction
+    :param finish: whether it is the last export to this database
+    :raises NotPlacementDatabase: if it is not one, or not of the newest revision that is known
+    :raises ExportRefused: if anything else has written to it
+    :raises NotExportable: if it cannot hold a row
+    """
+    with connection.engine(url) as engine, contextlib.closing(
+            writing.Database(engine)) as target, own_store.opened(database) as own:
+        fitted = fitting.Fitted(own, writing.is_single_precision(engine))
+        with target.transaction() as tx:
+            _check_revision(tx)
+            export_state.begin(tx)
+        writer = Export(fitted, lambda: placement_store.opened(url), target.transaction,
+                        writing.Writer(_standard_ids()), batch, advance)
+        writer.run()
+        counts, findings = writer.verify()
+        with target.transaction() as tx:
+            export_state.end(tx)
+            if finish:
+                export_state.forget(tx)
+    return Exported(writer.written, counts, findings)
+
+
+def _check_revision(tx):
+    found = connection.check_revision(tx)
+    if found != schema.NEWEST:
+        raise exception.NotPlacementDatabase(
+            reason=f"its schema is at revision {found}, and an export needs {schema.NEWEST}: run "
+                   "'placement-manage db sync' of a newer release")
+
+
+def _standard_ids():
+    return {name: id_ for name, id_ in class_names.STANDARD_IDS.items()
+            if id_ < class_names.FIRST_CUSTOM_ID}
 
 
 class Export:
@@ -29,15 +91,14 @@ class Export:
     :param transaction: returns a transaction of that database, as a context manager
     :param writer: writes to it
     :param batch: int, rows that are written in one transaction
-    :param advance: called with a kind and the number of its rows that were written
-    :ivar written: :class:`collections.Counter` of (kind, ``added``, ``changed`` or ``gone``)
+    :ivar written: as :attr:`Exported.written`
     """
 
     def __init__(self, source: stores.Store,
                  reading: Callable[[], AbstractContextManager[stores.Store]],
                  transaction: Callable[[], AbstractContextManager[Any]],
                  writer: writing.Writer, batch: int = 1000,
-                 advance: Callable[[str, int], None] = lambda kind, number: None) -> None:
+                 advance: Advance = lambda kind, number: None) -> None:
         self._source, self._reading = source, reading
         self._transaction, self._writer = transaction, writer
         self._batch, self._advance = batch, advance
@@ -68,6 +129,31 @@ class Export:
         """Yield the differences of a kind between the store and the database of Placement."""
         with self._reading() as target:
             yield from compare(kind, self._source.rows(kind), target.rows(kind))
+
+    def verify(self) -> tuple[dict[str, int], list[stores.Finding]]:
+        """Compare all rows, and count them.
+
+        :returns: numbers of rows by kind, and what the database cannot hold as the store has it
+        :raises ExportRefused: if there are differences
+        """
+        found: list[stores.Finding] = []
+        counts = {}
+        for kind in rows.KINDS:
+            counter = itertools.count()
+            with self._reading() as target:
+                source = self._counted(kind, self._source.rows(kind, found.append), counter)
+                for each in compare(kind, source, target.rows(kind)):
+                    raise exception.ExportRefused(
+                        reason=f"the {kind} {'/'.join(each.key)} differ after the export: is "
+                               "anything else writing to it?")
+            counts[kind] = next(counter)
+        return counts, found
+
+    def _counted(self, kind, read, counter):
+        for row, number in zip(read, counter, strict=False):
+            if number and not number % _STEP:
+                self._advance(kind, _STEP)
+            yield row
 
     def _each(self, kind, write, counted=()):
         """Write the differences of a kind, batch by batch.

@@ -2,6 +2,7 @@
 """The store as a database of OpenStack Placement can hold it."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from placement_rpc.moving import rows, stores
 from placement_rpc.objects import fields
@@ -14,7 +15,7 @@ class Fitted:
     """A :class:`stores.Store` whose rows a database of Placement can hold.
 
     :param store: the store that is fitted
-    :param is_single: whether the database holds ratios in single precision, as MySQL and MariaDB do
+    :param is_single: whether the database holds ratios in single precision, as MySQL does
     """
 
     def __init__(self, store: stores.Store, is_single: bool) -> None:
@@ -22,7 +23,7 @@ class Fitted:
 
     def rows(self, kind: str, report: stores.Report | None = None) -> Iterator[rows.Row]:
         """Yield the rows of a kind, as :meth:`stores.Store.rows` says."""
-        read = self._store.rows(kind, report)
+        read: Iterator[Any] = self._store.rows(kind, report)
         if kind in ("providers", "consumers"):
             return (self._with_generation(kind, row, report) if row.generation > fields.MAX_INT
                     else row for row in read)
