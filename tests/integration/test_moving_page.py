@@ -11,19 +11,27 @@ import os
 import pathlib
 import re
 import shlex
-import stat
 import subprocess
 import sys
 
 import fixtures
 import requests
 
-from tests import base, keystone_server, placement_cloud, placement_contents, servers
+from placement_rpc.cmd import manage
+from tests import (
+    base,
+    keystone_server,
+    placement_cloud,
+    placement_contents,
+    programs,
+    servers,
+)
 from tests.conformance import web
 from tests.integration.processes import Conductor
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _PAGE = _ROOT / "docs" / "source" / "moving.rst"
+_CONFIGURATION = "/etc/placement-rpc/placement-rpc.conf"
 _TIMEOUT = 60
 
 
@@ -51,7 +59,6 @@ class _Cloud(fixtures.Fixture):
     """The services of a cloud, by the names that the page has for them.
 
     :ivar replaced: dict of what the page has to what the test has in its place
-    :ivar environment: dict, of the commands
     """
 
     def _setUp(self):
@@ -63,16 +70,21 @@ class _Cloud(fixtures.Fixture):
         self.replaced = {}
         self._running = {}
         self._write()
-        self.environment = {
-            "HOME": str(self.directory), "PYTHONWARNINGS": "ignore",
-            "OS_CLIENT_CONFIG_FILE": str(self.directory / "clouds.yaml"),
-            "PATH": f"{self.directory}:{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
-            **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}}
+        for name in [name for name in os.environ if name.startswith("OS_")]:
+            self.set(name, None)
+        self.set("HOME", str(self.directory))
+        self.set("OS_CLIENT_CONFIG_FILE", str(self.directory / "clouds.yaml"))
+        self.set("PYTHONWARNINGS", "ignore")
+        self.set("PATH", f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}")
         self.start("placement-api")
         self._put_into_catalogue()
         self._session = requests.Session()
         self.addCleanup(self._session.close)
         self.look_up()
+
+    def set(self, name, value):
+        """Set an environment variable of the commands; None removes it."""
+        self.useFixture(fixtures.EnvironmentVariable(name, value))
 
     def _write(self):
         """Write the files that the page names."""
@@ -85,13 +97,7 @@ class _Cloud(fixtures.Fixture):
             "conductor": {"workers": 1},
             "database": {"connection": servers.new_empty_database("postgresql")},
             "keystone_authtoken": self.keystone.middleware()}
-        self._file("/etc/placement-rpc/placement-rpc.conf", web.configuration(self._options))
-        # Programs find their configuration in /etc; here it is elsewhere.
-        program = self.directory / "placement-rpc-manage"
-        program.write_text(
-            f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -m placement_rpc.cmd.manage "
-            f"--config-file {self.replaced['/etc/placement-rpc/placement-rpc.conf']} \"$@\"\n")
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        self._file(_CONFIGURATION, web.configuration(self._options))
         environment = self.keystone.environment("operator", "operator")
         (self.directory / "clouds.yaml").write_text(json.dumps({"clouds": {"admin": {
             "region_name": environment["OS_REGION_NAME"], "auth": {
@@ -105,9 +111,8 @@ class _Cloud(fixtures.Fixture):
     def _put_into_catalogue(self):
         keystone = self.keystone.client()
         service = keystone.services.create("placement", type="placement")
-        for interface in ("public", "internal", "admin"):
-            keystone.endpoints.create(service, self.replaced["https://placement.example.org"],
-                                      interface=interface, region=keystone_server.REGION)
+        keystone.endpoints.create(service, self.replaced["https://placement.example.org"],
+                                  interface="public", region=keystone_server.REGION)
 
     def start(self, unit):
         """Start a unit."""
@@ -116,7 +121,7 @@ class _Cloud(fixtures.Fixture):
             return
         if unit == "placement-rpc-api":
             server = self.useFixture(web.Gunicorn("placement_rpc.http.wsgi:application", {
-                "PLACEMENT_RPC_CONF": self.replaced["/etc/placement-rpc/placement-rpc.conf"]}))
+                "PLACEMENT_RPC_CONF": self.replaced[_CONFIGURATION]}))
         else:
             url = self.back if unit.endswith("back") else self.cloud.url
             # It logs the requests that it answers, as it does by default.
@@ -185,16 +190,21 @@ class MovingPageTest(base.TestCase):
         self.assertNotIn("example.org", command)
         if command.startswith("export "):
             name, _, value = command.removeprefix("export ").partition("=")
-            self.cloud.environment[name] = value
+            self.cloud.set(name, value)
             return 0, ""
         if command.startswith("systemctl "):
             verb, *units = command.split()[1:]
             for unit in units:
                 {"start": self.cloud.start, "stop": self.cloud.stop}[verb](unit)
             return 0, ""
+        if command.startswith("placement-rpc-manage "):
+            # In this process, and with the file that it would find in /etc.
+            done = programs.run(manage, "--config-file", self.cloud.replaced[_CONFIGURATION],
+                                *shlex.split(command)[1:])
+            return done.code, done.stdout or done.stderr
         done = subprocess.run(
             ["bash", "-eu", "-o", "pipefail", "-c", command], check=False, text=True, cwd=_ROOT,
-            env=self.cloud.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
 
     def check(self, command, done, earlier, before):
@@ -204,7 +214,7 @@ class MovingPageTest(base.TestCase):
         changed = "verify" in command and is_afterwards and "back" not in command
         self.assertEqual(1 if changed else 0, code, f"{command}\n{said}")
         if "shadow" in command and "dry-run" not in command:
-            found = json.loads(said[said.index("{"):])
+            found = json.loads(said)
             self.assertEqual(found["planned"], found["verdicts"]["same"], said)
             self.assertGreater(found["planned"], 30)
         elif command.startswith("openstack resource provider list"):
