@@ -200,7 +200,7 @@ class MovingPageTest(base.TestCase):
         if command.startswith("placement-rpc-manage "):
             # In this process, and with the file that it would find in /etc.
             done = programs.run(manage, "--config-file", self.cloud.replaced[_CONFIGURATION],
-                                *shlex.split(command)[1:])
+                                *shlex.split(command.replace("\\\n", " "))[1:])
             return done.code, done.stdout or done.stderr
         done = subprocess.run(
             ["bash", "-eu", "-o", "pipefail", "-c", command], check=False, text=True, cwd=_ROOT,
@@ -209,10 +209,7 @@ class MovingPageTest(base.TestCase):
 
     def check(self, command, done, earlier, before):
         code, said = done
-        is_afterwards = any("--finish" in each for each in earlier)
-        # The cloud has gone on since the move.
-        changed = "verify" in command and is_afterwards and "back" not in command
-        self.assertEqual(1 if changed else 0, code, f"{command}\n{said}")
+        self.assertEqual(0, code, f"{command}\n{said}")
         if "shadow" in command and "dry-run" not in command:
             found = json.loads(said)
             self.assertEqual(found["planned"], found["verdicts"]["same"], said)
