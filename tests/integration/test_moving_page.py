@@ -30,28 +30,26 @@ from tests.conformance import web
 from tests.integration.processes import Conductor
 
 _ROOT = pathlib.Path(__file__).parents[2]
-_PAGE = _ROOT / "docs" / "source" / "moving.rst"
+_PAGE = (_ROOT / "docs" / "source" / "moving.rst").read_text()
+_README = (_ROOT / "README.rst").read_text()
 _CONFIGURATION = "/etc/placement-rpc/placement-rpc.conf"
 _TIMEOUT = 60
 
 
-def commands_of(page):
-    """Return the shell commands in the literal blocks of a page, as a list of str.
+def commands_of(text):
+    """Return the shell commands in the literal blocks of a text, as a list of str.
 
     A command of several lines is one: a loop, or lines that end with a backslash.
     """
     found, open_ = [], False
-    for block in re.findall(r"::\n\n((?:    .*\n|\n)+)", page.read_text()):
-        for line in block.splitlines():
-            text = line[4:]
-            if not text:
-                continue
+    for block in re.findall(r"::\n\n((?:    .*\n|\n)+)", text):
+        for line in filter(None, (line[4:] for line in block.splitlines())):
             if open_:
-                found[-1] += f"\n{text}"
+                found[-1] += f"\n{line}"
             else:
-                found.append(text)
+                found.append(line)
             is_loop = found[-1].startswith("for ")
-            open_ = text.endswith("\\") or (is_loop and text != "done")
+            open_ = line.endswith("\\") or (is_loop and line != "done")
     return found
 
 
@@ -166,12 +164,8 @@ class _Cloud(fixtures.Fixture):
 class MovingPageTest(base.TestCase):
     time_limit = 400
 
-    def setUp(self):
-        super().setUp()
-        self.cloud = self.useFixture(_Cloud())
-        self.done = []
-
     def test_every_command(self):
+        self.cloud = self.useFixture(_Cloud())
         commands = commands_of(_PAGE)
         # Placement logs these reads, and 'shadow' repeats them.
         before = placement_contents.dump(self.cloud.send)
@@ -182,6 +176,13 @@ class MovingPageTest(base.TestCase):
         self.assertGreater(len(commands), 18)
         for step in ("import", "verify", "shadow", "export", "--finish", "--dry-run"):
             self.assertTrue(any(step in command for command in commands), step)
+
+    def test_the_readme_has_some_of_them(self):
+        section = re.search(r"^Coming from Placement\n=+\n(.*?)^=+$", _README,
+                            re.MULTILINE | re.DOTALL)[1]
+        commands = commands_of(section)
+        self.assertEqual(3, len(commands))
+        self.assertLessEqual(set(commands), set(commands_of(_PAGE)))
 
     def run_command(self, command):
         """Run a command; return its exit code and what it prints."""
