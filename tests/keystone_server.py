@@ -100,6 +100,10 @@ class Keystone(servers.Server):
         with open(f"{self.tempdir}/gunicorn.conf.py", "w") as file:
             file.write(_SERVER.format(address=self.url.removeprefix("http://")))
 
+    def send_signal(self, number):
+        """Send a signal to all of its processes."""
+        os.killpg(self.process.pid, number)
+
     def plugin(self, user, project=None, password=None, **scope):
         """Return what authenticates a session of keystoneauth as a user.
 
@@ -124,6 +128,13 @@ class Keystone(servers.Server):
         """Return a client of keystone's API that works as a user."""
         return client.Client(session=session.Session(auth=self.plugin(user, project)),
                              endpoint_override=self.auth_url)
+
+    def add_service(self, kind, url):
+        """Add a service and its public endpoint to the catalogue; return the service."""
+        keystone = self.client()
+        service = keystone.services.create(kind, kind)
+        keystone.endpoints.create(service, url, "public", REGION)
+        return service
 
     def environment(self, user, project=None):
         """Return the environment variables with which a user calls ``openstack``."""
