@@ -231,7 +231,7 @@ class HTTPTest(_LockTest):
     """Clients of OpenStack Placement repeat what a lock was in the way of, by their own rules."""
 
     options = {"transactions__idle_timeout": _FOREVER, "api__auth_strategy": "noauth2",
-               "placement_client__deadline": 1.0, "claims__max_attempts": 2}
+               "placement_client__deadline": 3.0, "claims__max_attempts": 2}
 
     def test_a_locked_provider_is_a_concurrent_update(self):
         facade = Facade(self.store.conf, self.api)
