@@ -21,6 +21,7 @@ from placement_rpc.client.providers import ProviderCalls
 from placement_rpc.client.reshape import ReshapeCalls
 from placement_rpc.client.resource_classes import ResourceClassCalls
 from placement_rpc.client.service import ServiceCalls
+from placement_rpc.client.summaries import SummaryCalls
 from placement_rpc.client.traits import TraitCalls
 from placement_rpc.objects.candidates import (
     AllocationCandidates,
@@ -42,7 +43,7 @@ __all__ = ["KEEP", "RPC_VERSION", "UNKNOWN_TYPE", "AllocationCandidates", "Candi
 
 
 class PlacementAPI(ProviderCalls, InventoryCalls, AllocationCalls, ReshapeCalls, TraitCalls,
-                   ResourceClassCalls, ComputeNodeCalls, ServiceCalls):
+                   ResourceClassCalls, ComputeNodeCalls, SummaryCalls, ServiceCalls):
     """Calls to the placement service. Thread-safe; make one per process, after it forked.
 
     The constructor's parameters are those of :class:`placement_rpc.rpc.client.Client`.

@@ -4,6 +4,7 @@
 import contextlib
 import contextvars
 import time
+from typing import NamedTuple
 
 from oslo_context import context as oslo_context
 
@@ -16,15 +17,26 @@ _IDENTITY = (
     "user_id", "project_id", "system_scope", "domain_id", "user_domain_id", "project_domain_id",
     "service_user_id", "service_user_domain_id", "service_project_id",
     "service_project_domain_id")
-_TEXTS = (*_IDENTITY, "request_id", "global_request_id", "rule")
+_TEXTS = (*_IDENTITY, "request_id", "global_request_id", "rule", "reason")
 _WIRE_FIELDS = (*_TEXTS, *_ROLES, "is_admin_project", "deadline", "manifest")
 _MAX_VERSIONS = 200
-# Of the call that this thread works on; see initiated_by().
-_initiator = contextvars.ContextVar("initiator", default=None)
-# Letters of a user or a project in an event.
+# Letters of a user, a project or a reason in an event.
 _MAX_NAME = 255
 # Seconds since the epoch. A larger number is not a deadline, but an error of the client.
 _MAX_DEADLINE = 1e12
+
+
+class Cause(NamedTuple):
+    """Who makes a change, and why, as its events say it."""
+
+    #: dict of user_id and project_id; None if the caller has neither
+    initiator: dict | None = None
+    #: what the caller says about the change; None for nothing
+    reason: str | None = None
+
+
+# Of the call that this thread works on; see initiated_by().
+_cause: contextvars.ContextVar[Cause | None] = contextvars.ContextVar("cause", default=None)
 
 
 class RequestContext(oslo_context.RequestContext):
@@ -37,6 +49,7 @@ class RequestContext(oslo_context.RequestContext):
     :param database: :class:`placement_rpc.db.api.Database` that the call works on, on the server
     :param rule: str, the policy rule that allows an end user's call through the HTTP facade; the
         service checks it again. None for a call that a service makes for itself
+    :param reason: str, why the caller makes a change, for its events; None for nothing
     :param kwargs: see :class:`oslo_context.context.RequestContext`
 
     Further attributes never travel: ``database`` on the server, and on both ends ``receiver``,
@@ -44,12 +57,14 @@ class RequestContext(oslo_context.RequestContext):
     not travel either, since a context reaches logs and queues.
     """
 
-    def __init__(self, deadline=None, manifest=None, database=None, rule=None, **kwargs):
+    def __init__(self, deadline=None, manifest=None, database=None, rule=None, reason=None,
+                 **kwargs):
         kwargs.setdefault("overwrite", False)
         super().__init__(**kwargs)
         self.deadline = deadline
         self.manifest = manifest
         self.rule = rule
+        self.reason = reason
         self.database = database
         # The connection and the outbox of the open transaction, if there is one, and the handling
         # of compute nodes.
@@ -58,6 +73,20 @@ class RequestContext(oslo_context.RequestContext):
         # On the client, the release of the service, if it is known.
         self.service_release = None
         self.receiver = None
+
+    @classmethod
+    def of(cls, context):
+        """Return a new context of the same caller and request.
+
+        It has all that a policy rule can ask for, so that the service decides as the facade does.
+
+        :param context: :class:`oslo_context.context.RequestContext`
+        """
+        values = {name: getattr(context, name) for name in (
+            *_IDENTITY, *_ROLES, "request_id", "global_request_id", "is_admin_project")}
+        # A context of another library has neither of these two.
+        return cls(**values, **{
+            name: getattr(context, name, None) for name in ("rule", "reason")})
 
     def to_dict(self):
         """Return the fields that travel with a message: JSON types, only those that are set."""
@@ -102,6 +131,13 @@ class RequestContext(oslo_context.RequestContext):
         return {"user_id": self.user_id and self.user_id[:_MAX_NAME],
                 "project_id": self.project_id and self.project_id[:_MAX_NAME]}
 
+    @property
+    def cause(self):
+        """:class:`Cause` of the changes that the caller makes"""
+        reason = "".join(each if each.isprintable() else " " for each in (
+            self.reason or "")[:_MAX_NAME]).strip()
+        return Cause(self.initiator, reason or None)
+
     def check_deadline(self):
         """Refuse a call whose deadline has passed (DESIGN rule 5).
 
@@ -115,21 +151,21 @@ class RequestContext(oslo_context.RequestContext):
 def initiated_by(context):
     """Name the caller of a context in the events of all changes that are made in this block.
 
-    A change may be settled by another thread, together with those of other callers: a request
-    keeps the initiator with which it was made.
+    So is the reason that the context has. A change may be settled by another thread, together
+    with those of other callers: a request keeps the cause with which it was made.
 
     :param context: :class:`RequestContext`
     """
-    token = _initiator.set(context.initiator)
+    token = _cause.set(context.cause)
     try:
         yield
     finally:
-        _initiator.reset(token)
+        _cause.reset(token)
 
 
-def initiator():
-    """Return the initiator of the call that this thread works on; None if it works on none."""
-    return _initiator.get()
+def cause():
+    """Return the :class:`Cause` of the call that this thread works on; empty if there is none."""
+    return _cause.get() or Cause()
 
 
 def _check(values):

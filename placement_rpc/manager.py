@@ -12,11 +12,12 @@ from placement_rpc.endpoints.providers import ProviderEndpoint
 from placement_rpc.endpoints.reshape import ReshapeEndpoint
 from placement_rpc.endpoints.resource_classes import ResourceClassEndpoint
 from placement_rpc.endpoints.service import ServiceEndpoint
+from placement_rpc.endpoints.summaries import SummaryEndpoint
 from placement_rpc.endpoints.traits import TraitEndpoint
 
 
 class Manager(ProviderEndpoint, ReshapeEndpoint, TraitEndpoint, ResourceClassEndpoint,
-              ComputeNodeEndpoint, ServiceEndpoint):
+              ComputeNodeEndpoint, SummaryEndpoint, ServiceEndpoint):
     """Answers the calls of contract 1.x.
 
     The endpoint of the reshaper has those of inventories and of allocations.

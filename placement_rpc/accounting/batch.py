@@ -17,7 +17,7 @@ from placement_rpc.accounting import idempotency, locked_state
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.accounting.locked_state import LockedState, Scope
 from placement_rpc.accounting.outbox import EventRow, Outbox
-from placement_rpc.context import initiator
+from placement_rpc.context import Cause, cause
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import requests
 from placement_rpc.objects import request_result
@@ -40,11 +40,11 @@ class PendingRequest:
     def __init__(self, request: Request, deadline: float | None = None):
         self.request = request
         self.deadline = deadline
-        self._initiator = initiator()
+        self._cause = cause()
 
-    def initiator(self) -> dict | None:
-        """Return the caller that made the request, as its events name it."""
-        return self._initiator
+    def cause(self) -> Cause:
+        """Return who made the request, and why, as its events say it."""
+        return self._cause
 
     @property
     def weight(self) -> int:
@@ -130,10 +130,11 @@ def settle_once(
     :param find_blocked: locks what the new requests need and returns the ids of those request
         objects that are not settled, since they would wait; None to wait for every lock
     :returns: outcomes in the order of the requests
+    :raises StoreHeld: if some are new, and the store is held
     :raises placement_rpc.db.api.Stale: if a concurrent writer changed what was read
     :raises placement_rpc.db.api.Locked: if another transaction keeps a row locked
     """
-    stored = requests.find(tx, {each.request.request_id for each in pending})
+    stored = requests.of_change(tx, {each.request.request_id for each in pending})
     new = [each for each in pending if each.request.request_id not in stored]
     # An expired request must not take locks, or wait for any.
     waiting = find_blocked(tx, [each for each in new if not each.is_late]) if (
@@ -192,7 +193,7 @@ class BatchOutcomes:
         if first is not None:
             self.by_id[id(pending)] = _repeated(pending, *first)
             return
-        outbox = Outbox(pending.request.request_id, pending.initiator)
+        outbox = Outbox(pending.request.request_id, pending.cause)
         try:
             pending.check_deadline()
             outcome = Outcome(result=change(outbox))

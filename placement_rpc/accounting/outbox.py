@@ -10,8 +10,9 @@ indexes what the transaction changed. It is JSON with one of these keys:
 * ``used``: a list of provider id, its generation before and after, and a list of class ids, each
   followed by what is used of it now.
 
-The column is empty if no candidate is affected. NULL, for an event of allocations that does not
-say what it touched, makes an index stale.
+The column is empty if no candidate is affected. NULL makes an index stale: for an event of
+allocations that does not say what it touched, and for one that says that everything has to be read
+again.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from placement_rpc.context import RequestContext, initiator
+from placement_rpc.context import Cause, RequestContext, cause
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import events
 from placement_rpc.objects import catalog
@@ -60,14 +61,14 @@ class Outbox:
     where they change something, and the transaction that makes the change writes the outbox.
 
     :param request_id: id of the request that causes the events; None for none
-    :param caused_by: callable that returns the caller of that request, as
-        :func:`placement_rpc.context.initiator` does
+    :param caused_by: callable that returns who made that request and why, as
+        :func:`placement_rpc.context.cause` does
     """
 
     def __init__(self, request_id: str | None = None,
-                 caused_by: Callable[[], dict | None] = initiator):
+                 caused_by: Callable[[], Cause] = cause):
         self._request_id = request_id
-        self._initiator = caused_by()
+        self._initiator, self._reason = caused_by()
         self._rows: list[EventRow] = []
 
     def add(self, event_type: str, payload: EventPayload) -> None:
@@ -108,15 +109,21 @@ class Outbox:
         data |= {
             "event_id": event_id, "position": None, "occurred_at": at.isoformat(),
             "request_id": self._request_id, "epoch": None, "initiator": self._initiator}
+        if self._reason is not None:
+            data["reason"] = self._reason
         self._rows.append(EventRow(
             event_id, event_type, at.replace(tzinfo=None), json.dumps(payload), touched,
             released))
 
-    def write(self, tx: db.Connection) -> None:
-        """Write the events, in one statement."""
+    def write(self, tx: db.Connection, while_held: bool = False) -> None:
+        """Write the events, in one statement.
+
+        :param while_held: for the one that holds the store
+        :raises StoreHeld: if the store is held by another
+        """
         rows = self.rows(tx)
         if rows:
-            events.insert(tx, rows)
+            (events.insert_while_held if while_held else events.insert)(tx, rows)
 
     def rows(self, tx: db.Connection, *others: "Outbox", used: list[list] | None = None,
              ) -> list[EventRow]:

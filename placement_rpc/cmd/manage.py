@@ -10,12 +10,14 @@ from placement_rpc.accounting import traits
 from placement_rpc.cmd import (
     config_sources,
     errors,
+    manage_audit,
     manage_broker,
     manage_dead_letters,
     manage_index,
     manage_migrations,
     manage_nodes,
     manage_outbox,
+    manage_placement,
     manage_upgrade,
     state_file,
 )
@@ -24,9 +26,6 @@ from placement_rpc.db import api as db
 from placement_rpc.db import migration
 from placement_rpc.objects import class_names
 from placement_rpc.service import private_files
-
-# Groups of commands that need no database.
-_OF_THE_BROKER = ("dead-letters", "broker")
 
 
 def _db_sync(database, _options, _conf):
@@ -61,6 +60,8 @@ def _parser():
                              "used if none are configured (default: ./state)")
     parser.add_argument("--debug", action="store_true",
                         help="show the log, and the traceback of an error")
+    # A command that needs none overrides this, and is called without a database.
+    parser.set_defaults(needs_database=True)
     groups = parser.add_subparsers(dest="group", required=True, metavar="GROUP")
     commands = groups.add_parser("db", help="the database schema").add_subparsers(
         dest="command", required=True, metavar="COMMAND")
@@ -70,8 +71,8 @@ def _parser():
                                      "the one that this release needs")):
         commands.add_parser(name, help=text, description=text.capitalize()).set_defaults(run=run)
     manage_migrations.add_commands(commands)
-    for group in (manage_nodes, manage_outbox, manage_dead_letters, manage_broker,
-                  manage_index, manage_upgrade):
+    for group in (manage_audit, manage_nodes, manage_outbox, manage_dead_letters, manage_broker,
+                  manage_index, manage_upgrade, manage_placement):
         group.add_commands(groups)
     return parser
 
@@ -92,7 +93,7 @@ def main(args=None):
 
 
 def _run(options, conf):
-    if options.group in _OF_THE_BROKER:
+    if not options.needs_database:
         return options.run(options, conf)
     if not conf.database.connection:
         print("placement-rpc-manage: no database is configured: set [database] connection or "

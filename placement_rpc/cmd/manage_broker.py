@@ -29,7 +29,7 @@ def add_commands(groups):
         "--management-url", metavar="URL",
         help="RabbitMQ's management interface (default: [queues] management_url)")
     command.add_argument("--format", choices=("auto", "table", "json"), default="auto")
-    command.set_defaults(run=_check)
+    command.set_defaults(run=_check, needs_database=False)
 
 
 def _check(options, conf):

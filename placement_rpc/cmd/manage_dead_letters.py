@@ -28,11 +28,11 @@ def add_commands(groups):
     command = commands.add_parser("list", help=text, description=text.capitalize())
     command.add_argument("--queue", help="only those from this queue")
     command.add_argument("--format", choices=("auto", "table", "json"), default="auto")
-    command.set_defaults(run=_list)
+    command.set_defaults(run=_list, needs_database=False)
     text = "show a dead letter with its body"
     command = commands.add_parser("show", help=text, description=text.capitalize())
     command.add_argument("ids", nargs=1, metavar="ID")
-    command.set_defaults(run=_show)
+    command.set_defaults(run=_show, needs_database=False)
     for name, text, run in (
             ("replay", "send dead letters to their queues again", _replay),
             ("discard", "delete dead letters", _discard)):
@@ -41,7 +41,7 @@ def add_commands(groups):
         command.add_argument("--all", action="store_true", help="all of them")
         command.add_argument("--queue", help="only those from this queue; without IDs, all of "
                                              "them")
-        command.set_defaults(run=run)
+        command.set_defaults(run=run, needs_database=False)
 
 
 def _dead_letters(conf):

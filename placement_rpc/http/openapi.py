@@ -143,7 +143,8 @@ def _headers(route):
         yield "last-modified"
     if route.method == "GET" and (
             "allocations" in route.path or route.path in (
-                "/resource_providers", "/events", "/allocation_candidates")):
+                "/resource_providers", "/events", "/allocation_candidates", "/consumers",
+                "/provider_summaries")):
         yield "placement-position"
 
 

@@ -19,6 +19,7 @@ from placement_rpc.http.resources import (
     reshaper,
     resource_classes,
     root,
+    summaries,
     traits,
     usages,
 )
@@ -31,9 +32,10 @@ from placement_rpc.policies import inventory as inventory_rules
 from placement_rpc.policies import reshaper as reshaper_rules
 from placement_rpc.policies import resource_class as class_rules
 from placement_rpc.policies import resource_provider as provider_rules
+from placement_rpc.policies import summary as summary_rules
 from placement_rpc.policies import trait as trait_rules
 from placement_rpc.policies import usage as usage_rules
-from placement_rpc.schemas import aggregate, allocation, event, inventory, trait
+from placement_rpc.schemas import aggregate, allocation, event, inventory, summary, trait
 from placement_rpc.schemas import allocation_candidate as candidate
 from placement_rpc.schemas import reshaper as reshapes
 from placement_rpc.schemas import resource_class as classes
@@ -252,10 +254,18 @@ _CANDIDATES = (
                   V[34]: candidate.CANDIDATES_1_34}),
 )
 
+_SUMMARIES = (
+    Route("GET", "/provider_summaries", summaries.providers, summary_rules.PROVIDERS,
+          query={V[0]: summary.LIST_PROVIDERS}, answer={V[0]: summary.PROVIDERS}),
+    Route("GET", "/consumers", summaries.consumers, summary_rules.CONSUMERS,
+          query={V[0]: summary.LIST_CONSUMERS}, answer={V[0]: summary.CONSUMERS},
+          owner=summaries.project),
+)
+
 ROUTES = (
     Route("GET", "/", root.versions, answer={V[0]: event.VERSIONS}),
     Route("GET", "/openapi.json", root.description, answer={V[0]: {"type": "object"}}),
     *_PROVIDERS, *_pools(), *_ALLOCATIONS, *_CLASSES, *_TRAITS, *_USAGES,
-    *_RESHAPER, *_CANDIDATES,
+    *_RESHAPER, *_CANDIDATES, *_SUMMARIES,
     Route("GET", "/events", events.listed, event_rules.LIST, query={V[0]: event.LIST}),
 )

@@ -4,7 +4,7 @@
 A message with a known type may contain anything, and stays in the stream for as long as the stream
 keeps its messages: an error in a listener would come back at each attempt to read the stream.
 Only the kinds of values are checked, since a later release may allow longer texts or larger
-numbers. Fields that a later minor version added may be missing.
+numbers. Fields that a later minor version added may be missing, as may optional ones.
 """
 
 import functools
@@ -37,7 +37,8 @@ def check(cls: type[base.PlacementObject], data: Any) -> None:
 @functools.cache
 def _checks(cls):
     """Return a list of the name of each field, its check, and whether it may be missing."""
-    return [(name, _nullable(_check_of(cls, name, field), field.nullable), name in cls.added)
+    return [(name, _nullable(_check_of(cls, name, field), field.nullable),
+             name in cls.added or name in getattr(cls, "optional", ()))
             for name, field in cls.fields.items()]
 
 

@@ -6,7 +6,7 @@ import importlib
 _MODULES = ("aggregate", "allocation", "candidates", "claim", "consumer", "event_page",
             "explanation", "headroom", "inventory", "nova.compute_node", "payloads", "request",
             "request_result", "reshape", "resource_class", "resource_provider", "service",
-            "sync_result", "trait", "usage")
+            "summaries", "sync_result", "trait", "usage")
 
 
 def register_all() -> None:

@@ -7,8 +7,11 @@ assigns it before it publishes the event. ``epoch`` is the numbering that ``posi
 it changes when the store is restored from a backup, since positions are then given a second time.
 It is None in events that a relay of an older release publishes. ``initiator`` is the caller of the
 request that made the change, a mapping of ``user_id`` and ``project_id``; None for changes that
-the service makes itself, and for callers without a name.
+the service makes itself, and for callers without a name. ``reason`` is set if the caller gave one:
+a correction of what an audit found, for example.
 """
+
+import typing
 
 from placement_rpc.objects import base, fields
 
@@ -18,8 +21,12 @@ _GENERATION = fields.WholeNumber(maximum=2 ** 63 - 1)
 class EventPayload(base.PlacementObject):
     """Base of the payloads.
 
-    A payload of contract 1.2 or before has ``epoch`` and ``initiator`` in ``added``.
+    A payload of contract 1.2 or before has ``epoch``, ``initiator`` and ``reason`` in ``added``.
+
+    :cvar optional: the fields that are set only if there is something to say
     """
+
+    optional: typing.ClassVar[frozenset[str]] = frozenset(("reason",))
 
     fields = {
         "event_id": fields.field(fields.Uuid()),
@@ -28,12 +35,13 @@ class EventPayload(base.PlacementObject):
         "request_id": fields.field(fields.Text(64), nullable=True),
         "epoch": fields.field(fields.Uuid(), nullable=True),
         "initiator": fields.field(fields.Json(), nullable=True),
+        "reason": fields.field(fields.Text(255), nullable=True),
     }
 
 
 def _since_1_3(version, *names):
     """Return the fields that contract 1.3 added, with the version of the payload that has them."""
-    return dict.fromkeys(("epoch", "initiator", *names), version)
+    return dict.fromkeys(("epoch", "initiator", "reason", *names), version)
 
 
 @base.PlacementObjectRegistry.register
@@ -46,7 +54,7 @@ class ResourceProviderPayload(EventPayload):
     """
 
     # Version 1.0: Initial version
-    # Version 1.1: Added the parent and the root, now and before; epoch and initiator
+    # Version 1.1: Added the parent and the root, now and before; epoch, initiator and reason
     VERSION = "1.1"
 
     fields = {
@@ -74,7 +82,7 @@ class ProviderAggregatesPayload(EventPayload):
     """
 
     # Version 1.0: Initial version
-    # Version 1.1: Added epoch and initiator
+    # Version 1.1: Added epoch, initiator and reason
     VERSION = "1.1"
 
     fields = {
@@ -135,7 +143,7 @@ class InventoryPayload(EventPayload):
     """
 
     # Version 1.0: Initial version
-    # Version 1.1: Added epoch and initiator
+    # Version 1.1: Added epoch, initiator and reason
     VERSION = "1.1"
 
     fields = {
@@ -156,7 +164,7 @@ class ComputeNodePayload(EventPayload):
     """
 
     # Version 1.0: Initial version
-    # Version 1.1: Added epoch and initiator
+    # Version 1.1: Added epoch, initiator and reason
     VERSION = "1.1"
 
     fields = {
@@ -175,7 +183,7 @@ class CapacityExceededPayload(EventPayload):
     """``inventory.capacity_exceeded``: more is allocated than the inventory's new capacity."""
 
     # Version 1.0: Initial version
-    # Version 1.1: Added epoch and initiator
+    # Version 1.1: Added epoch, initiator and reason
     VERSION = "1.1"
 
     fields = {
@@ -219,7 +227,7 @@ class AllocationPayload(EventPayload):
 
     # Version 1.0: Initial version
     # Version 1.1: Added consumer_generation and previous_consumer_generation
-    # Version 1.2: Added consumer_type, previous_consumer_type, mappings, epoch and initiator
+    # Version 1.2: Added consumer_type, previous_consumer_type, mappings, epoch, initiator, reason
     VERSION = "1.2"
 
     fields = {
@@ -272,7 +280,7 @@ class SnapshotPayload(EventPayload):
     """
 
     # Version 1.0: Initial version
-    # Version 1.1: Added epoch and initiator
+    # Version 1.1: Added epoch, initiator and reason
     VERSION = "1.1"
 
     fields = {
@@ -291,7 +299,7 @@ class ClaimRefusedPayload(EventPayload):
     """
 
     # Version 1.0: Initial version
-    # Version 1.1: Added epoch and initiator
+    # Version 1.1: Added epoch, initiator and reason
     VERSION = "1.1"
 
     fields = {
@@ -310,7 +318,7 @@ class ResourceClassPayload(EventPayload):
     """``resource_class.create``, ``.update`` and ``.delete``."""
 
     # Version 1.0: Initial version
-    # Version 1.1: Added epoch and initiator
+    # Version 1.1: Added epoch, initiator and reason
     VERSION = "1.1"
 
     fields = {
@@ -319,3 +327,21 @@ class ResourceClassPayload(EventPayload):
     }
 
     added = _since_1_3("1.1")
+
+
+@base.PlacementObjectRegistry.register
+class StoreImportPayload(EventPayload):
+    """``store.import``: rows of another store were brought over, without events of their own.
+
+    What a listener knows of the store is void: it reads everything again. ``passes`` is the number
+    of complete passes of the import. With ``finished`` the import is over: a snapshot of all
+    allocations follows, and what they use counts from then on.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "passes": fields.field(fields.WholeNumber(maximum=2 ** 31 - 1)),
+        "finished": fields.BooleanField(),
+    }

@@ -11,12 +11,18 @@ from placement_rpc.policies import (
     reshaper,
     resource_class,
     resource_provider,
+    summary,
     trait,
     usage,
 )
 
 _MODULES = (resource_provider, inventory, usage, allocation, allocation_candidate, aggregate,
-            trait, resource_class, reshaper, event)
+            trait, resource_class, reshaper, summary, event)
+
+#: Names of the rules about what belongs to consumers, and so to their projects.
+OF_CONSUMERS = frozenset((
+    *(each.name for each in allocation.RULES), event.LIST, reshaper.RESHAPE,
+    summary.CONSUMERS, usage.OF_PROJECT))
 
 
 def list_rules():

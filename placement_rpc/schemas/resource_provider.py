@@ -57,7 +57,8 @@ _GROUPED = {
         "root_required": _TRAITS, "root_forbidden": _TRAITS},
     "additionalProperties": False,
 }
-EXPLAIN = common.with_optional(_GROUPED, limit=common.LIMIT, marker=common.UUID)
+EXPLAIN = common.with_optional(
+    _GROUPED, limit=common.LIMIT, marker=common.UUID, funnel={"type": "boolean"})
 HEADROOM = common.with_optional(
     _GROUPED, by={"enum": ["aggregate", "trait", "class-limit"]})
 

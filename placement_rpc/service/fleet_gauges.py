@@ -42,6 +42,8 @@ class FleetGauges:
         self._index = index
         self._requests = requests
         self._state: object = None
+        # The last reason why a request has no gauge: it is logged once, not at each scrape.
+        self._refused: dict[str, str] = {}
         self._gauges: list[_Gauge] = []
 
     def __call__(self) -> Iterator[_Gauge]:
@@ -89,8 +91,11 @@ class FleetGauges:
                         continue
                     taken = taking.take(index, query, taking.AGGREGATE)
             except (exception.ResourceClassNotFound, exception.RequestTooComplex) as error:
-                LOG.warning("The headroom of %s is not exported: %s", request.name, error)
+                if self._refused.get(request.name) != str(error):
+                    LOG.warning("The headroom of %s is not exported: %s", request.name, error)
+                self._refused[request.name] = str(error)
                 continue
+            self._refused.pop(request.name, None)
             found = headroom.headroom(taken, taking.AGGREGATE, _COUNTING_SECONDS)
             whole[(_REQUEST, request.name),] = found.count
             parts.update({((_AGGREGATE, part["name"]), (_REQUEST, request.name)): part["count"]

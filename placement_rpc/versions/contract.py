@@ -13,7 +13,8 @@ Contract versions:
 * 1.1: ocata: custom resource classes, generations of consumers, limits
 * 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node, events, explain
 * 1.3: 2027.1: traits, trees, entity tags and types of consumers, claims that keep the owner,
-  sets of claims, reshapes, candidates with groups, headroom (not complete)
+  sets of claims, reshapes, candidates with groups, headroom, pages of all providers and of all
+  consumers, reasons of changes (not complete)
 """
 
 import dataclasses
@@ -176,6 +177,11 @@ CALLS = {
         arguments={"funnel": "1.3"}),
     "get_headroom": Call(
         since="1.3", slow=True, large=True, rules=_rules(_PROVIDERS, "headroom")),
+    "list_provider_summaries": Call(
+        since="1.3", slow=True, large=True, rules=("placement:provider_summaries:list",)),
+    "list_consumers": Call(
+        since="1.3", slow=True, large=True, rules=("placement:consumers:list",),
+        project="project_id"),
     # Lists include the position at which they are current.
     "get_event_positions": Call(since="1.2", rules=(
         *_rules("events", "list"), *_rules(_PROVIDERS, "list", "explain"),

@@ -91,8 +91,10 @@ _OF_2027_1 = Release(
     objects=_OF_2026_2.objects | {
         "Allocation": "1.1", "AllocationCandidates": "1.0", "AllocationList": "1.2",
         "CandidateClaimResult": "1.0", "CandidateGroup": "1.0", "CandidatesRequest": "1.0",
-        "Claim": "1.2", "Consumer": "1.1", "ExplanationList": "1.1", "Headroom": "1.0",
-        "InventoryList": "1.1", "ProjectUsages": "1.0", "ProviderTraits": "1.0",
+        "Claim": "1.2", "Consumer": "1.1", "ConsumerSummary": "1.0",
+        "ConsumerSummaryList": "1.0", "ExplanationList": "1.1", "Headroom": "1.0",
+        "InventoryList": "1.1", "ProjectUsages": "1.0", "ProviderSummary": "1.0",
+        "ProviderSummaryList": "1.0", "ProviderTraits": "1.0",
         "Reshape": "1.0", "ReshapeResult": "1.0",
         "ResourceClass": "1.1", "ResourceProvider": "1.2", "ResourceProviderList": "1.1",
         "Trait": "1.0", "TraitList": "1.0"},
@@ -102,7 +104,7 @@ _OF_2027_1 = Release(
         "InventoryPayload": "1.1",
         "ProviderAggregatesPayload": "1.1", "ProviderTraitsPayload": "1.0",
         "ResourceClassPayload": "1.1", "ResourceProviderPayload": "1.1",
-        "SnapshotPayload": "1.1", "TraitPayload": "1.0"})
+        "SnapshotPayload": "1.1", "StoreImportPayload": "1.0", "TraitPayload": "1.0"})
 #: All releases, the oldest first.
 RELEASES = (_NEWTON, _OCATA, _OF_2026_2, _OF_2027_1)
 #: This release.

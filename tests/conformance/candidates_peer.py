@@ -3,22 +3,15 @@
 
 import contextlib
 import copy
-import functools
-import json
-import pathlib
-import tempfile
 import unittest.mock
 import uuid
 
 import fixtures
 import sqlalchemy as sa
-import webob
-from oslo_config import cfg
-from placement import conf, db_api, deploy
 from placement.db.sqlalchemy import models
 from placement.objects import allocation_candidate, research_context
 
-from tests import candidates_model
+from tests import candidates_model, placement_cloud
 
 _EMPTIED = (models.Allocation, models.Inventory, models.ResourceProviderAggregate,
             models.ResourceProviderTrait, models.PlacementAggregate, models.ResourceProvider)
@@ -43,52 +36,24 @@ def _equal_with_anchors(self, other):
             and self.mappings == other.mappings)
 
 
-@functools.cache
-def _directory():
-    # Removed when the process ends.
-    return tempfile.TemporaryDirectory(prefix="peer-")
-
-
-@functools.cache
-def _application():
-    """Return the WSGI application and an engine of its SQLite file.
-
-    The peer has global state: a process cannot have two of them.
-    """
-    url = f"sqlite:///{pathlib.Path(_directory().name, 'peer.sqlite')}"
-    config = cfg.ConfigOpts()
-    conf.register_opts(config)
-    config.set_override("auth_strategy", "noauth2", "api")
-    config.set_override("connection", url, "placement_database")
-    config.set_override("sync_on_startup", True, "placement_database")
-    config([], default_config_files=[])
-    db_api.configure(config)
-    return deploy.loadapp(config), sa.create_engine(url, poolclass=sa.NullPool)
-
-
 class Peer(fixtures.Fixture):
     """The peer of this process, without providers."""
 
     def _setUp(self):
         self.useFixture(fixtures.MockPatchObject(
             research_context.RequestWideSearchContext, "copy_arr_if_needed", _always_copied))
-        self._application, self._engine = _application()
+        self._cloud = self.useFixture(placement_cloud.PlacementCloud())
         for path in ("/resource_classes/CUSTOM_RARE", "/resource_classes/CUSTOM_GOLD",
                      "/traits/CUSTOM_FAST", "/traits/CUSTOM_NEAR", "/traits/CUSTOM_UNUSED"):
-            assert self._send("PUT", path, 39).status_int in (201, 204), path
-        with self._engine.connect() as connection:
+            self._cloud.send("PUT", path)
+        with self._cloud.engine.connect() as connection:
             self._classes, self._traits = (
                 dict(connection.execute(sa.select(table.name, table.id)).all())
                 for table in (models.ResourceClass, models.Trait))
         self.load(candidates_model.World([], (), ()))
 
-    def _send(self, method, path, minor):
-        request = webob.Request.blank(path, method=method, headers={
-            "x-auth-token": "admin", "openstack-api-version": f"placement 1.{minor}"})
-        return request.get_response(self._application)
-
     def ask(self, query_string, minor, by_anchor=False):
-        """Return the status of an answer and its JSON document.
+        """Return a :class:`tests.placement_cloud.Answer`.
 
         :param by_anchor: whether equal candidates of several roots count as several
         """
@@ -96,8 +61,8 @@ class Peer(fixtures.Fixture):
             if by_anchor:
                 stack.enter_context(unittest.mock.patch.object(
                     allocation_candidate.AllocationRequest, "__eq__", _equal_with_anchors))
-            answer = self._send("GET", f"/allocation_candidates?{query_string}", minor)
-        return answer.status_int, json.loads(answer.body)
+            return self._cloud.ask(
+                "GET", f"/allocation_candidates?{query_string}", minor=minor)
 
     def load(self, world):
         """Replace all providers by those of a :class:`tests.candidates_model.World`."""
@@ -126,7 +91,7 @@ class Peer(fixtures.Fixture):
                  "consumer_id": str(uuid.uuid4()), "used": inventory.used}
                 for each in world.providers for name, inventory in each.inventories.items()
                 if inventory.used]}
-        with self._engine.begin() as connection:
+        with self._cloud.engine.begin() as connection:
             for table in _EMPTIED:
                 connection.execute(sa.delete(table))
             for table, values in rows.items():

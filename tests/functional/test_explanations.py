@@ -184,6 +184,13 @@ class HTTPTest(http.HTTPTest):
         found = self.post("explain", {**body, "marker": self.nodes[1]})
         self.assertEqual((1, None), (len(found[PATH[1:]]), found["funnel"]))
 
+    def test_the_funnel_is_a_choice(self):
+        body = {"groups": [{"resources": {"VCPU": 2}}]}
+        self.assertIsNone(self.post("explain", {**body, "funnel": False})["funnel"])
+        marker = self.post("explain", {**body, "limit": 1})[PATH[1:]][0]["uuid"]
+        self.assertEqual(self.post("explain", body)["funnel"], self.post(
+            "explain", {**body, "marker": marker, "funnel": True})["funnel"])
+
     def test_bad_bodies(self):
         for body in ({}, {"groups": []}, {"groups": [{}]}, {"groups": [{"suffix": "1"}]},
                      {"resources": {"VCPU": 1}, "groups": [{"resources": {"VCPU": 1}}]},

@@ -19,7 +19,8 @@ from tests import base, http
 
 # Rules that OpenStack Placement does not have.
 OURS = {"placement:events:list", "placement:resource_providers:explain",
-        "placement:resource_providers:headroom"}
+        "placement:resource_providers:headroom", "placement:consumers:list",
+        "placement:provider_summaries:list"}
 
 
 def caller(*roles, project_id="blue", **values):

@@ -51,7 +51,9 @@ class _RoutesTest(http.HTTPTest):
             (f"/allocations/{self.consumer}", ROW), (f"/allocations/{base.new_uuid()}", NOW),
             ("/resource_classes", ROW), ("/resource_classes/CUSTOM_B", ROW),
             ("/resource_classes/VCPU", ROW), ("/traits", ROW), ("/traits?name=in:", NOW),
-            ("/traits/CUSTOM_A", ROW), ("/usages?project_id=p", NOW), ("/events", NOTHING)))
+            ("/traits/CUSTOM_A", ROW), ("/usages?project_id=p", NOW), ("/events", NOTHING),
+            ("/provider_summaries", NOW), ("/consumers", NOW),
+            (f"/consumers?project_id=p&user_id=u&resource_provider={self.uuid}&limit=5", NOW)))
         # All filters at once.
         yield "GET", (f"/resource_providers?name=n&uuid={self.uuid}&in_tree={self.child}"
                       f"&resources=VCPU:1&required=CUSTOM_A&member_of={self.empty}"

@@ -5,10 +5,14 @@ import base64
 import json
 import zlib
 
+import requests
+
 from placement_rpc import exception
 from placement_rpc.api import CandidateGroup, CandidatesRequest, PlacementAPI
 from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing.facade import Facade
 from tests import base, library, servers
+from tests.benchmarks import fleet
 
 _PROVIDERS = 400
 # The text has several times as many bytes, and deflated it has fewer.
@@ -59,3 +63,16 @@ class LargeAnswerTest(base.TestCase):
             exception.AnswerTooLarge, self.client.call, {}, "get_allocation_candidates",
             wanted=_WANTED.obj_to_primitive())
         self.assertIn("get_allocation_candidates", error.text)
+
+    def test_over_http_it_is_a_request_to_ask_for_less(self):
+        facade = self.useFixture(Facade(
+            transport_url=servers.rabbitmq().url, messages__max_answer=_MAX_ANSWER))
+        # Deflated their answer exceeds the limit, too.
+        fleet.grow(facade.database, 10 * _PROVIDERS)
+        # The providers came without events; an index that differs is built again.
+        facade.running.manager.candidates.index.verify(0, 1000)
+        answer = requests.get(
+            f"{facade.url}/allocation_candidates?resources=VCPU:1", timeout=60,
+            headers={"x-auth-token": "admin", "openstack-api-version": "placement 1.36"})
+        self.assertEqual((400, "placement.answer.too_large"), (
+            answer.status_code, answer.json()["errors"][0]["exact_code"]))

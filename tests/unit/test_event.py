@@ -19,7 +19,7 @@ _BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 # Fields that a later minor version added.
 _ADDED = ("consumer_generation", "previous_consumer_generation", "parent_provider_uuid",
           "root_provider_uuid", "previous_parent_provider_uuid", "previous_root_provider_uuid",
-          "consumer_type", "previous_consumer_type", "mappings", "epoch", "initiator")
+          "consumer_type", "previous_consumer_type", "mappings", "epoch", "initiator", "reason")
 
 
 def samples():

@@ -48,7 +48,7 @@ AGGREGATE = "c9a3f7d8-3c11-4d7c-8f5e-6b7a8c9d0e01"
 # What differs each time.
 _MASKED = frozenset(("event_id", "occurred_at", "message_id", "timestamp", "_unique_id",
                      "snapshot_id", "pid", "time", "incident", "updated_at", "epoch",
-                     "tag",
+                     "tag", "created_at",
                      # How much memory the index of a release takes.
                      "bytes"))
 
@@ -141,7 +141,7 @@ class Story:
     def tell(self):
         for part in (self._providers, self._claims, self._reading, self._nodes, self._of_1_1,
                      self._of_1_2, self._of_1_3, self._endings, self._looking,
-                     self._candidates, self._headroom):
+                     self._candidates, self._headroom, self._summaries):
             part()
 
     def _do(self, method, *arguments, **named):
@@ -315,6 +315,16 @@ class Story:
         self._do("get_headroom", ResourceRequest(resources={"VCPU": 2}), "colour")
         self._do("explain", grouped, funnel=True)
         self._do("explain", ResourceRequest(resources={"VCPU": 9999}), funnel=True)
+
+
+    def _summaries(self):
+        if self.release.number < (1, 3):
+            return
+        self._do("list_provider_summaries")
+        self._do("list_provider_summaries", marker=NODE, limit=1)
+        self._do("list_consumers", project_id="project", user_id="user", provider_uuid=CHILD)
+        self._do("list_consumers", marker=SERVER, limit=1)
+        self._do("list_consumers", provider_uuid=OTHER)
 
 
 def in_order():

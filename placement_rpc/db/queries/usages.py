@@ -7,6 +7,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from placement_rpc.db import models
+from placement_rpc.db.queries import bulk
 from placement_rpc.objects import catalog
 from placement_rpc.objects.catalog import Effect
 
@@ -20,11 +21,11 @@ _types = models.consumer_types
 #: Events that are read at most: as many after a position, and as many that have none yet.
 MOST = 200
 
-# What changes used amounts or the names of classes. The types are a part of the text of the
-# statement.
+# What changes used amounts or the names of classes, or all. The types are a part of the text of
+# the statement.
 _MATTERS = _events.c.event_type.in_([
     sa.literal_column(f"'{name}'") for name, event in catalog.EVENTS.items()
-    if event.effect in (Effect.USED, Effect.CLASSES)])
+    if event.effect in (Effect.USED, Effect.CLASSES, Effect.EVERYTHING)])
 _NEW = (_events.c.id, _events.c.position, _events.c.event_type,
         sa.case((_MATTERS, _events.c.payload)).label("payload"))
 # As many as are needed to see that there are more than MOST.
@@ -101,10 +102,9 @@ def _of_project(dialect, names, is_untyped):
 
     :param names: tuple of the names of its parameters
     """
-    same = _is_same_text if dialect in ("mysql", "mariadb") else _is_same
-    wanted = [*same(_consumers.c.project_id, "project")]
+    wanted = [*bulk.is_same_text(dialect, _consumers.c.project_id, "project")]
     if "user" in names:
-        wanted += same(_consumers.c.user_id, "user")
+        wanted += bulk.is_same_text(dialect, _consumers.c.user_id, "user")
     if "type" in names:
         wanted.append(_consumers.c.consumer_type_id == sa.select(_types.c.id).where(
             _types.c.name == sa.bindparam("type")).scalar_subquery())
@@ -124,16 +124,3 @@ def _of_project(dialect, names, is_untyped):
     return sa.select(_types.c.name, _classes.c.name, both.c.amount).select_from(
         both.outerjoin(_types, _types.c.id == both.c.consumer_type_id).outerjoin(
             _classes, _classes.c.id == both.c.class_id))
-
-
-def _is_same(column, name):
-    return (column == sa.bindparam(name),)
-
-
-def _is_same_text(column, name):
-    """As :func:`_is_same` on MariaDB, where texts are equal that differ in case or in accents.
-
-    The index is used for the first comparison.
-    """
-    return column == sa.bindparam(name), sa.cast(column, sa.LargeBinary) == sa.bindparam(
-        name, type_=column.type)

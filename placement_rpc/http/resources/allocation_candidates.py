@@ -9,7 +9,8 @@ from placement_rpc.http.call import Answer
 def listed(call):
     """List allocations that a request could get, and what their providers have."""
     call.refuse_condition()
-    with errors.bad_request(exception.ResourceClassNotFound, exception.TraitNotFound):
+    with errors.bad_request(exception.ResourceClassNotFound, exception.TraitNotFound,
+                            exception.AnswerTooLarge):
         found = call.api.get_allocation_candidates(
             call.context, candidates_query.parse(call.query, call.version),
             microversion=microversion.text(call.version))

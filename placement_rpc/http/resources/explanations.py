@@ -17,11 +17,13 @@ def explained(call):
     call.refuse_condition()
     body = dict(call.body)
     limit, marker = body.pop("limit", None), body.pop("marker", None)
+    # A survey of the whole fleet; the pages that follow would only repeat it.
+    funnel = body.pop("funnel", marker is None)
     with errors.bad_request(*_UNKNOWN):
         wanted = _grouped(body) if "groups" in body else ResourceRequest(
             **_only(_FLAT, body, "groups"))
         found = older_lists.with_position(
-            call, lambda: _explain(call, wanted, marker=marker, limit=limit))
+            call, lambda: _explain(call, wanted, funnel, marker=marker, limit=limit))
     return Answer(position=found.position, body={
         call.spelling.collection: [
             {"uuid": each.provider_uuid, "name": each.name, "generation": each.generation,
@@ -29,15 +31,14 @@ def explained(call):
         "funnel": found.value("funnel")})
 
 
-def _explain(call, wanted, marker, limit):
-    """Return the explanations, on the first page with the funnel."""
-    if marker is None:
+def _explain(call, wanted, funnel, **page):
+    if funnel:
         try:
-            return call.api.explain(call.context, wanted, limit=limit, funnel=True)
+            return call.api.explain(call.context, wanted, funnel=True, **page)
         except exception.ServiceTooOld:
             # A service of release 2026.2 has no funnel.
             pass
-    return call.api.explain(call.context, wanted, marker=marker, limit=limit)
+    return call.api.explain(call.context, wanted, **page)
 
 
 def headroom(call):
