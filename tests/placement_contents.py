@@ -506,6 +506,13 @@ def _not_a_uuid(hand):
     hand.allocate("not-a-uuid", hand.provider("compute0.example"))
 
 
+def _names_that_differ_in_blanks(hand):
+    """MySQL takes them for one name, as this store does on MariaDB."""
+    hand.add_provider("odd: blanks")
+    if hand.dialect != "mysql":
+        hand.add_provider("odd: blanks ")
+
+
 def _negative_generations(hand):
     hand.add_provider("odd: negative generation", generation=-1)
 
@@ -519,7 +526,8 @@ ODDITIES = {
         _without_name, _without_generation, _consumers_of_one_uuid, _providers_of_one_uuid,
         _allocation_twice, _allocation_of_nothing, _unknown_provider, _unknown_aggregate,
         _aggregate_without_uuid, _unknown_class, _unknown_project, _odd_inventories,
-        _names_of_a_later_release, _not_a_uuid, _negative_generations)}
+        _names_of_a_later_release, _names_that_differ_in_blanks, _not_a_uuid,
+        _negative_generations)}
 
 
 def spoil(cloud, *names):

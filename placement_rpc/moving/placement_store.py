@@ -117,6 +117,7 @@ class PlacementStore:
         canonical, oddities = self._canonical(), self._reader.oddities
         trees = repairs.trees(oddities.parents(), canonical) if (
             oddities.has_broken_trees() or oddities.unusual("providers")) else None
+        ambiguous = oddities.ambiguous_names()
         read = self._in_order(self._reader.providers(), "providers", report, generation=2)
         for uuid, group in itertools.groupby(read, _FIRST):
             (_, name, generation, parent_id, root_id, parent, root, created_at,
@@ -131,7 +132,7 @@ class PlacementStore:
                 ), place, report)
                 parent, root = place
             yield rows.ProviderRow(
-                uuid, repairs.provider_name(uuid, name, report),
+                uuid, repairs.provider_name(uuid, name, report, ambiguous),
                 repairs.generation("providers", (uuid,), generation, report), parent, root,
                 created_at, updated_at)
 

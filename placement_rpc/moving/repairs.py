@@ -78,13 +78,18 @@ def _free(name, id_, taken):
     return name
 
 
-def provider_name(uuid_: str, name: str | None, report: Report) -> str:
-    """Return the name of a provider."""
-    if name and len(name) <= _LONGEST_NAME and name.isprintable():
+def provider_name(uuid_: str, name: str | None, report: Report,
+                  ambiguous: Collection[str] = ()) -> str:
+    """Return the name of a provider.
+
+    :param ambiguous: names that others differ from only in blanks at their end
+    """
+    if name and len(name) <= _LONGEST_NAME and name.isprintable() and not (
+            name.endswith(" ") and name.rstrip(" ") in ambiguous):
         return name
     if name:
         # With the uuid it is no other provider's.
-        changed = f"{_printable(name)[:_LONGEST_NAME - len(uuid_) - 1]} {uuid_}"
+        changed = f"{_printable(name.rstrip(' '))[:_LONGEST_NAME - len(uuid_) - 1]} {uuid_}"
         report(Finding("name_changed", "providers", (uuid_,), f"named {changed}"))
         return changed
     report(Finding("name_missing", "providers", (uuid_,), f"named {uuid_}"))

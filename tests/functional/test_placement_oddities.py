@@ -47,6 +47,7 @@ EXPECTED = {
     "odd_inventories": [*["inventories over_capacity"] * 4, *["inventories values_changed"] * 7],
     "names_of_a_later_release": [
         "resource_classes standard_unknown", "traits standard_unknown"],
+    "names_that_differ_in_blanks": ["providers name_changed"],
     "not_a_uuid": ["consumers uuid_unusual"],
     "negative_generations": ["providers generation_changed"],
 }

@@ -42,8 +42,10 @@ class OdditiesTest(testscenarios.WithScenarios, _Case):
         verified = self.document("verify")
         self.assertEqual([], verified["differences"])
         self.assertEqual((planned, imported), (imported, verified["findings"]))
+        # There are no two such names in MariaDB.
         self.assertEqual(
-            {each for found in EXPECTED.values() for each in found},
+            {each for name, found in EXPECTED.items() for each in found
+             if self.source != "mariadb" or name != "names_that_differ_in_blanks"},
             {f"{each['kind']} {each['what']}" for each in imported} - {
                 f"{kind} unused" for kind in ("aggregates", "projects", "users")})
         # A second import has nothing to do.

@@ -60,6 +60,13 @@ class NameTest(_Case):
         self.assertEqual([("name_missing", (_A,))] * 2 + [("name_changed", (_A,))] * 2,
                          self.found())
 
+    def test_blanks_at_the_end_of_a_name_stay_if_they_make_no_difference(self):
+        self.assertEqual("a ", repairs.provider_name(_A, "a ", self.report, {"b"}))
+        self.assertEqual("a", repairs.provider_name(_A, "a", self.report, {"a"}))
+        self.assertEqual([], self.found())
+        self.assertEqual(f"a {_A}", repairs.provider_name(_A, "a  ", self.report, {"a"}))
+        self.assertEqual([("name_changed", (_A,))], self.found())
+
     def test_names_of_classes(self):
         read = [(0, "VCPU"), (1, "CUSTOM_A_B"), (2, "custom_a-b"), (3, "a.b"), (4, "FUTURE"),
                 (5, "é" * 300), (6, "é" * 301)]
@@ -207,6 +214,9 @@ class _Reader:
 
     def has_broken_trees(self):
         return False
+
+    def ambiguous_names(self):
+        return set()
 
     def parents(self):
         return [(number, row[0], None) for number, row in enumerate(

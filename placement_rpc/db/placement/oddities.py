@@ -65,6 +65,24 @@ class Oddities:
         return self._once("broken", lambda: self._streams.scalar(_disagreeing()) > 0 or bool(
             self._streams.scalar(_unreachable())))
 
+    def ambiguous_names(self):
+        """Return the names of providers that others differ from only in blanks at their end.
+
+        MariaDB takes them for the same name.
+
+        :returns: set of str, without blanks at their end
+        """
+        return self._once("names", self._ambiguous_names)
+
+    def _ambiguous_names(self):
+        name = _providers.c.name
+        if self._streams.scalar(sa.select(sa.literal(1)).where(
+                name.like("% ")).limit(1)) is None:
+            return set()
+        stripped = sa.func.rtrim(name)
+        return {row[0] for row in self._streams.all(sa.select(stripped).where(
+            name.is_not(None)).group_by(stripped).having(sa.func.count() > 1))}
+
     def _once(self, name, read):
         if name not in self._known:
             self._known[name] = read()
