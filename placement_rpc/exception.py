@@ -459,6 +459,15 @@ class StoreBusy(PlacementException):
     )
 
 
+class StoreHeld(PlacementException):
+    """Nobody may change the store, which an operator fills with the data of another service."""
+
+    code = "placement.store.held"
+    http_status = 503
+    retryable = True
+    message = "The store is held and accepts no changes: {reason}"
+
+
 class SchemaOutdated(PlacementException):
     code = "placement.store.schema_outdated"
     message = (
@@ -466,6 +475,38 @@ class SchemaOutdated(PlacementException):
         "run 'placement-rpc-manage db sync'"
     )
 
+
+# -- moving from and to OpenStack Placement ----------------------------------------------
+
+class NotPlacementDatabase(PlacementException):
+    """The database is not one of OpenStack Placement, or of a revision that is not known."""
+
+    code = "placement.move.unknown_database"
+    message = "The database of OpenStack Placement cannot be used: {reason}"
+
+
+class StreamOutOfOrder(PlacementException):
+    """Rows of a store did not come in ascending order of keys, so that they cannot be compared."""
+
+    code = "placement.move.out_of_order"
+    message = "The {kind} of a store are not in order: {key} came after {last}"
+
+
+class ExportRefused(PlacementException):
+    """An export would overwrite what others have written."""
+
+    code = "placement.move.export_refused"
+    message = "The database of OpenStack Placement is not exported to: {reason}"
+
+
+class NotExportable(PlacementException):
+    """OpenStack Placement's database cannot hold a row of the store."""
+
+    code = "placement.move.not_exportable"
+    message = "The {kind} {key} cannot be written to OpenStack Placement's database: {reason}"
+
+
+# -- calls and releases -------------------------------------------------------------------
 
 class UnsupportedCall(PlacementException):
     """The server does not know the method, its arguments or the contract's version."""

@@ -130,10 +130,11 @@ def settle_once(
     :param find_blocked: locks what the new requests need and returns the ids of those request
         objects that are not settled, since they would wait; None to wait for every lock
     :returns: outcomes in the order of the requests
+    :raises StoreHeld: if some are new, and the store is held
     :raises placement_rpc.db.api.Stale: if a concurrent writer changed what was read
     :raises placement_rpc.db.api.Locked: if another transaction keeps a row locked
     """
-    stored = requests.find(tx, {each.request.request_id for each in pending})
+    stored = requests.of_change(tx, {each.request.request_id for each in pending})
     new = [each for each in pending if each.request.request_id not in stored]
     # An expired request must not take locks, or wait for any.
     waiting = find_blocked(tx, [each for each in new if not each.is_late]) if (

@@ -159,7 +159,7 @@ def run_once(context: RequestContext, request: Request,
     :raises PlacementException: the error of the change, now or when it was first requested
     """
     def attempt(tx):
-        found = requests.find(tx, [request.request_id]).get(request.request_id)
+        found = requests.of_change(tx, [request.request_id]).get(request.request_id)
         if found:
             request.check_same(found)
             return json.loads(found.outcome), None
@@ -195,7 +195,7 @@ def store_refusal(database: db.Database, request: Request, error: exception.Plac
     :raises PlacementException: the stored error of the other delivery, or the one given
     """
     def store(tx):
-        found = requests.find(tx, [request.request_id]).get(request.request_id)
+        found = requests.of_change(tx, [request.request_id]).get(request.request_id)
         if found is None:
             requests.insert(tx, [request.row(of_error(error))])
             outbox = Outbox(request.request_id)
@@ -218,7 +218,7 @@ def store_refusal(database: db.Database, request: Request, error: exception.Plac
 def store_outcome(database: db.Database, request: Request, result: Any) -> None:
     """Store the result of a request that took several transactions, unless one is stored."""
     def write(tx):
-        if not requests.find(tx, [request.request_id]):
+        if not requests.of_change(tx, [request.request_id]):
             requests.insert(tx, [request.row(of_result(tx, result))])
 
     database.write(write, request.method)

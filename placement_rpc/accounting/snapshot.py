@@ -18,7 +18,7 @@ from typing import NamedTuple
 from placement_rpc.accounting.events import exists
 from placement_rpc.accounting.outbox import Outbox
 from placement_rpc.db.api import Database
-from placement_rpc.db.queries import bulk, snapshots
+from placement_rpc.db.queries import bulk, hold, snapshots
 from placement_rpc.objects.payloads import SnapshotPayload
 
 _STEP = 200
@@ -73,9 +73,13 @@ def go_on(database: Database, period: int | None = None) -> int | None:
 def is_wanted(database: Database, period: int | None = None) -> bool:
     """Return whether there is a step to take, without locking anything.
 
+    There is none while the store is held: what it has does not count yet.
+
     :param period: as for :func:`go_on`
     """
     with database.reader() as tx:
+        if hold.state(tx).held_since is not None:
+            return False
         row = snapshots.state(tx)
     return row is None or row.ended_at is None or _is_due(row, period)
 

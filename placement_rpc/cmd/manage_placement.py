@@ -6,8 +6,10 @@ Each command is a module of its own, which is listed in ``_COMMANDS`` and adds i
 
 import types
 
+from placement_rpc.cmd import manage_placement_shadow
+
 # Modules with a function ``add_command``, in the order of ``--help``, which is that of a move.
-_COMMANDS: tuple[types.ModuleType, ...] = ()
+_COMMANDS: tuple[types.ModuleType, ...] = (manage_placement_shadow,)
 
 
 def add_commands(groups):

@@ -29,6 +29,8 @@ LOG = logging.getLogger(__name__)
 
 # Key of a connection's info: set by the query that writes events.
 EVENTS_WRITTEN = "placement_events_written"
+# Key of a connection's info: set when the transaction has found that changes are accepted.
+HOLD_CHECKED = "placement_hold_checked"
 # Key of a connection's info: the versions at which objects are stored.
 VERSIONS = "placement_versions"
 # Key of a connection's info: whether capacity may be set below the allocated amount.
@@ -232,6 +234,7 @@ class Database:
             try:
                 with self._writer() as connection:
                     connection.info.pop(EVENTS_WRITTEN, None)
+                    connection.info.pop(HOLD_CHECKED, None)
                     connection.info[VERSIONS] = versions
                     connection.info[MAY_OVERFILL] = self._may_overfill
                     result = change(connection)

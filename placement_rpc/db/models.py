@@ -271,6 +271,37 @@ snapshot_state = sa.Table(
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
 
+# One row, which the schema brings along: whether changes are refused, and until what. Changes read
+# it in their transactions, and lock it there on MariaDB, so nothing else belongs here.
+store_hold = sa.Table(
+    "store_hold", metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    # NULL while changes are accepted.
+    sa.Column("held_since", _Time, nullable=True),
+    sa.Column("reason", sa.String(255), nullable=True),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
+# One row: the import of OpenStack Placement's data.
+import_state = sa.Table(
+    "import_state", metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    # The database that was read, without its password.
+    sa.Column("source", sa.String(255), nullable=False),
+    sa.Column("begun_at", _Time, nullable=False),
+    # NULL until the operator says that the import is finished.
+    sa.Column("finished_at", _Time, nullable=True),
+    # Complete passes, when the last of them ended, and whether a later one has been interrupted.
+    sa.Column("passes", sa.Integer, nullable=False),
+    sa.Column("passed_at", _Time, nullable=True),
+    sa.Column("is_interrupted", sa.Boolean, nullable=False),
+    # The latest pass: an earlier one that still runs ends when it finds another one here.
+    sa.Column("pass_id", _Uuid, nullable=False),
+    # The highest id of an event when the import began.
+    sa.Column("last_event_before", sa.BigInteger, nullable=False),
+    mysql_engine="InnoDB", mysql_charset="utf8mb4",
+)
+
 # How often commands were attempted, to detect those during which processes end.
 command_attempts = sa.Table(
     "command_attempts", metadata,

@@ -20,7 +20,7 @@ from placement_rpc.rpc.serializer import Serializer
 #: Errors with which a server refuses a call for a reason of its own: at another server, or
 #: earlier, the same call may have succeeded.
 NOTHING_DONE = (exception.RequestExpired, exception.ServiceTooOld, exception.UnsupportedCall,
-                exception.IncompatibleObjectVersion)
+                exception.IncompatibleObjectVersion, exception.StoreHeld)
 
 
 class RabbitSender:

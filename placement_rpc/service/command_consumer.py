@@ -10,6 +10,7 @@ import logging
 import threading
 
 from placement_rpc import bodies, exception
+from placement_rpc.accounting import holding
 from placement_rpc.accounting.batch import Outcome
 from placement_rpc.amqp import consumer, publisher
 from placement_rpc.amqp.reconnect import Reconnect
@@ -21,10 +22,16 @@ LOG = logging.getLogger(__name__)
 _STOP_TIMEOUT = 30
 # Seconds after which an idle consumer checks whether it is to stop.
 _IDLE = 0.1
+# Seconds after which it looks again whether the store accepts changes.
+_HELD = 1.0
 
 
 class _Stopped(Exception):
     """The consumer was stopped while it waited."""
+
+
+class _Held(Exception):
+    """The store accepts no changes; the commands at hand are left to the queue."""
 
 
 class CommandConsumer:
@@ -33,6 +40,8 @@ class CommandConsumer:
     A command that cannot be understood becomes a dead letter. While the store is away the commands
     at hand are kept, and retried until it is back. A command that fails otherwise, or that kills
     the process, is tried ``[queues] commands_attempts`` times and then becomes a dead letter.
+    While the store is held, which can take days, the commands stay in the queue: the broker ends
+    a connection that keeps messages for long, and their deliveries would count as attempts.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param broker: :class:`placement_rpc.amqp.broker.Broker`
@@ -75,7 +84,7 @@ class CommandConsumer:
             LOG.warning("The broker does not answer; commands at hand are left to another process")
 
     def _run(self):
-        for session in self._reconnect.sessions():
+        for session in self._reconnect.sessions(until=self._ended_while_held):
             with session as connection:
                 command_queue.declare(connection, self._topic, self._options)
                 self._channel = publisher.ConfirmedChannel(connection)
@@ -84,6 +93,20 @@ class CommandConsumer:
                     self._consume()
                 except _Stopped:
                     LOG.info("Commands at hand are requeued")
+                except _Held as error:
+                    LOG.info("Commands wait in their queue: %s", error.__cause__)
+
+    def _ended_while_held(self):
+        """Wait until the store accepts changes; return whether this was stopped meanwhile."""
+        is_held = True
+        while is_held and not self._ended.is_set():
+            try:
+                is_held = holding.is_held(self._manager.database)
+            except exception.PlacementException as error:
+                LOG.warning("Commands wait for the store: %s", error)
+            if is_held:
+                self._ended.wait(_HELD)
+        return self._ended.is_set()
 
     def _consume(self):
         self._consumer.consume(self._queue)
@@ -151,7 +174,12 @@ class CommandConsumer:
             settlement = settlement or self._opened(message)
             if settlement is None:
                 return
-            settled, = self._settle([settlement])
+            try:
+                settled, = self._settle([settlement])
+            except _Held:
+                # No reason to count: each consumer that gets it next would do so.
+                self._attempts.survived(counted)
+                raise
             if not _is_failure(settled.error):
                 self._conclude(message, settlement, settled.error)
                 return
@@ -164,12 +192,15 @@ class CommandConsumer:
         """Return the outcome of each, retrying until the store can be reached.
 
         :raises _Stopped: if this is stopped while the store is away
+        :raises _Held: if the store accepts no changes
         """
         def settle():
             try:
                 answers = self._manager.group_commit.settle(settlements)
             except exception.StoreBusy as error:
                 return [Outcome(error=error) for _ in settlements]
+            except exception.StoreHeld as error:
+                raise _Held from error
             for settled in answers:
                 if settled.blocked or isinstance(settled.error, exception.StoreUnavailable):
                     raise settled.error

@@ -112,7 +112,7 @@ class AuditCase(base.TestCase):
 class RandomCloudTest(AuditCase):
     """Clouds in which everything is wrong somewhere."""
 
-    seeds = range(60 if base.FULL else 12)
+    seeds = range(150 if base.FULL else 12)
 
     def build(self, seed):
         self.random = random.Random(seed)

@@ -57,5 +57,5 @@ class ErrorTest(base.TestCase):
     def test_what_may_be_tried_again(self):
         self.assertEqual(
             {"DeadlineExceeded", "ReadTimedOut", "ServiceUnavailable", "StoreUnavailable",
-             "StoreBusy"},
+             "StoreBusy", "StoreHeld"},
             {cls.__name__ for cls in _tree() if cls.retryable})

@@ -17,6 +17,7 @@ _RULE = """
     manager  >  endpoints  >  rpc
     endpoints  >  upgrade  >  nova  >  accounting  >  candidates  >  db
     notifications  >  db
+    cmd  >  moving  >  accounting
     http  >  api  >  client  >  rpc
     service, rpc, notifications  >  amqp
 """

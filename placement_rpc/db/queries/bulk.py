@@ -86,14 +86,14 @@ class Insert:
     :param table: :class:`sqlalchemy.Table`
     :param columns: str, the columns that are given; ``created_at`` and ``updated_at`` are set
         where the table has them
-    :param returning: tuple of str, columns to return
+    :param returning: tuple of what to return: str for a column, or an expression
     """
 
     def __init__(self, table, *columns, returning=()):
         self._columns = columns
         self._times = [name for name in _TIMES if name in table.c]
         self._returning = bool(returning)
-        returned = [table.c[name] for name in returning]
+        returned = [table.c[each] if isinstance(each, str) else each for each in returning]
         self._plain = sa.insert(table)
         self._plain_returning = self._plain.returning(*returned)
         self._records = Records("rows", {name: table.c[name] for name in columns})

@@ -173,6 +173,7 @@ def write(tx, tables):
         :class:`placement_rpc.db.queries.events.NewEvent`; and ``requests``, of
         :class:`placement_rpc.db.queries.requests.NewRequest`
     :returns: bool, whether all generations were as expected
+    :raises StoreHeld: if the store is held
     :raises oslo_db.exception.DBDuplicateEntry: when another writer was faster
     """
     if tx.dialect.name != "postgresql":

@@ -9,7 +9,7 @@ own deletions.
 import sqlalchemy as sa
 
 from placement_rpc.db import models
-from placement_rpc.db.queries import bulk, events, requests
+from placement_rpc.db.queries import bulk, events, hold, requests
 from placement_rpc.db.queries.records import Records
 
 _allocations = models.allocations
@@ -62,7 +62,7 @@ def _statement():
     made = _insert(_consumers).returning(_consumers.c.id, _consumers.c.uuid).cte("made")
     moved = _set_numbers("generations", _providers.c.generation).returning(
         _providers.c.id).cte("moved")
-    return sa.select(sa.func.count()).select_from(moved).add_cte(
+    return sa.select(sa.func.count(), hold.IS_SET).select_from(moved).add_cte(
         _insert_allocations(made).cte("held"),
         _set_numbers("used", _inventories.c.used).cte("taken"),
         _insert(_events).cte("told"), _insert(_requests).cte("kept"))
@@ -76,8 +76,12 @@ def write(tx, tables):
 
     :param tables: as of :func:`placement_rpc.db.queries.claims.write`
     :returns: int, how many providers had the generation that they were expected to have
+    :raises StoreHeld: if the store is held
     :raises oslo_db.exception.DBDuplicateEntry: when another writer was faster
     """
-    return tx.execute(_WRITE, {
+    moved, is_held = tx.execute(_WRITE, {
         "now": bulk.now(), **{name: records.encode(tables[name])
-                              for name, records in _RECORDS.items()}}).scalar()
+                              for name, records in _RECORDS.items()}}).one()
+    if is_held:
+        raise hold.refusal(hold.state(tx).reason)
+    return moved

@@ -14,7 +14,7 @@ import uuid
 import sqlalchemy as sa
 
 from placement_rpc.db import api, models
-from placement_rpc.db.queries import bulk
+from placement_rpc.db.queries import bulk, hold
 
 _events = models.events
 _leases = models.leases
@@ -40,6 +40,7 @@ class NewEvent(typing.NamedTuple):
 
 
 _INSERT = bulk.Insert(_events, *NewEvent._fields)
+_INSERT_AND_SEE = bulk.Insert(_events, *NewEvent._fields, returning=(hold.IS_SET,))
 _COLUMNS = (_events.c.id, _events.c.event_id, _events.c.event_type, _events.c.occurred_at,
             _events.c.payload, _events.c.position,
             sa.select(_state.c.epoch).where(_state.c.id == _STATE_ID).scalar_subquery().label(
@@ -73,7 +74,19 @@ def insert(tx, rows):
     """Write events, in the order in which they occurred for each provider.
 
     :param rows: list of :class:`NewEvent`
+    :raises StoreHeld: if the store is held
     """
+    if tx.dialect.name == "postgresql":
+        if any(is_held for is_held, in _INSERT_AND_SEE.execute(tx, rows)):
+            raise hold.refusal(hold.state(tx).reason)
+    else:
+        hold.check(tx)
+        _INSERT.execute(tx, rows)
+    written(tx)
+
+
+def insert_while_held(tx, rows):
+    """As :func:`insert`, for the one that holds the store."""
     _INSERT.execute(tx, rows)
     written(tx)
 
@@ -125,6 +138,11 @@ def state(tx, lock=False):
             "epoch": str(uuid.uuid4()), "updated_at": bulk.now()})
         row = tx.execute(query).one()
     return row
+
+
+def last_id(tx):
+    """Return the highest id of an event; 0 if there is none."""
+    return tx.execute(sa.select(sa.func.max(_events.c.id))).scalar() or 0
 
 
 def last_position(tx):

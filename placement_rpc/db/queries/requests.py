@@ -6,13 +6,33 @@ import typing
 import sqlalchemy as sa
 
 from placement_rpc.db import models
-from placement_rpc.db.queries import bulk
+from placement_rpc.db.queries import bulk, hold
 
 _requests = models.requests
-_FIND = bulk.OverLists(lambda among: sa.select(
-    _requests.c.request_id, _requests.c.method, _requests.c.fingerprint, _requests.c.outcome,
-).where(among(_requests.c.request_id, "request_ids")))
+_hold = models.store_hold
+_STORED = (_requests.c.request_id, _requests.c.method, _requests.c.fingerprint,
+           _requests.c.outcome)
+_FIND = bulk.OverLists(lambda among: sa.select(*_STORED).where(
+    among(_requests.c.request_id, "request_ids")))
 _PRUNE_AT_ONCE = 5000
+
+
+def _of_change(locks):
+    """Return the statement of :func:`of_change`.
+
+    :param locks: bool, whether it locks the row of the hold
+    """
+    held = hold.ROW.with_only_columns(
+        sa.literal("").label("request_id"), sa.literal("").label("method"),
+        sa.literal("").label("fingerprint"), _hold.c.reason.label("outcome"),
+        _hold.c.held_since.is_not(None).label("is_held"))
+    return bulk.OverLists(lambda among: sa.union_all(
+        sa.select(*_STORED, sa.null().label("is_held")).where(
+            among(_requests.c.request_id, "request_ids")),
+        held.with_for_update(read=True) if locks else held))
+
+
+_OF_CHANGE, _OF_CHANGE_WITH_LOCK = _of_change(locks=False), _of_change(locks=True)
 
 
 class NewRequest(typing.NamedTuple):
@@ -31,6 +51,24 @@ def find(tx, request_ids):
     """Return stored outcomes: dict of request id to row of the fields of :class:`NewRequest`."""
     rows = _FIND.execute(tx, {"request_ids": list(request_ids)}).all()
     return {row.request_id: row for row in rows}
+
+
+def of_change(tx, request_ids):
+    """As :func:`find`, in the transaction that is to settle those that have no outcome yet.
+
+    :raises StoreHeld: if there are any, and the store is held
+    """
+    statement = _OF_CHANGE_WITH_LOCK if hold.is_locked_by(tx) else _OF_CHANGE
+    found, held = {}, None
+    for row in statement.execute(tx, {"request_ids": list(request_ids)}):
+        if row.is_held is None:
+            found[row.request_id] = row
+        else:
+            held = row
+    if held.is_held and len(found) < len(request_ids):
+        raise hold.refusal(held.outcome)
+    hold.checked(tx)
+    return found
 
 
 def insert(tx, rows):

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SQL of the database of OpenStack Placement."""
