@@ -468,6 +468,20 @@ class StoreHeld(PlacementException):
     message = "The store is held and accepts no changes: {reason}"
 
 
+class ImportRefused(Conflict):
+    """An import would not bring over another store's data, but destroy what is here."""
+
+    code = "placement.import.refused"
+    message = "The import is refused: {reason}"
+
+
+class ImportOvertaken(Conflict):
+    """A later import has begun, and goes on where this one stopped."""
+
+    code = "placement.import.overtaken"
+    message = "Another import has begun meanwhile, and this one has ended"
+
+
 class SchemaOutdated(PlacementException):
     code = "placement.store.schema_outdated"
     message = (

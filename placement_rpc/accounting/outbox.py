@@ -10,8 +10,9 @@ indexes what the transaction changed. It is JSON with one of these keys:
 * ``used``: a list of provider id, its generation before and after, and a list of class ids, each
   followed by what is used of it now.
 
-The column is empty if no candidate is affected. NULL, for an event of allocations that does not
-say what it touched, makes an index stale.
+The column is empty if no candidate is affected. NULL makes an index stale: for an event of
+allocations that does not say what it touched, and for one that says that everything has to be read
+again.
 """
 
 import contextlib
@@ -114,11 +115,15 @@ class Outbox:
             event_id, event_type, at.replace(tzinfo=None), json.dumps(payload), touched,
             released))
 
-    def write(self, tx: db.Connection) -> None:
-        """Write the events, in one statement."""
+    def write(self, tx: db.Connection, while_held: bool = False) -> None:
+        """Write the events, in one statement.
+
+        :param while_held: for the one that holds the store
+        :raises StoreHeld: if the store is held by another
+        """
         rows = self.rows(tx)
         if rows:
-            events.insert(tx, rows)
+            (events.insert_while_held if while_held else events.insert)(tx, rows)
 
     def rows(self, tx: db.Connection, *others: "Outbox", used: list[list] | None = None,
              ) -> list[EventRow]:

@@ -105,7 +105,7 @@ class UsageReader:
         except (ValueError, LookupError, TypeError):
             # Of a release that writes others.
             pass
-        # A class has another name, or its name may become that of another.
+        # A class has another name, or its name may become that of another; or all was replaced.
         self._sums.clear()
 
     def _sum(self, question):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from placement_rpc.accounting.events import exists
 from placement_rpc.accounting.outbox import Outbox
-from placement_rpc.db.api import Database
+from placement_rpc.db.api import Connection, Database
 from placement_rpc.db.queries import bulk, hold, snapshots
 from placement_rpc.objects.payloads import SnapshotPayload
 
@@ -43,10 +43,17 @@ def begin(database: Database) -> Begun:
     def change(tx):
         row = snapshots.state(tx, lock=True)
         if row is None or row.ended_at is not None:
-            return Begun(_begin(tx), True)
+            return Begun(begin_in(tx), True)
         return Begun(row.snapshot_id, False)
 
     return database.write(change, "snapshot")
+
+
+def under_way(database: Database) -> str | None:
+    """Return the id of the snapshot that is being taken; None if there is none."""
+    with database.reader() as tx:
+        row = snapshots.state(tx)
+    return None if row is None or row.ended_at is not None else row.snapshot_id
 
 
 def progress(database: Database, snapshot_id: str) -> Progress | None:
@@ -88,7 +95,8 @@ def _is_due(row, period):
     return period is not None and bulk.now() - row.begun_at >= datetime.timedelta(seconds=period)
 
 
-def _begin(tx):
+def begin_in(tx: Connection) -> str:
+    """Begin a snapshot in a transaction, instead of one that is being taken; return its id."""
     snapshot_id = str(uuid.uuid4())
     snapshots.begin(tx, snapshot_id, bulk.now())
     _record(tx, "begin", snapshot_id, 0)
@@ -111,7 +119,7 @@ def _go_on(tx, period):
     if row.ended_at is not None:
         if not _is_due(row, period):
             return None
-        _begin(tx)
+        begin_in(tx)
         return 0
     consumers = snapshots.lock_consumers(tx, row.last_consumer, _STEP)
     count = row.consumers + len(consumers)

@@ -5,25 +5,60 @@ A URL on the command line is in the process list, with its password, while the c
 address can also be read from Placement's own configuration file.
 """
 
+import argparse
 import pathlib
+from typing import NamedTuple
 
 from oslo_config import cfg
 
 from placement_rpc import exception
+from placement_rpc.db import urls
+from placement_rpc.db.placement import connection, sizes
+from placement_rpc.moving import placement_store
 
 _GROUP = "placement_database"
 _OPTIONS = [cfg.StrOpt("connection", secret=True),
             cfg.StrOpt("connection_parameters", default="")]
+# The owners that Placement's API shows of consumers whose owner it does not know.
+_OWNERS = [cfg.StrOpt("incomplete_consumer_project_id", default=placement_store.INCOMPLETE),
+           cfg.StrOpt("incomplete_consumer_user_id", default=placement_store.INCOMPLETE)]
 
 
-def add_arguments(command, name, text):
-    """Add ``--NAME URL`` and ``--NAME-config PATH``, one of which has to be given.
+class Address(NamedTuple):
+    """Placement's database, and the owner of consumers whose owner Placement does not know."""
+
+    url: str
+    incomplete_project: str = placement_store.INCOMPLETE
+    incomplete_user: str = placement_store.INCOMPLETE
+
+    @property
+    def shown(self) -> str:
+        """The URL without its password"""
+        return urls.parsed(self.url).render_as_string(hide_password=True)
+
+    def store(self):
+        """Return a context manager of a snapshot of it, a :class:`PlacementStore`."""
+        return placement_store.opened(*self)
+
+    def sizes(self) -> dict[str, int]:
+        """Return about how many rows of each kind it has."""
+        with connection.engine(self.url) as engine, connection.snapshot(engine) as begun:
+            return sizes.sizes(begun, connection.check_revision(begun))
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the paragraphs of a description."""
+
+
+def add_arguments(command, name, text, required=True):
+    """Add ``--NAME URL`` and ``--NAME-config PATH``, of which at most one can be given.
 
     :param command: the parser of the command
     :param name: str, ``from`` or ``to``
     :param text: str, what the database is, as the help says it
+    :param required: bool, whether one has to be given
     """
-    group = command.add_mutually_exclusive_group(required=True)
+    group = command.add_mutually_exclusive_group(required=required)
     group.add_argument(f"--{name}", dest=f"{name}_url", metavar="URL",
                        help=f"SQLAlchemy URL of {text}; it is visible in the process list")
     group.add_argument(f"--{name}-config", dest=f"{name}_config", metavar="PATH",
@@ -31,20 +66,26 @@ def add_arguments(command, name, text):
                             f"[{_GROUP}] connection, so that its password is in no process list")
 
 
-def url_of(options, name):
-    """Return the URL that was given, as text.
+def is_given(options, name):
+    """Return whether a database was named, as for :func:`add_arguments`."""
+    return (getattr(options, f"{name}_url"), getattr(options, f"{name}_config")) != (None, None)
+
+
+def address_of(options, name):
+    """Return the :class:`Address` that was given.
 
     :param options: the parsed arguments
     :param name: as for :func:`add_arguments`
     :raises InvalidInput: if the file cannot be read, or has no such option
     """
     given = getattr(options, f"{name}_url")
-    return given if given is not None else _of_file(getattr(options, f"{name}_config"))
+    return Address(given) if given is not None else _of_file(getattr(options, f"{name}_config"))
 
 
 def _of_file(path):
     conf = cfg.ConfigOpts()
     conf.register_opts(_OPTIONS, _GROUP)
+    conf.register_opts(_OWNERS, "placement")
     what = str(path)
     if not pathlib.Path(path).is_file():
         raise exception.InvalidInput(what=what, reason="there is no such file")
@@ -59,4 +100,5 @@ def _of_file(path):
     if parameters:
         # As Placement itself adds them.
         url += ("&" if "?" in url else "?") + parameters
-    return url
+    return Address(url, conf.placement.incomplete_consumer_project_id,
+                   conf.placement.incomplete_consumer_user_id)

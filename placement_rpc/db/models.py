@@ -81,8 +81,8 @@ resource_provider_traits = sa.Table(
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
 
-# Types are never deleted, so consumers refer to them without a foreign key, which would be a
-# long change of a large table.
+# Types are never deleted while clients change consumers, so consumers refer to them without a
+# foreign key, which would be a long change of a large table.
 consumer_types = sa.Table(
     "consumer_types", metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
@@ -291,9 +291,9 @@ import_state = sa.Table(
     sa.Column("begun_at", _Time, nullable=False),
     # NULL until the operator says that the import is finished.
     sa.Column("finished_at", _Time, nullable=True),
-    # Complete passes, when the last of them ended, and whether a later one has been interrupted.
+    # Complete passes, when the latest one began, and whether it has been interrupted.
     sa.Column("passes", sa.Integer, nullable=False),
-    sa.Column("passed_at", _Time, nullable=True),
+    sa.Column("pass_begun_at", _Time, nullable=False),
     sa.Column("is_interrupted", sa.Boolean, nullable=False),
     # The latest pass: an earlier one that still runs ends when it finds another one here.
     sa.Column("pass_id", _Uuid, nullable=False),

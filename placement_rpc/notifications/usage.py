@@ -75,6 +75,8 @@ class UsageAccount:
         self._hours = collections.Counter()
         # Consumers with an event after the end of the period: their amounts at the end are known.
         self._final = set()
+        # Since when allocations that are only found later have counted.
+        self._counts_from = self.begin
         # Old name of a class to its new name; and name given after the end of the period to the
         # name at the end.
         self._renamed, self._renamed_late = {}, {}
@@ -113,6 +115,10 @@ class UsageAccount:
             self._end_snapshot(event)
         elif event.event_type == "resource_class.update":
             self._rename(event)
+        elif event.event_type == "store.import":
+            # An import begins with an empty store, and only the allocations that it has brought
+            # when it is finished count.
+            self._counts_from = max(self.begin, event.time)
         elif event.event_type in _ALLOCATIONS:
             self._exists += event.event_type == "allocation.exists"
             self._allocate(event)
@@ -151,9 +157,11 @@ class UsageAccount:
         owner = payload["previous_project_id"] or "", payload["previous_user_id"] or ""
         holding = self._holdings.get(consumer)
         if holding is None:
-            # What it held before this event it has held since the account began.
+            # What it held before this event it has held since the account began, or since another
+            # store's allocations were brought over.
             holding = self._holdings[consumer] = _Holding(
-                owner, _translate(before, self._renamed_late), self.begin)
+                owner, {} if self._counts_from >= self.end else _translate(
+                    before, self._renamed_late), self._counts_from)
         if event.time >= self.end:
             self._final.add(consumer)
             return

@@ -18,6 +18,8 @@ class Effect(enum.Enum):
     CLASSES = "classes"
     #: The names of the traits have to be read again.
     TRAITS = "traits"
+    #: Everything has to be read again.
+    EVERYTHING = "everything"
     #: Used amounts changed, which the transaction adds to its last event of allocations.
     USED = "used"
 
@@ -61,6 +63,7 @@ EVENTS = {
     "resource_class.create": _CLASS,
     "resource_class.update": _CLASS,
     "resource_class.delete": _CLASS,
+    "store.import": Event(payloads.StoreImportPayload, Effect.EVERYTHING),
     "trait.create": _TRAIT,
     "trait.delete": _TRAIT,
 }

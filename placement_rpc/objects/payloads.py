@@ -327,3 +327,21 @@ class ResourceClassPayload(EventPayload):
     }
 
     added = _since_1_3("1.1")
+
+
+@base.PlacementObjectRegistry.register
+class StoreImportPayload(EventPayload):
+    """``store.import``: rows of another store were brought over, without events of their own.
+
+    What a listener knows of the store is void: it reads everything again. ``passes`` is the number
+    of complete passes of the import. With ``finished`` the import is over: a snapshot of all
+    allocations follows, and what they use counts from then on.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "passes": fields.field(fields.WholeNumber(maximum=2 ** 31 - 1)),
+        "finished": fields.BooleanField(),
+    }

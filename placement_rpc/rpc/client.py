@@ -270,8 +270,4 @@ def own_context(context: oslo_context.RequestContext | None) -> RequestContext:
         raise exception.InvalidInput(
             what="context", reason=f"a RequestContext was expected, not a "
                                    f"{type(context).__name__}")
-    return RequestContext(
-        user_id=context.user_id, project_id=context.project_id, roles=context.roles,
-        request_id=context.request_id, global_request_id=context.global_request_id,
-        system_scope=context.system_scope, rule=getattr(context, "rule", None),
-        reason=getattr(context, "reason", None))
+    return RequestContext.of(context)

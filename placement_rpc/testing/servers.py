@@ -78,8 +78,8 @@ def _path():
     return os.pathsep.join([*path, "/usr/sbin"])
 
 
-class _Server(drivers.Driver):
-    """Base of the three: a server process that can crash and be started again."""
+class Server(drivers.Driver):
+    """Base of the fixtures: a server process that can crash and be started again."""
 
     # The server's command line, a regular expression for its log line when it accepts
     # connections, and the signal that ends it at once.
@@ -192,7 +192,7 @@ def _definitions(user, password):
                          **dict.fromkeys(("configure", "write", "read"), ".*")}]}
 
 
-class RabbitMQ(_Server, rabbitmq.RabbitMQDriver):
+class RabbitMQ(Server, rabbitmq.RabbitMQDriver):
     """A RabbitMQ node of its own, with its own epmd, on 127.0.0.1.
 
     ``plugins`` are enabled from the start. The management plugin listens on ``management_port``;
@@ -273,7 +273,7 @@ class RabbitMQ(_Server, rabbitmq.RabbitMQDriver):
         return self._run("rabbitmqctl", *args)
 
 
-class PostgreSQL(_Server, postgresql.PostgreSQLDriver):
+class PostgreSQL(Server, postgresql.PostgreSQLDriver):
     """A PostgreSQL server of its own, on a Unix socket.
 
     Without ``durable`` it is fast, and stop() may lose the latest commits.
@@ -310,7 +310,7 @@ class PostgreSQL(_Server, postgresql.PostgreSQLDriver):
         return f"postgresql+psycopg://postgres@/{name}?{query}"
 
 
-class MariaDB(_Server, mysql.MySQLDriver):
+class MariaDB(Server, mysql.MySQLDriver):
     """A MariaDB server of its own, on a Unix socket.
 
     Without ``durable`` it is fast, and stop() may lose the latest commits.

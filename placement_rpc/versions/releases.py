@@ -104,7 +104,7 @@ _OF_2027_1 = Release(
         "InventoryPayload": "1.1",
         "ProviderAggregatesPayload": "1.1", "ProviderTraitsPayload": "1.0",
         "ResourceClassPayload": "1.1", "ResourceProviderPayload": "1.1",
-        "SnapshotPayload": "1.1", "TraitPayload": "1.0"})
+        "SnapshotPayload": "1.1", "StoreImportPayload": "1.0", "TraitPayload": "1.0"})
 #: All releases, the oldest first.
 RELEASES = (_NEWTON, _OCATA, _OF_2026_2, _OF_2027_1)
 #: This release.

@@ -14,10 +14,11 @@ import time
 import fixtures
 
 from placement_rpc import exception
-from placement_rpc.accounting import snapshot
+from placement_rpc.accounting import outbox, snapshot
 from placement_rpc.context import RequestContext
 from placement_rpc.objects import catalog
 from placement_rpc.objects.nova.compute_node import ComputeNode
+from placement_rpc.objects.payloads import StoreImportPayload
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 
@@ -60,8 +61,9 @@ class Story(fixtures.Fixture):
             pass
         self.api.release_allocations(_CALLER, _OTHER, request_id="req-release")
         self.api.delete_provider(_CALLER, _SHARE, request_id="req-delete")
+        self._import()
         self.messages = []
-        while not any(each["event_type"] == "resource_provider.delete" for each in self.messages):
+        while not any(each["event_type"] == "store.import" for each in self.messages):
             received = running.conductor.publisher.read(timeout=20)
             if not received:
                 raise TimeoutError("the last event was not published")
@@ -126,6 +128,11 @@ class Story(fixtures.Fixture):
         self.api.set_provider_traits(
             _CALLER, _NODE, ["HW_CPU_X86_AVX2"], request_id="req-fewer-traits")
         self.api.delete_trait(_CALLER, "CUSTOM_QUIET", request_id="req-trait-delete")
+
+    def _import(self):
+        """The event alone: an import begins with an empty store."""
+        outbox.written(self.database, lambda tx, found: found.add(
+            "store.import", StoreImportPayload(passes=3, finished=True)))
 
     def samples(self):
         """dict of event type to the first message of the type"""

@@ -77,6 +77,7 @@ FINGERPRINTS = {
     "Service": "1.1-d9de2a9e61c9d0969ed18e9287b9feaa",
     "ServiceList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",
     "SnapshotPayload": "1.1-02be340cff825a161c2b33aef08432a1",
+    "StoreImportPayload": "1.0-9e81c9b815a64cca8b608a7603c73b20",
     "SyncResult": "1.0-2c2710bae0308807f6e66e733fee5a43",
     "Trait": "1.0-8448dfa45b70ba48510142334ceb70d4",
     "TraitList": "1.0-15ecf022a68ddbb8c2a6739cfc9f8f5e",

@@ -68,13 +68,13 @@ def insert_from(table, source, values, order_by=None):
     """Return an INSERT of rows that a SELECT gives.
 
     :param table: :class:`sqlalchemy.Table`; ``created_at`` and ``updated_at`` are set to the
-        parameter ``now`` where the table has them
+        parameter ``now`` where the table has them and they are not given
     :param source: FROM clause of the SELECT
     :param values: dict of column name to expression
     :param order_by: expression in the order of which the rows get their ids; None for any order
     """
     times = {name: sa.bindparam("now", type_=table.c[name].type)
-             for name in _TIMES if name in table.c}
+             for name in _TIMES if name in table.c and name not in values}
     # Row by row, even in a pipeline, costs the server several times as much.
     return sa.insert(table).from_select([*values.keys(), *times], sa.select(
         *values.values(), *times.values()).select_from(source).order_by(order_by))
@@ -85,13 +85,13 @@ class Insert:
 
     :param table: :class:`sqlalchemy.Table`
     :param columns: str, the columns that are given; ``created_at`` and ``updated_at`` are set
-        where the table has them
+        where the table has them and they are not given
     :param returning: tuple of what to return: str for a column, or an expression
     """
 
     def __init__(self, table, *columns, returning=()):
         self._columns = columns
-        self._times = [name for name in _TIMES if name in table.c]
+        self._times = [name for name in _TIMES if name in table.c and name not in columns]
         self._returning = bool(returning)
         returned = [table.c[each] if isinstance(each, str) else each for each in returning]
         self._plain = sa.insert(table)
@@ -112,7 +112,7 @@ class Insert:
         """
         if tx.dialect.name == "postgresql":
             done = tx.execute(self._from_records, {
-                "rows": self._records.encode(rows), "now": now()})
+                "rows": self._records.encode(rows), **({"now": now()} if self._times else {})})
             return done.all() if self._returning else []
         times = dict.fromkeys(self._times, now())
         dicts = [{**dict(zip(self._columns, row, strict=True)), **times} for row in rows]
@@ -125,31 +125,33 @@ class Insert:
 class Update:
     """Updates many rows, each with its own values; on PostgreSQL in one round trip.
 
-    :param table: :class:`sqlalchemy.Table` with ``id`` and ``updated_at``
+    :param table: :class:`sqlalchemy.Table` with ``id``
     :param columns: str, the columns that are given
+    :param stamps: bool, whether ``updated_at`` is set to the present time
     """
 
-    def __init__(self, table, *columns):
-        self._columns = ("id", *columns)
+    def __init__(self, table, *columns, stamps=True):
+        self._columns, self._stamps = ("id", *columns), stamps
         self._records = Records("rows", {name: table.c[name] for name in self._columns})
         given = self._records.given.c
-        at = sa.bindparam("now", type_=table.c.updated_at.type)
+        stamp = {"updated_at": sa.bindparam(
+            "now", type_=table.c.updated_at.type)} if stamps else {}
         self._from_records = sa.update(table).where(_is_row(table, given)).values(
-            {**{name: given[name] for name in columns}, "updated_at": at})
+            {**{name: given[name] for name in columns}, **stamp})
         self._plain = sa.update(table).where(table.c.id == sa.bindparam("new_id")).values(
-            {**{name: sa.bindparam(f"new_{name}") for name in columns}, "updated_at": at})
+            {**{name: sa.bindparam(f"new_{name}") for name in columns}, **stamp})
 
     def execute(self, tx, rows):
         """Update rows.
 
         :param rows: list of tuples of the id and the columns' values
         """
-        at = now()
+        stamp = {"now": now()} if self._stamps else {}
         if tx.dialect.name == "postgresql":
-            tx.execute(self._from_records, {"rows": self._records.encode(rows), "now": at})
+            tx.execute(self._from_records, {"rows": self._records.encode(rows), **stamp})
             return
         tx.execute(self._plain, [
-            {"now": at, **{f"new_{name}": value for name, value in zip(
+            {**stamp, **{f"new_{name}": value for name, value in zip(
                 self._columns, row, strict=True)}} for row in rows])
 
 

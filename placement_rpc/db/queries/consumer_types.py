@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of consumers, which come into being when a consumer has them, and are never deleted."""
+"""Types of consumers, which come into being when a consumer has them.
+
+They are never deleted, except by an import while the store is held.
+"""
 
 import sqlalchemy as sa
 

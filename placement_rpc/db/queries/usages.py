@@ -21,11 +21,11 @@ _types = models.consumer_types
 #: Events that are read at most: as many after a position, and as many that have none yet.
 MOST = 200
 
-# What changes used amounts or the names of classes. The types are a part of the text of the
-# statement.
+# What changes used amounts or the names of classes, or all. The types are a part of the text of
+# the statement.
 _MATTERS = _events.c.event_type.in_([
     sa.literal_column(f"'{name}'") for name, event in catalog.EVENTS.items()
-    if event.effect in (Effect.USED, Effect.CLASSES)])
+    if event.effect in (Effect.USED, Effect.CLASSES, Effect.EVERYTHING)])
 _NEW = (_events.c.id, _events.c.position, _events.c.event_type,
         sa.case((_MATTERS, _events.c.payload)).label("payload"))
 # As many as are needed to see that there are more than MOST.

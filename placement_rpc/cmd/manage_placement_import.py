@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc-manage placement import``: bring over the data of OpenStack Placement."""
+
+import sys
+
+from placement_rpc import exception
+from placement_rpc.accounting import snapshot
+from placement_rpc.cmd import moving_output, output, placement_url
+from placement_rpc.moving import hold, importing, own_store
+from placement_rpc.upgrade import gate
+from placement_rpc.upgrade.status import EVERYWHERE
+
+_COLUMNS = ["kind", "read", "created", "changed", "deleted"]
+_PLANNED = {"created": "to_create", "changed": "to_change", "deleted": "to_delete"}
+_DESCRIPTION = """\
+Make the store equal to a database of OpenStack Placement: uuids, names and generations
+are those of Placement. Run it again and again while Placement serves: a later run brings
+only what has changed, and takes away what has gone. A run that was interrupted, in
+whatever way, is simply run again.
+
+From the first run on the store is held: changes are refused with 503, casts wait in
+their queue. Stop Placement, and run it a last time with --finish: the store then accepts
+changes, a snapshot of all allocations enters the stream of events, and billing begins.
+After that an import is refused.
+
+What Placement's data may be and this store's may not is listed, with what is done about
+each. Exits with 0 if the store is as said, 1 if not, 2 for wrong arguments."""
+
+
+def add_command(commands):
+    """Add ``import`` to the group.
+
+    :param commands: what ``add_subparsers`` of the group returned
+    """
+    command = commands.add_parser(
+        "import", help="bring over a cloud's data from Placement's database",
+        description=_DESCRIPTION, formatter_class=placement_url.Formatter)
+    placement_url.add_arguments(command, "from", "Placement's database", required=False)
+    command.add_argument("--dry-run", action="store_true",
+                         help="print what would be done, and change nothing")
+    command.add_argument("--finish", action="store_true",
+                         help="accept changes after this run; without a database to read, after "
+                              "the last complete run")
+    command.add_argument("--batch", type=_positive, default=importing.BATCH, metavar="N",
+                         help="rows that are written in one transaction (default: %(default)s); "
+                              "more are faster and take longer to repeat after an interruption")
+    command.add_argument("--format", choices=("auto", "table", "json"), default="auto")
+    command.set_defaults(run=_run)
+
+
+def _positive(text):
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise ValueError
+    return int(text)
+
+
+def _run(database, options, conf):
+    has_source = placement_url.is_given(options, "from")
+    if (options.dry_run and options.finish) or not (has_source or options.finish):
+        print("placement-rpc-manage: give --from or --from-config, with --dry-run or --finish or "
+              "neither; or --finish alone", file=sys.stderr)
+        return 2
+    begun = hold.unfinished_snapshot(database) if options.finish else None
+    if begun is not None:
+        # The import was finished by a run that ended before the snapshot did.
+        _take_snapshot(database, begun)
+        return 0
+    if options.dry_run:
+        return _dry_run(database, options, conf)
+    if has_source:
+        _pass(database, options, conf)
+    if options.finish:
+        _take_snapshot(database, hold.finish(database))
+    else:
+        print("The store is held: changes are refused until the import is run with --finish",
+              file=sys.stderr)
+    return 0
+
+
+def _dry_run(database, options, conf):
+    obstacle = None
+    try:
+        _check_services(database, conf)
+        hold.check(database)
+    except exception.PlacementException as error:
+        obstacle = error
+    address = placement_url.address_of(options, "from")
+    with address.store() as source:
+        _compared(database, source, address, options, lambda work: work.compare(), planned=True)
+    if obstacle is not None:
+        print(f"placement-rpc-manage: {obstacle}", file=sys.stderr)
+    return 0 if obstacle is None else 1
+
+
+def _pass(database, options, conf):
+    _check_services(database, conf)
+    address = placement_url.address_of(options, "from")
+    # It is opened first: a wrong address must not hold the store.
+    with address.store() as source:
+        pass_id = hold.begin_pass(database, address.shown)
+        try:
+            _compared(database, source, address, options,
+                      lambda work: work.run(database, pass_id, options.batch))
+            hold.end_pass(database, pass_id)
+        except KeyboardInterrupt:
+            print("placement-rpc-manage: interrupted; run the import again to complete it",
+                  file=sys.stderr)
+            raise
+
+
+def _compared(database, source, address, options, work, planned=False):
+    """Do the work of a pass, and print what was found and done."""
+    with moving_output.Findings(options.format) as findings:
+        with own_store.opened(database) as target, moving_output.progress(
+                address.sizes) as advance:
+            done = importing.Pass(source, target, findings.add, advance)
+            work(done)
+        rows = [{"kind": kind, **found._asdict()} for kind, found in done.counts.items()]
+        if planned:
+            rows = [{_PLANNED.get(key, key): value for key, value in row.items()}
+                    for row in rows]
+        findings.show(rows, [_PLANNED.get(each, each) if planned else each for each in _COLUMNS])
+
+
+def _check_services(database, conf):
+    """Check that each live service knows of the hold.
+
+    :raises ImportRefused: if one does not
+    """
+    older = gate.LiveReleases(conf, database).holders(EVERYWHERE)
+    if older:
+        raise exception.ImportRefused(
+            reason="services of older releases, which would write to the store meanwhile, are "
+                   "alive: " + ", ".join(map(gate.name, older)))
+
+
+def _take_snapshot(database, snapshot_id):
+    """Take the steps of a snapshot until it is complete; conductors take some of them."""
+    done = 0
+    with output.counter("Taking the snapshot of all allocations") as advance:
+        while (found := snapshot.progress(database, snapshot_id)) and not found.complete:
+            advance(found.consumers - done)
+            done = found.consumers
+            snapshot.go_on(database)
+    print("The import is finished: the store accepts changes", file=sys.stderr)

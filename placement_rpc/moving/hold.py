@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The states of an import: it holds the store from its first pass until it is finished.
+
+The hold is what makes passes safe: each one makes this store equal to another one, and would take
+away what clients have written here since.
+"""
+
+import uuid
+from typing import Any
+
+from placement_rpc import exception
+from placement_rpc.accounting import snapshot
+from placement_rpc.accounting.outbox import Outbox
+from placement_rpc.db.api import Connection, Database
+from placement_rpc.db.queries import hold, import_state
+from placement_rpc.moving.younger import Since
+from placement_rpc.objects import class_names
+from placement_rpc.objects.payloads import StoreImportPayload
+
+#: The type of the events that an import writes.
+EVENT = "store.import"
+_REASON = ("it is filled with the data of OpenStack Placement until the operator runs "
+           "'placement-rpc-manage placement import --finish'")
+_SOURCE_LENGTH = 255
+
+
+def begin_pass(database: Database, source: str) -> str:
+    """Begin a pass: the first one holds the store, a later one goes on.
+
+    An earlier pass that still runs ends with its next batch.
+
+    :param source: the database that is read, without its password
+    :returns: the id of the pass
+    :raises ImportRefused: if the store has data that no import has brought, or the import is
+        finished
+    """
+    pass_id, source = str(uuid.uuid4()), source[:_SOURCE_LENGTH]
+
+    def change(tx):
+        row = import_state.get(tx, lock=True)
+        if row is None:
+            # The hold first: what is in the store then stays so.
+            hold.set_(tx, _REASON)
+            _check(tx, row)
+            import_state.begin(tx, source, pass_id)
+        else:
+            _check(tx, row)
+            import_state.begin_pass(tx, source, pass_id)
+
+    database.write(change, "import")
+    return pass_id
+
+
+def check(database: Database) -> None:
+    """Check that a pass could begin, without changing anything.
+
+    :raises ImportRefused: as :func:`begin_pass`
+    """
+    with database.reader() as tx:
+        _check(tx, import_state.get(tx))
+
+
+def _check(tx: Connection, row: Any) -> None:
+    if row is None:
+        found = import_state.contents(tx, class_names.PREDEFINED)
+        if found:
+            raise exception.ImportRefused(
+                reason=f"the store has {', '.join(found)} that no import has brought, and would "
+                       "lose them; import into an empty database")
+        return
+    if row.finished_at is not None:
+        raise exception.ImportRefused(
+            reason=f"the import was finished at {row.finished_at:%Y-%m-%d %H:%M:%S} UTC, and the "
+                   "store is in use: another pass would take away what clients have written since")
+    if hold.state(tx).held_since is None:
+        raise exception.ImportRefused(
+            reason="the hold of the store was released without '--finish', and clients may have "
+                   "written to it")
+    found = import_state.other_events(tx, row.last_event_before, EVENT)
+    if found:
+        changes = ", ".join(f"{number} {event_type}" for event_type, number in found)
+        raise exception.ImportRefused(
+            reason=f"other processes have changed the store since the import began ({changes})")
+
+
+def begin_batch(tx: Connection, pass_id: str) -> None:
+    """Check, in the transaction of a batch, that the pass may go on.
+
+    :raises ImportOvertaken: if a later pass has begun, or the import is finished
+    """
+    if not import_state.begin_batch(tx, pass_id):
+        raise exception.ImportOvertaken()
+
+
+def end_pass(database: Database, pass_id: str) -> bool:
+    """Record that a pass is complete, and announce what it and interrupted ones have changed.
+
+    :returns: whether there was anything to announce
+    :raises ImportOvertaken: as :func:`begin_batch`
+    """
+    def change(tx):
+        row = import_state.get(tx, lock=True)
+        if not import_state.end_pass(tx, pass_id):
+            raise exception.ImportOvertaken()
+        if row.is_interrupted:
+            _announce(tx, row.passes + 1)
+        return row.is_interrupted
+
+    return database.write(change, "import")
+
+
+def finish(database: Database) -> str:
+    """Accept changes again, and begin the snapshot by which listeners get to know the allocations.
+
+    :returns: the id of the snapshot
+    :raises ImportRefused: if no pass is complete, or the last one was interrupted, or the import
+        is finished already
+    """
+    def change(tx):
+        row = import_state.get(tx, lock=True)
+        if row is None or not row.passes or row.is_interrupted:
+            raise exception.ImportRefused(
+                reason="the store is incomplete: " + (
+                    "no pass was made" if row is None else "the last pass was interrupted")
+                + "; name the source with --from to make one")
+        _check(tx, row)
+        hold.release(tx)
+        import_state.finish(tx)
+        _announce(tx, row.passes, finished=True)
+        return snapshot.begin_in(tx)
+
+    return database.write(change, "import")
+
+
+def unfinished_snapshot(database: Database) -> str | None:
+    """Return the id of the snapshot of a finished import that is not complete; None if it is."""
+    with database.reader() as tx:
+        row = import_state.get(tx)
+        if row is None or row.finished_at is None:
+            return None
+    return snapshot.under_way(database)
+
+
+def in_use_since(database: Database) -> Since:
+    """Return since when Placement and this store are in use without the other."""
+    with database.reader() as tx:
+        row = import_state.get(tx)
+    if row is None or not row.passes or row.is_interrupted:
+        return Since()
+    return Since(row.pass_begun_at, row.finished_at)
+
+
+def _announce(tx, passes, finished=False):
+    outbox = Outbox()
+    outbox.add(EVENT, StoreImportPayload(passes=passes, finished=finished))
+    outbox.write(tx, while_held=not finished)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make this store equal to another one, in batches.
+
+A pass compares the rows of each kind, in the order of dependency, and writes those that are
+missing or differ. Rows that the other store no longer has are deleted at the end, in the reverse
+order; their keys wait in temporary files. So do the parents and roots of providers, since a parent
+may come after its child. Memory does not depend on the number of rows.
+
+Each batch is one transaction, after which the amounts that are used agree with the allocations. A
+pass that is interrupted leaves a store between the two; the next pass finds what is left to do by
+comparing again.
+"""
+
+import collections
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from placement_rpc.db.api import Connection, Database
+from placement_rpc.db.queries import moving_writes
+from placement_rpc.moving import hold, rows
+from placement_rpc.moving.compare import Difference, compare
+from placement_rpc.moving.spool import Spool
+from placement_rpc.moving.stores import Report, Store
+from placement_rpc.objects import class_names
+from placement_rpc.objects.inventory import capacity_of
+
+#: Rows that one transaction writes.
+BATCH = 1000
+# Rows after which the progress is reported.
+_STEP = 1000
+
+#: Called with a kind and the number of its rows that were read since the last call.
+Advance = Callable[[str, int], None]
+
+
+class Counts(NamedTuple):
+    """How many rows of a kind were read from the source, and what was done with this store's."""
+
+    read: int = 0
+    created: int = 0
+    changed: int = 0
+    deleted: int = 0
+
+
+class _Kind(NamedTuple):
+    """How rows of a kind are written.
+
+    :param put: callable of the transaction, the rows to insert and those to update
+    :param delete: callables of the transaction and keys, each of which is called with all keys
+        before the next one
+    """
+
+    put: Callable
+    delete: tuple[Callable, ...]
+
+
+class Pass:
+    """One pass of an import.
+
+    :param source: a snapshot of the store whose rows are brought over
+    :param target: a snapshot of this store, taken after :func:`hold.begin_pass`
+    :param report: called for each finding of the source
+    :param advance: called as rows of the source are read
+    """
+
+    def __init__(self, source: Store, target: Store, report: Report | None = None,
+                 advance: Advance = lambda kind, number: None):
+        self._source, self._target = source, target
+        self._report, self._advance = report, advance
+        self._counts: dict[str, collections.Counter] = {
+            kind: collections.Counter() for kind in rows.KINDS}
+
+    @property
+    def counts(self) -> dict[str, Counts]:
+        """What was read and done so far: dict of kind to :class:`Counts`"""
+        return {kind: Counts(**found) for kind, found in self._counts.items()}
+
+    def compare(self) -> None:
+        """Count what would be done, and change nothing."""
+        for kind in rows.KINDS:
+            for each in self._differences(kind):
+                self._count(each)
+
+    def run(self, database: Database, pass_id: str, batch: int = BATCH) -> None:
+        """Make this store equal to the source.
+
+        :param pass_id: as :func:`hold.begin_pass` returned it
+        :param batch: rows that one transaction writes
+        :raises ImportOvertaken: if a later pass has begun
+        """
+        _Writing(self, database, pass_id, batch).run()
+
+    def _differences(self, kind: str) -> Iterator[Difference]:
+        return compare(kind, self._counted(kind), self._target.rows(kind))
+
+    def _counted(self, kind):
+        """Yield the rows of the source, and report the progress."""
+        found, read = self._counts[kind], 0
+        for read, row in enumerate(self._source.rows(kind, self._report), 1):
+            if not read % _STEP:
+                found["read"] += _STEP
+                self._advance(kind, _STEP)
+            yield row
+        found["read"] += read % _STEP
+        self._advance(kind, read % _STEP)
+
+    def _count(self, each: Difference) -> None:
+        self._counts[each.kind][
+            "created" if each.target is None else "deleted" if each.source is None
+            else "changed"] += 1
+
+
+class _Writing:
+    """The writing part of a pass."""
+
+    def __init__(self, of, database, pass_id, batch):
+        self._pass = of
+        self._database, self._pass_id, self._batch = database, pass_id, batch
+
+    def run(self):
+        gone: dict[str, Spool] = {}
+        with Spool() as parents:
+            try:
+                for kind in rows.KINDS:
+                    gone[kind] = Spool()
+                    self._put_all(kind, gone[kind], parents)
+                    if kind == "providers":
+                        self._in_batches(parents, moving_writes.set_parents)
+                for kind in reversed(rows.KINDS):
+                    for delete in _KINDS[kind].delete:
+                        self._in_batches(gone[kind], delete)
+            finally:
+                for spool in gone.values():
+                    spool.close()
+
+    def _put_all(self, kind, gone, parents):
+        """Write the rows that are missing or differ; spool the others."""
+        new, changed = [], []
+        for each in self._pass._differences(kind):
+            self._pass._count(each)
+            if each.source is None:
+                gone.add(each.key)
+                continue
+            if kind == "providers" and _moves(each):
+                parents.add((each.source.uuid, each.source.parent, each.source.root))
+            (new if each.target is None else changed).append(each.source)
+            if len(new) + len(changed) == self._batch:
+                self._put(kind, new, changed)
+                new, changed = [], []
+        if new or changed:
+            self._put(kind, new, changed)
+
+    def _put(self, kind, new, changed):
+        self._write(lambda tx: _KINDS[kind].put(tx, new, changed))
+
+    def _in_batches(self, spool, write):
+        """Write what waits in a spool, in its order."""
+        for some in spool.batches(self._batch):
+            self._write(lambda tx, some=some: write(tx, some))
+
+    def _write(self, change):
+        def attempt(tx: Connection) -> None:
+            hold.begin_batch(tx, self._pass_id)
+            change(tx)
+
+        self._database.write(attempt, "import")
+
+
+def _moves(each):
+    """Return whether a provider has another parent or root than before."""
+    if each.target is None:
+        return each.source.parent is not None
+    return (each.source.parent, each.source.root) != (each.target.parent, each.target.root)
+
+
+def _inserted(insert, *arguments):
+    """Return a ``put`` of rows that have only a key, so that none is ever updated."""
+    def put(tx, new, _changed):
+        insert(tx, new, *arguments)
+    return put
+
+
+def _put_inventories(tx, new, changed):
+    def with_capacity(found):
+        return [(row, capacity_of(row.total, row.reserved, row.allocation_ratio))
+                for row in found]
+
+    moving_writes.put_inventories(tx, with_capacity(new), with_capacity(changed))
+
+
+_KINDS = {
+    "resource_classes": _Kind(
+        _inserted(moving_writes.insert_resource_classes, class_names.FIRST_CUSTOM_ID),
+        (moving_writes.delete_resource_classes,)),
+    "traits": _Kind(_inserted(moving_writes.insert_traits), (moving_writes.delete_traits,)),
+    "consumer_types": _Kind(
+        _inserted(moving_writes.insert_consumer_types), (moving_writes.delete_consumer_types,)),
+    "providers": _Kind(moving_writes.put_providers, (
+        moving_writes.detach_providers, moving_writes.delete_providers)),
+    "inventories": _Kind(_put_inventories, (moving_writes.delete_inventories,)),
+    "provider_traits": _Kind(
+        _inserted(moving_writes.insert_provider_traits), (moving_writes.delete_provider_traits,)),
+    "provider_aggregates": _Kind(
+        _inserted(moving_writes.insert_provider_aggregates),
+        (moving_writes.delete_provider_aggregates,)),
+    "consumers": _Kind(moving_writes.put_consumers, (moving_writes.delete_consumers,)),
+    "allocations": _Kind(moving_writes.put_allocations, (moving_writes.delete_allocations,)),
+}

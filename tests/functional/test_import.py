@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc-manage placement import``, on SQLite; tests/integration has the other databases."""
+
+import contextlib
+import datetime
+import io
+import itertools
+import json
+import pathlib
+import types
+
+import fixtures
+import sqlalchemy as sa
+
+from placement_rpc import api, exception, manager
+from placement_rpc.accounting import holding
+from placement_rpc.cmd import manage
+from placement_rpc.db import api as db
+from placement_rpc.db import models
+from placement_rpc.db.queries import bulk, events, services
+from placement_rpc.db.queries import hold as queries
+from placement_rpc.moving import hold, importing, own_store, placement_store, rows
+from placement_rpc.notifications.event import Event
+from placement_rpc.notifications.usage import UsageAccount
+from placement_rpc.testing import fixtures as placement_fixtures
+from tests import base, placement_cloud, placement_contents
+
+# The progress of an import, and what processes write about themselves.
+_NOT_CONTENTS = {"import_state", "leases", "services"}
+
+
+class ImportCase(base.TestCase):
+    """A cloud of Placement, and an empty store."""
+
+    source_kind = "sqlite"
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = self.useFixture(placement_cloud.PlacementCloud(self.source_kind))
+        self.store = self.useFixture(placement_fixtures.Store(self.store_url()))
+        self.database = self.store.database
+
+    def store_url(self):
+        """Return the URL of the store; None for a file of SQLite."""
+
+    def manage(self, *arguments, code=0):
+        """Run a command; return its standard output as JSON, None if there is none."""
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()) as errors:
+            found = manage.main([
+                "--database", self.store.conf.database.connection, "placement", *arguments])
+        self.errors = errors.getvalue()
+        self.assertEqual(code, found, self.errors)
+        return json.loads(out.getvalue()) if out.getvalue() else None
+
+    def run_import(self, *arguments, code=0):
+        return self.manage("import", "--from", self.cloud.url, *arguments, code=code)
+
+    def work(self, done):
+        """Return what was done: a set of kinds."""
+        return {each["kind"] for each in done["kinds"]
+                if each["created"] or each["changed"] or each["deleted"]}
+
+    def assert_equal(self):
+        """Check that the store has the rows of the cloud, and that it is consistent."""
+        with placement_store.opened(self.cloud.url) as source:
+            wanted = {kind: list(source.rows(kind)) for kind in rows.KINDS}
+        with own_store.opened(self.database) as target:
+            for kind, expected in wanted.items():
+                self.assertEqual(
+                    [each[:each.compared_size()] for each in expected],
+                    [each[:each.compared_size()] for each in target.rows(kind)], kind)
+        self.assertEqual([], inconsistent(self.database))
+
+
+def inconsistent(database):
+    """Return the inventories whose used amount is not the sum of their allocations."""
+    held = models.allocations
+    of = models.inventories
+    total = sa.select(sa.func.coalesce(sa.func.sum(held.c.used), 0)).where(
+        held.c.resource_provider_id == of.c.resource_provider_id,
+        held.c.resource_class_id == of.c.resource_class_id).scalar_subquery()
+    with database.reader() as tx:
+        return tx.execute(sa.select(of.c.id, of.c.used, total).where(of.c.used != total)).all()
+
+
+class ImportTest(ImportCase):
+
+    def setUp(self):
+        super().setUp()
+        placement_contents.fill(self.cloud)
+        self.writer = placement_contents.Writer(self.cloud)
+
+    def test_all_rows_are_brought_over_and_a_second_run_writes_nothing(self):
+        done = self.run_import()
+        self.assert_equal()
+        self.assertEqual(set(rows.KINDS), self.work(done))
+        before = self.contents()
+        again = self.run_import()
+        self.assertEqual(set(), self.work(again))
+        self.assertEqual([each["read"] for each in done["kinds"]],
+                         [each["read"] for each in again["kinds"]])
+        self.assertEqual(before, self.contents())
+
+    def test_times_are_carried_over(self):
+        with self.cloud.engine.begin() as connection:
+            for table in ("resource_providers", "inventories", "consumers", "allocations"):
+                connection.exec_driver_sql(
+                    f"UPDATE {table} SET created_at = '2019-02-03 04:05:06', "  # noqa: S608
+                    "updated_at = '2020-03-04 05:06:07'")
+        self.run_import()
+        self.assertEqual({("2019-02-03 04:05:06", "2020-03-04 05:06:07")}, {
+            (str(row.created_at), str(row.updated_at)) for name in (
+                "resource_providers", "inventories", "consumers", "allocations")
+            for row in self.contents()[name]})
+
+    def test_a_later_run_brings_what_has_changed_and_takes_away_what_has_gone(self):
+        self.run_import()
+        for number in range(2):
+            placement_contents.change(self.cloud, number)
+            done = self.run_import()
+            self.assert_equal()
+        # A new provider with an inventory, and a consumer with two.
+        self.assertEqual(
+            {"providers", "inventories", "consumers", "allocations"}, self.work(done))
+
+    def test_names_go_round_between_providers(self):
+        self.run_import()
+        names = [f"compute{number}.example" for number in range(3)]
+        uuids = [placement_contents.uuid_of(name) for name in names]
+        with self.cloud.engine.begin() as connection:
+            for name, uuid in (*zip(("a", "b", "c"), uuids, strict=True),
+                               *zip(names[1:] + names[:1], uuids, strict=True)):
+                connection.exec_driver_sql(
+                    f"UPDATE resource_providers SET name = '{name}' "  # noqa: S608
+                    f"WHERE uuid = '{uuid}'")
+        # In one transaction, and in one for each.
+        for batch in ("1000", "1"):
+            self.run_import("--batch", batch)
+            self.assert_equal()
+
+    def test_a_new_provider_takes_the_name_of_a_deleted_one(self):
+        self.run_import()
+        self.cloud.send("DELETE", "/resource_providers/" + placement_contents.uuid_of(
+            "without anything"))
+        self.cloud.send("POST", "/resource_providers", {"name": "without anything"})
+        self.run_import()
+        self.assert_equal()
+
+    def test_trees_are_turned_round_and_deleted(self):
+        self.cloud.send("POST", "/resource_providers", {
+            "name": "top", "uuid": placement_contents.uuid_of("top")})
+        for name, parent in (("middle", "top"), ("bottom", "middle"), ("leaf", "bottom")):
+            self.writer.provider(name, parent)
+        self.run_import()
+        for name in ("top", "middle", "bottom", "leaf"):
+            self.writer.change_provider(name, name)
+        for name, parent in (("bottom", "leaf"), ("middle", "bottom"), ("top", "middle")):
+            self.writer.change_provider(name, name, parent)
+        self.run_import("--batch", "1")
+        self.assert_equal()
+        for name in ("top", "middle", "bottom", "leaf"):
+            self.cloud.send("DELETE", "/resource_providers/" + placement_contents.uuid_of(name))
+        self.run_import("--batch", "1")
+        self.assert_equal()
+
+    def test_all_goes_with_the_cloud(self):
+        self.run_import()
+        self.cloud.empty()
+        self.run_import()
+        self.assert_equal()
+        found = self.contents()
+        self.assertEqual({"consumer_types": 0, "resource_providers": 0, "consumers": 0},
+                         {name: len(found[name]) for name in (
+                             "consumer_types", "resource_providers", "consumers")})
+
+    def test_odd_rows_are_listed_with_what_is_done(self):
+        placement_contents.spoil(self.cloud)
+        done = self.run_import()
+        self.assert_equal()
+        self.assertGreater(len(done["findings"]), len(placement_contents.ODDITIES) / 2)
+        self.assertEqual(done["findings"], self.run_import()["findings"])
+
+    def test_a_run_that_is_interrupted_is_run_again(self):
+        """After each of its transactions, each time further than before."""
+        number = 0
+        while self.interrupt(number):
+            number += 1
+            if number == 40:
+                self.run_import()
+                break
+        self.assertGreater(number, 10)
+        self.assert_equal()
+        placement_contents.change(self.cloud)
+        for number in range(6):
+            self.interrupt(number)
+        # The last of these runs may have changed all, and have announced nothing.
+        before = len(self.imports())
+        self.run_import()
+        self.assert_equal()
+        self.assertEqual(before + 1, len(self.imports()))
+
+    def interrupt(self, number):
+        """Run an import whose process ends after some batches; return whether it did."""
+        writes = itertools.count()
+
+        def write(database, change, *more, **named):
+            if more == ("import",) and next(writes) > number:
+                raise KeyboardInterrupt
+            return original(database, change, *more, **named)
+
+        original = db.Database.write
+        with fixtures.MonkeyPatch("placement_rpc.db.api.Database.write", write):
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(
+                    io.StringIO()):
+                code = manage.main([
+                    "--database", self.store.conf.database.connection, "placement", "import",
+                    "--from", self.cloud.url, "--batch", "20"])
+        self.assertIn(code, (0, 130))
+        return code == 130
+
+    def test_a_run_that_is_overtaken_by_another_ends(self):
+        with placement_store.opened(self.cloud.url) as source, own_store.opened(
+                self.database) as target:
+            first = hold.begin_pass(self.database, "first")
+            importing.Pass(source, target).run(self.database, first, 100)
+            self.run_import()
+            self.assertRaises(exception.ImportOvertaken, importing.Pass(source, target).run,
+                              self.database, first, 100)
+            self.assertRaises(exception.ImportOvertaken, hold.end_pass, self.database, first)
+        self.assert_equal()
+
+    def test_a_dry_run_changes_nothing_and_says_what_a_run_would_do(self):
+        before = self.contents()
+        planned = self.run_import("--dry-run")
+        self.assertEqual(before, self.contents())
+        self.api().create_trait(None, "CUSTOM_TRIAL")
+        self.api().delete_trait(None, "CUSTOM_TRIAL")
+        done = self.run_import()
+        self.assertEqual(
+            [(each["kind"], each["read"], each["created"]) for each in done["kinds"]],
+            [(each["kind"], each["read"], each["to_create"]) for each in planned["kinds"]])
+
+    def test_a_finished_import_is_not_run_again(self):
+        self.run_import("--finish")
+        self.assertIn("The import is finished", self.errors)
+        provider = self.api().create_provider(None, "of a client")
+        before = self.contents()
+        for arguments in ((), ("--finish",), ("--dry-run",)):
+            self.run_import(*arguments, code=1)
+            self.assertIn("the import was finished at", self.errors)
+        self.manage("import", "--finish", code=1)
+        self.assertEqual(before, self.contents())
+        self.assertEqual("of a client", self.api().get_provider(None, provider.uuid).name)
+
+    def test_the_last_complete_run_can_be_finished(self):
+        self.manage("import", "--finish", code=1)
+        self.assertIn("no pass was made", self.errors)
+        self.assertTrue(self.interrupt(3))
+        self.manage("import", "--finish", code=1)
+        self.assertIn("the last pass was interrupted", self.errors)
+        self.run_import()
+        self.manage("import", "--finish")
+        self.assertFalse(holding.is_held(self.database))
+        self.assert_equal()
+
+    def test_the_snapshot_of_a_finish_that_was_interrupted_is_completed(self):
+        self.run_import()
+        hold.finish(self.database)
+        self.run_import("--finish")
+        self.assertEqual(["allocation.snapshot.begin", "allocation.snapshot.end"], [
+            each for each in self.types() if each.startswith("allocation.snapshot")])
+        self.run_import("--finish", code=1)
+
+    def test_what_no_import_has_brought_is_not_taken_away(self):
+        self.api().create_provider(None, "of a client")
+        self.api().create_trait(None, "CUSTOM_OF_A_CLIENT")
+        before = self.contents()
+        for arguments in ((), ("--finish",), ("--dry-run",)):
+            self.run_import(*arguments, code=1)
+            self.assertIn("resource providers, custom traits that no import has brought",
+                          self.errors)
+        self.assertEqual(before, self.contents())
+        self.assertFalse(holding.is_held(self.database))
+
+    def test_changes_that_broke_the_hold_are_found(self):
+        """As on another node of a Galera cluster, or by a conductor that was asleep."""
+        self.run_import()
+        self.database.write(lambda tx: events.insert_while_held(tx, [events.NewEvent(
+            base.new_uuid(), "resource_provider.create", bulk.now(), "{}", "")]))
+        self.run_import(code=1)
+        self.assertIn("(1 resource_provider.create)", self.errors)
+        self.database.write(queries.release)
+        self.run_import(code=1)
+        self.assertIn("released without '--finish'", self.errors)
+
+    def test_services_of_older_releases_are_not_left_alive(self):
+        identity = {"binary": "placement-rpc-conductor", "host": "old", "worker": 0}
+        self.database.write(lambda tx: services.beat(tx, identity, {
+            "version": "0.9", "rpc_version": "1.2"}, started=True))
+        for arguments in ((), ("--dry-run",)):
+            self.run_import(*arguments, code=1)
+            self.assertIn("placement-rpc-conductor 0 on old (version 0.9)", self.errors)
+        self.database.write(lambda tx: services.remove(tx, identity))
+        self.run_import()
+
+    def test_wrong_arguments_and_databases(self):
+        for arguments in ((), ("--dry-run",), ("--from", "x", "--dry-run", "--finish")):
+            self.manage("import", *arguments, code=2)
+        self.manage("import", "--from", self.store.conf.database.connection, code=1)
+        self.manage("import", "--from", "sqlite:////nowhere/at/all.sqlite", code=1)
+        self.assertFalse(holding.is_held(self.database))
+
+    def test_the_address_may_be_in_a_file(self):
+        path = self.useFixture(fixtures.TempDir()).join("placement.conf")
+        pathlib.Path(path).write_text(f"[placement_database]\nconnection = {self.cloud.url}\n")
+        self.manage("import", "--from-config", path)
+        self.assert_equal()
+
+    def test_billing_begins_when_it_is_finished(self):
+        """Whether the report begins before the import, after it, or ends before it is over."""
+        began = now()
+        self.run_import()
+        held = now()
+        self.run_import("--finish")
+        finished = now()
+        end = finished + datetime.timedelta(hours=1)
+        consumers = len(self.contents()["consumers"])
+        for begin in (began, held, finished):
+            account = UsageAccount(begin, end)
+            for event in self.published():
+                account.apply(event)
+            self.assertTrue(account.complete)
+            hours = sum(line.resource_hours / line.held for line in account.lines())
+            self.assertGreater(consumers, 10)
+            # An hour of each amount that is held, and not what went before.
+            lines = len(account.lines())
+            self.assertAlmostEqual(lines, float(hours), delta=lines * 0.01)
+        account = UsageAccount(began, held)
+        for event in self.published():
+            account.apply(event)
+        self.assertEqual((True, []), (account.complete, [
+            line for line in account.lines() if line.held or line.resource_hours]))
+
+    # -- helpers --------------------------------------------------------------------------
+
+    def api(self):
+        """Return a client of this store, in this process."""
+        client = api.PlacementAPI("local", self.store.conf, manager=manager.Manager(
+            self.store.conf, self.database))
+        self.addCleanup(client.close)
+        return client
+
+    def contents(self):
+        """Return all rows of the store: dict of table to list."""
+        with self.database.reader() as tx:
+            return {name: tx.execute(sa.select(table).order_by(
+                *table.primary_key.columns)).all() for name, table in (
+                    models.metadata.tables.items()) if name not in _NOT_CONTENTS}
+
+    def types(self):
+        """Return the types of the events, in order."""
+        return [row.event_type for row in self.contents()["events"]]
+
+    def imports(self):
+        return [each for each in self.types() if each == hold.EVENT]
+
+    def published(self):
+        """Return the events, in order, with positions."""
+        return [Event.of_row(types.SimpleNamespace(**{
+            **row._mapping, "position": position, "epoch": None}))
+            for position, row in enumerate(self.contents()["events"], 1)]
+
+
+def now():
+    return datetime.datetime.now(datetime.UTC)
