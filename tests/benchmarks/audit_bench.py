@@ -8,6 +8,7 @@ import contextlib
 import json
 import pathlib
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -84,8 +85,12 @@ def _listed(server, host):
 
 
 def audited(url, path, *arguments):
-    """Run the program; return seconds, MiB of its largest memory, and what it printed."""
-    begun = time.perf_counter()
+    """Run the program.
+
+    :returns: tuple of seconds, of seconds of processor time, of MiB of its largest memory, and
+        of the summary that it printed
+    """
+    begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryFile("w+") as out:
         process = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.manage", "--database", url,
@@ -97,9 +102,11 @@ def audited(url, path, *arguments):
             with contextlib.suppress(psutil.NoSuchProcess):
                 memory = max(memory, seen.memory_info().rss)
             time.sleep(0.05)
-        seconds = time.perf_counter() - begun
+        seconds, after = time.perf_counter() - begun, resource.getrusage(
+            resource.RUSAGE_CHILDREN)
+        worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         out.seek(0)
-        return seconds, memory / 2 ** 20, json.load(out)["summary"]
+        return seconds, worked, memory / 2 ** 20, json.load(out)["summary"]
 
 
 def bench_audit(kept, quick):
@@ -123,10 +130,11 @@ def _measure(kept, directory, kind, database, url, listed):
     wrong = len(listed) // 1000
     path.write_text(json.dumps(listed[wrong:], indent=2))
     size = f"{len(listed):,} consumers on {_NODES:,} nodes, {kind}"
-    seconds, memory, found = audited(url, path)
-    kept.keep(f"audit, {size}", seconds, "s", f"{found['findings']['orphaned']} orphaned")
+    seconds, worked, memory, found = audited(url, path)
+    kept.keep(f"audit, {size}", seconds, "s",
+              f"{worked:.1f} s of processor time, {found['findings']['orphaned']} orphaned")
     kept.keep(f"largest memory, {size}", memory, "MiB")
-    seconds, _, found = audited(url, path, "--fix", "--yes", "--most", "100")
+    seconds, *_, found = audited(url, path, "--fix", "--yes", "--most", "100")
     kept.keep(f"audit with corrections, {size}", seconds, "s", f"{found['corrected']} corrected")
     del listed[:wrong]
 
