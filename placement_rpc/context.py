@@ -74,6 +74,20 @@ class RequestContext(oslo_context.RequestContext):
         self.service_release = None
         self.receiver = None
 
+    @classmethod
+    def of(cls, context):
+        """Return a new context of the same caller and request.
+
+        It has all that a policy rule can ask for, so that the service decides as the facade does.
+
+        :param context: :class:`oslo_context.context.RequestContext`
+        """
+        values = {name: getattr(context, name) for name in (
+            *_IDENTITY, *_ROLES, "request_id", "global_request_id", "is_admin_project")}
+        # A context of another library has neither of these two.
+        return cls(**values, **{
+            name: getattr(context, name, None) for name in ("rule", "reason")})
+
     def to_dict(self):
         """Return the fields that travel with a message: JSON types, only those that are set."""
         values = ((name, getattr(self, name)) for name in _WIRE_FIELDS)

@@ -18,14 +18,14 @@ _CACHE_SIZE = 1000
 
 
 class Target(collections.abc.Mapping):
-    """What a rule can compare a caller with: the owner of a consumer.
+    """What a rule about consumers can compare a caller with: the owner of a consumer.
 
     A rule refers to it as ``%(project_id)s`` and ``%(user_id)s``. Most rules do not, so the owner
-    is read when one does. Where there is no owner (a provider, the events of all projects, a
-    consumer without allocations), such a check fails.
+    is read when one does. Where there is no single owner (the events of all projects, the
+    allocations of a provider, a consumer without allocations), such a check fails.
 
-    :param read: callable that returns an object with project_id and user_id, or None; None if
-        there is nothing to read
+    :param read: callable that returns an object with project_id and user_id, or None; without it
+        there is no owner
     :ivar was_read: bool, whether a rule has referred to it
     """
 
@@ -72,8 +72,12 @@ class Enforcer:
         """Check one rule.
 
         :param context: :class:`placement_rpc.context.RequestContext`
+        A rule about what belongs to no project, such as a provider, compares the caller with
+        itself, as all rules of OpenStack Placement do: ``project_id:%(project_id)s`` admits each
+        caller that has a project.
+
         :param rule: str, a rule's name
-        :param target: :class:`Target`; None for one without an owner
+        :param target: :class:`Target` of a request about one consumer or project; None for others
         :raises Forbidden: if the rule does not allow the caller
         """
         credentials = context.credentials()
@@ -81,10 +85,12 @@ class Enforcer:
         allowed, until = self._decisions.get(key, (False, 0))
         now = time.monotonic()
         if until < now:
-            target = Target() if target is None else target
+            if target is None:
+                target = Target() if rule in policies.OF_CONSUMERS else {
+                    name: credentials[name] for name in ("project_id", "user_id")}
             allowed = self._decide(credentials, rule, target)
             # A decision that depends on the owner is not that of the next call.
-            if not target.was_read:
+            if not (isinstance(target, Target) and target.was_read):
                 if len(self._decisions) >= _CACHE_SIZE:
                     self._decisions = {}
                 self._decisions[key] = allowed, now + _CACHE_TIME

@@ -241,6 +241,49 @@ def change(cloud, number=0):
     writer.aggregates("compute2.example", "late aggregate")
 
 
+def dump(send):
+    """Return all that an API tells of a cloud, as a dict that can be compared.
+
+    :param send: function of a method and a path that returns a document, as
+        :meth:`tests.placement_cloud.PlacementCloud.send`; of any service with Placement's API
+    """
+    providers = send("GET", "/resource_providers")["resource_providers"]
+    found = {provider["uuid"]: {
+        **{name: provider[name] for name in (
+            "name", "generation", "parent_provider_uuid", "root_provider_uuid")},
+        **_dump_provider(send, f"/resource_providers/{provider['uuid']}")}
+        for provider in providers}
+    consumers = sorted({consumer for provider in found.values()
+                        for consumer in provider["allocations"]})
+    return {
+        "providers": found,
+        "consumers": {uuid: _dump_consumer(send, uuid) for uuid in consumers},
+        "resource_classes": _custom(
+            each["name"] for each in send("GET", "/resource_classes")["resource_classes"]),
+        "traits": _custom(send("GET", "/traits")["traits"])}
+
+
+def _dump_provider(send, path):
+    return {"inventories": send("GET", f"{path}/inventories")["inventories"],
+            "traits": sorted(send("GET", f"{path}/traits")["traits"]),
+            "aggregates": sorted(send("GET", f"{path}/aggregates")["aggregates"]),
+            "allocations": {
+                consumer: its["resources"] for consumer, its in send(
+                    "GET", f"{path}/allocations")["allocations"].items()}}
+
+
+def _dump_consumer(send, uuid):
+    found = send("GET", f"/allocations/{uuid}")
+    return {**found, "allocations": {provider: its["resources"] for provider, its
+                                     in found["allocations"].items()}}
+
+
+def _custom(names):
+    # This service has one custom class from the start.
+    return sorted(name for name in names
+                  if name.startswith("CUSTOM_") and name != "CUSTOM_PCI_SRIOV_PF")
+
+
 class _Hand:
     """Writes to Placement's tables by hand; no foreign key refuses anything."""
 

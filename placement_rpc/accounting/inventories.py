@@ -95,6 +95,9 @@ class LockedInventories:
         :raises UpgradeInProgress: the same, if it may not yet
         :raises ResourceClassNotFound: if there is no class of a name
         """
+        added = [name for name in wanted if name not in self._entries]
+        for name in added:
+            self.check_class(name)
         in_use = sorted((name for name in removed if self._entries[name].used),
                         key=lambda name: self._entries[name].resource_class_id)
         if in_use:
@@ -107,9 +110,6 @@ class LockedInventories:
         if not self._state.may_overfill:
             for name in changed:
                 self._check_shrinking(name, wanted[name]["capacity"], below_use)
-        added = [name for name in wanted if name not in self._entries]
-        for name in added:
-            self.check_class(name)
         self._given, self._changed = {*changed, *added}, changed
         if removed or changed or added:
             self._put(wanted, removed, changed, added, outbox)

@@ -69,10 +69,11 @@ def create(tx: db.Connection, outbox: Outbox, provider: ResourceProvider) -> Res
     if parent_uuid == provider.uuid:
         raise exception.ParentNotFound(parent=parent_uuid)
     place = trees.lock_parent(tx, parent_uuid) if parent_uuid else None
-    if providers.named(tx, provider.name):
-        raise exception.NameInUse(name=provider.name)
+    # First: a client that reads this knows that another has just created its provider.
     if providers.get(tx, provider.uuid):
         raise exception.ProviderExists(provider=provider.uuid)
+    if providers.named(tx, provider.name):
+        raise exception.NameInUse(name=provider.name)
     providers.insert(tx, provider.uuid, provider.name, place and place.id, place and place.root_id)
     created = ResourceProvider(
         uuid=provider.uuid, name=provider.name, generation=0, parent_provider_uuid=parent_uuid,

@@ -15,7 +15,7 @@ import placement_rpc
 from placement_rpc import api, bodies, exception
 from placement_rpc import conf as configuration
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.cmd import errors, listen, output, state_file, usage_report
+from placement_rpc.cmd import config_sources, errors, listen, output, state_file, usage_report
 from placement_rpc.notifications.stream import StreamReader
 from placement_rpc.objects import codec
 
@@ -80,8 +80,7 @@ def _common_options():
     parser = argparse.ArgumentParser(
         prog="placement-rpc", description="Resource accounting for clouds on the message bus.")
     parser.add_argument("--version", action="version", version=placement_rpc.__version__)
-    parser.add_argument("--config-file", action="append", metavar="PATH",
-                        help="configuration file; may be given several times")
+    config_sources.add_arguments(parser)
     parser.add_argument("--transport-url", metavar="URL",
                         help="the bus, as rabbit://user:password@host:port/ (default: as "
                              "configured, or that of the service in the state directory)")
@@ -219,7 +218,7 @@ def _broker(conf, url):
 @errors.one_line_errors("placement-rpc")
 def main(args=None):
     options = _parser().parse_args(args)
-    conf = configuration.new_config(config_files=options.config_file)
+    conf = configuration.new_config(config_sources.arguments(options))
     if options.state_dir:
         conf.set_override("state_dir", options.state_dir, group="standalone")
     if options.command == "standalone":
@@ -232,7 +231,7 @@ def main(args=None):
         with errors.quietly(args) if is_quiet else contextlib.nullcontext():
             return _call(options, conf)
     except (exception.ServiceUnavailable, exception.DeadlineExceeded,
-            exception.StoreUnavailable) as error:
+            exception.StoreUnavailable, exception.StoreBusy) as error:
         errors.report("placement-rpc", error, args)
         return _UNREACHABLE
 

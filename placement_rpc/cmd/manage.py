@@ -8,7 +8,9 @@ from oslo_log import log
 
 from placement_rpc.accounting import traits
 from placement_rpc.cmd import (
+    config_sources,
     errors,
+    manage_audit,
     manage_broker,
     manage_dead_letters,
     manage_index,
@@ -48,9 +50,7 @@ def _parser():
     parser = argparse.ArgumentParser(
         prog="placement-rpc-manage",
         description="Administer the database and the broker of placement_rpc.")
-    parser.add_argument("--config-file", action="append", metavar="PATH",
-                        help="configuration file; may be given several times "
-                             "(default: /etc/placement-rpc/placement-rpc.conf)")
+    config_sources.add_arguments(parser)
     parser.add_argument("--database", metavar="URL",
                         help="SQLAlchemy URL; overrides [database] connection")
     parser.add_argument("--transport-url", metavar="URL",
@@ -71,7 +71,7 @@ def _parser():
                                      "the one that this release needs")):
         commands.add_parser(name, help=text, description=text.capitalize()).set_defaults(run=run)
     manage_migrations.add_commands(commands)
-    for group in (manage_nodes, manage_outbox, manage_dead_letters, manage_broker,
+    for group in (manage_audit, manage_nodes, manage_outbox, manage_dead_letters, manage_broker,
                   manage_index, manage_upgrade, manage_placement):
         group.add_commands(groups)
     return parser
@@ -81,7 +81,7 @@ def _parser():
 @private_files.owner_only()
 def main(args=None):
     options = _parser().parse_args(args)
-    conf = configuration.new_config(config_files=options.config_file)
+    conf = configuration.new_config(config_sources.arguments(options))
     if options.database:
         conf.set_override("connection", options.database, group="database")
     if options.transport_url:

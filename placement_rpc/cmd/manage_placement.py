@@ -6,10 +6,17 @@ Each command is a module of its own, which is listed in ``_COMMANDS`` and adds i
 
 import types
 
-from placement_rpc.cmd import manage_placement_import, manage_placement_shadow
+from placement_rpc.cmd import (
+    manage_placement_export,
+    manage_placement_import,
+    manage_placement_shadow,
+    manage_placement_verify,
+)
 
 # Modules with a function ``add_command``, in the order of ``--help``, which is that of a move.
-_COMMANDS: tuple[types.ModuleType, ...] = (manage_placement_shadow, manage_placement_import)
+_COMMANDS: tuple[types.ModuleType, ...] = (
+    manage_placement_shadow, manage_placement_import, manage_placement_verify,
+    manage_placement_export)
 
 
 def add_commands(groups):

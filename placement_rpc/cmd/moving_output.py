@@ -37,6 +37,13 @@ def progress(sizes):
         yield advance
 
 
+def style_of(style):
+    """Return ``table`` or ``json``: for ``auto``, that of the standard output."""
+    if style == "auto":
+        return "table" if sys.stdout.isatty() else "json"
+    return style
+
+
 class Findings:
     """Findings of a store, of which there may be any number: they wait in a file to be printed.
 
@@ -44,9 +51,7 @@ class Findings:
     """
 
     def __init__(self, style):
-        self._style = style
-        if style == "auto":
-            self._style = "table" if sys.stdout.isatty() else "json"
+        self._style = style_of(style)
         self._spool = Spool()
 
     def __enter__(self):
@@ -59,22 +64,29 @@ class Findings:
         """Keep a :class:`placement_rpc.moving.stores.Finding`."""
         self._spool.add((finding.what, finding.kind, "/".join(finding.key), finding.done))
 
-    def show(self, rows, columns, **more):
+    def show(self, rows, columns, **lists):
         """Print counts by kind and all findings.
 
         :param rows: list of dicts
         :param columns: list of str, the keys of the rows
-        :param more: further members of the JSON document
+        :param lists: further members of the JSON document: iterables of dicts
         """
         if self._style == "table":
             output.show(rows, columns, "table")
             for what, kind, key, done in self._spool:
                 print(f"{what}: {kind} {key}: {done}")
             return
-        text = json.dumps({**more, "kinds": rows}, indent=2)
-        sys.stdout.write(text.removesuffix("\n}") + ',\n  "findings": [')
-        separator = "\n    "
-        for each in self._spool:
-            sys.stdout.write(separator + json.dumps(dict(zip(_COLUMNS, each, strict=True))))
-            separator = ",\n    "
+        print('{\n  "kinds": [', end="")
+        _print_members(rows)
+        for name, members in {"findings": (
+                dict(zip(_COLUMNS, each, strict=True)) for each in self._spool), **lists}.items():
+            print(f'\n  ],\n  "{name}": [', end="")
+            _print_members(members)
         print("\n  ]\n}")
+
+
+def _print_members(members):
+    separator = "\n    "
+    for each in members:
+        sys.stdout.write(separator + json.dumps(each))
+        separator = ",\n    "

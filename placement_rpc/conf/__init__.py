@@ -61,11 +61,12 @@ def parse(conf, args=(), config_files=None, prog=PROJECT, **overrides):
 
 
 def _files_in(args):
-    """Return the configuration files that arguments name, as a list."""
+    """Return the configuration files and directories that arguments name, as a list."""
     args = list(args)
-    after = [following for each, following in itertools.pairwise(args)
-             if each == "--config-file"]
-    return after + [each.partition("=")[2] for each in args if each.startswith("--config-file=")]
+    names = ("--config-file", "--config-dir")
+    after = [following for each, following in itertools.pairwise(args) if each in names]
+    return after + [path for name, _, path in (each.partition("=") for each in args)
+                    if path and name in names]
 
 
 def _check_values(conf):

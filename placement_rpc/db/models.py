@@ -291,9 +291,9 @@ import_state = sa.Table(
     sa.Column("begun_at", _Time, nullable=False),
     # NULL until the operator says that the import is finished.
     sa.Column("finished_at", _Time, nullable=True),
-    # Complete passes, when the last of them ended, and whether a later one has been interrupted.
+    # Complete passes, when the latest one began, and whether it has been interrupted.
     sa.Column("passes", sa.Integer, nullable=False),
-    sa.Column("passed_at", _Time, nullable=True),
+    sa.Column("pass_begun_at", _Time, nullable=False),
     sa.Column("is_interrupted", sa.Boolean, nullable=False),
     # The latest pass: an earlier one that still runs ends when it finds another one here.
     sa.Column("pass_id", _Uuid, nullable=False),

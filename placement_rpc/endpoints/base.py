@@ -80,7 +80,7 @@ class ManagerBase(Endpoint):
         elif call.project:
             read = functools.partial(
                 types.SimpleNamespace, project_id=arguments.get(call.project), user_id=None)
-        self.policy.check_call(context, method, policy.Target(read))
+        self.policy.check_call(context, method, read and policy.Target(read))
 
     def _owner(self, consumer: Any) -> Any:
         """Return an object with the project_id and the user_id of a consumer, or None.

@@ -53,7 +53,8 @@ class _RequestMiddleware:
         try:
             caller = self._identity.identify(req, req.context.request_id)
         except errors.Unauthorized:
-            resp.set_header("WWW-Authenticate", self._identity.challenge)
+            if self._identity.challenge is not None:
+                resp.set_header("WWW-Authenticate", self._identity.challenge)
             raise
         given = req.get_header("X-Openstack-Request-Id")
         if given and _REQUEST_ID.fullmatch(given):

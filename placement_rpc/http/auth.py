@@ -8,11 +8,14 @@ from placement_rpc.http import errors
 # Set in the environment of a request whose token could not be checked. No client can set it: what
 # a client sends is under HTTP_*.
 _UNCHECKED = "placement_rpc.identity_unavailable"
+_CONFIRMED = "Confirmed"
 # The middleware sets a header of the same name for each.
 _IDENTITY = (
     "user_id", "project_id", "domain_id", "user_domain_id", "project_domain_id",
     "service_user_id", "service_user_domain_id", "service_project_id",
     "service_project_domain_id")
+
+_KEYSTONE_DEFAULTS = {"http_connect_timeout": 5, "service_type": "placement"}
 
 
 class DevelopmentTokens:
@@ -45,25 +48,25 @@ class DevelopmentTokens:
 
 
 class KeystoneTokens:
-    """Read the identity that keystonemiddleware, in front of this application, got for a token.
+    """Read the identity that keystonemiddleware, in front of this application, got for a token."""
 
-    :param uri: str, the address of the keystone that issues tokens
-    """
-
-    def __init__(self, uri):
-        self.challenge = f'Keystone uri="{uri}"'
+    #: The middleware adds it to answers.
+    challenge = None
 
     def identify(self, req, request_id):
         """Return the :class:`RequestContext` of a request.
 
         :param request_id: str, the id that the request has here
-        :raises Unauthorized: if it has no valid token
-        :raises ServiceUnavailable: if keystone cannot be reached, so that this is not known
+        :raises Unauthorized: if it has no valid token, or if it has a token of a service, too,
+            that is not valid
+        :raises ServiceUnavailable: if keystone cannot be asked, so that this is not known
         """
         if req.env.get(_UNCHECKED):
             raise exception.ServiceUnavailable(
-                reason="keystone, which checks tokens, does not answer; try again later")
-        if req.get_header("X-Identity-Status") != "Confirmed":
+                reason="the token cannot be checked with keystone now; try again later")
+        # Without a token of a service there is no status of it.
+        if (req.get_header("X-Identity-Status"), req.get_header(
+                "X-Service-Identity-Status") or _CONFIRMED) != (_CONFIRMED, _CONFIRMED):
             raise errors.Unauthorized()
         return RequestContext(
             request_id=request_id, roles=_split(req.get_header("X-Roles") or ""),
@@ -78,10 +81,17 @@ def _split(roles):
 
 
 def register_keystone(conf):
-    """Register the options of ``[keystone_authtoken]``."""
+    """Register the options of ``[keystone_authtoken]``.
+
+    Two have other defaults than in the library. Without a time limit, a keystone that accepts
+    connections and does not answer would stop every thread; and the service knows its own type,
+    which the access rules of application credentials name.
+    """
     from keystonemiddleware import opts
     for group, options in opts.list_auth_token_opts():
         conf.register_opts(options, group=group)
+    for name, value in _KEYSTONE_DEFAULTS.items():
+        conf.set_default(name, value, group="keystone_authtoken")
 
 
 def strategy(conf):
@@ -95,5 +105,5 @@ def strategy(conf):
     # Imported here because keystonemiddleware is an extra, which noauth2 does not need.
     from placement_rpc.http import keystone
     register_keystone(conf)
-    return KeystoneTokens(conf.keystone_authtoken.www_authenticate_uri or ""), (
+    return KeystoneTokens(), (
         lambda application: keystone.protect(application, conf, _UNCHECKED))

@@ -47,7 +47,7 @@ class Facade:
             rule can refer to, or None; None if there is no owner
         :raises Forbidden: if the rule does not allow the caller
         """
-        self._policy.authorize(caller, rule, policy.Target(owner))
+        self._policy.authorize(caller, rule, owner and policy.Target(owner))
         if self._is_remote:
             caller.rule = rule
 

@@ -4,11 +4,12 @@
 from keystoneauth1 import exceptions as keystone_errors
 from keystonemiddleware import auth_token
 
-# Raised by keystonemiddleware if keystone does not answer, answers with an error of its own, or
-# has no endpoint.
-_UNAVAILABLE = (
-    keystone_errors.ConnectFailure, keystone_errors.DiscoveryFailure,
-    keystone_errors.EndpointNotFound, keystone_errors.RequestTimeout, auth_token.ServiceError)
+# What the library takes for an invalid token: keystone does not answer, answers with an error of
+# its own, or refuses the user of this service.
+_HIDDEN = (keystone_errors.ConnectFailure, keystone_errors.DiscoveryFailure,
+           keystone_errors.RequestTimeout, auth_token.ServiceError)
+# What it raises in addition: for example, keystone has no endpoint, or no valid certificate.
+_RAISED = keystone_errors.ClientException
 
 
 class _Unavailable(Exception):
@@ -25,12 +26,21 @@ class _AuthProtocol(auth_token.AuthProtocol):
     def fetch_token(self, *args, **kwargs):
         try:
             return super().fetch_token(*args, **kwargs)
-        except _UNAVAILABLE as error:
+        except _RAISED as error:
             raise _Unavailable from error
         except auth_token.InvalidToken as error:
-            if isinstance(error.__context__, _UNAVAILABLE):
+            if isinstance(error.__context__, _HIDDEN):
                 raise _Unavailable from error
             raise
+
+    def process_response(self, response):
+        """Add the address of keystone to an answer with 401, if it is configured or known."""
+        try:
+            return super().process_response(response)
+        except _RAISED:
+            # An option names it, or else the catalogue, which only keystone has.
+            response.headers["WWW-Authenticate"] = "Keystone"
+            return response
 
 
 def protect(application, conf, unchecked):

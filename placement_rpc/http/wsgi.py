@@ -2,7 +2,9 @@
 """The entry point for WSGI servers: ``placement_rpc.http.wsgi:application``.
 
 The environment variable ``PLACEMENT_RPC_CONF`` names the configuration file; the default is
-``/etc/placement-rpc/placement-rpc.conf``.
+``/etc/placement-rpc/placement-rpc.conf``. ``PLACEMENT_RPC_CONF_DIR`` names a directory, whose
+``*.conf`` are read after that file, in alphabetical order; the default is
+``/etc/placement-rpc/placement-rpc.conf.d``.
 """
 
 import os
@@ -19,8 +21,10 @@ from placement_rpc.service.http import Application  # noqa: E402
 
 
 def _application():
-    named = os.environ.get("PLACEMENT_RPC_CONF")
-    conf = configuration.new_config(config_files=[named] if named else None)
+    arguments = [f"{option}={os.environ[name]}" for option, name in (
+        ("--config-file", "PLACEMENT_RPC_CONF"), ("--config-dir", "PLACEMENT_RPC_CONF_DIR"))
+        if os.environ.get(name)]
+    conf = configuration.new_config(arguments)
     with private_files.owner_only():
         log.setup(conf, configuration.PROJECT)
     return Application(conf)

@@ -9,7 +9,6 @@ the status and, if both have one, the code count: its words may differ.
 import collections
 import dataclasses
 import json
-from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 _VERSION = "openstack-api-version"
@@ -91,7 +90,7 @@ def difference_of(old: Any, new: Any, where: str = "body") -> Difference | None:
 
     :param where: str, what the values are
     """
-    if frozen(old) == frozen(new):
+    if canonical(old) == canonical(new):
         return None
     return _narrowed(old, new, where) or Difference(where, _text(old), _text(new))
 
@@ -115,19 +114,25 @@ def newer_names(old: Any, new: Any) -> list[str] | None:
             common = [[item for name, item in each.items() if name not in only]
                       for each in (here, there)]
             if any(name.startswith(_CUSTOM) for name in only) or (
-                    frozen(common[0]) != frozen(common[1])):
+                    canonical(common[0]) != canonical(common[1])):
                 return None
             return sorted(only)
     return None
 
 
-def frozen(value: Any) -> Hashable:
-    """Return a value that is equal to that of another JSON value if both say the same."""
+def canonical(value: Any) -> str:
+    """Return a text that is the same for two JSON values that say the same.
+
+    A text and not a frozen set: a large answer has a million parts, and the garbage collector
+    would look at each of them again and again.
+    """
     if isinstance(value, dict):
-        return "object", frozenset((name, frozen(item)) for name, item in value.items())
+        return f"{{{','.join(sorted([f'{n!r}:{canonical(each)}' for n, each in value.items()]))}}}"
     if isinstance(value, list):
-        return "array", frozenset(collections.Counter(map(frozen, value)).items())
-    return ("boolean", value) if isinstance(value, bool) else value
+        return f"[{','.join(sorted(map(canonical, value)))}]"
+    if isinstance(value, float) and value.is_integer():
+        return repr(int(value))
+    return repr(value)
 
 
 def _name(item: Any) -> str:
@@ -137,7 +142,8 @@ def _name(item: Any) -> str:
 def _narrowed(old: Any, new: Any, where: str) -> Difference | None:
     """Return the difference within two values that are not equal; None if they have no parts."""
     if isinstance(old, dict) and isinstance(new, dict):
-        for name in sorted({*old, *new}):
+        # Generations come last: they differ whenever anything else does, and say the least.
+        for name in sorted({*old, *new}, key=lambda name: ("generation" in name, name)):
             found = _of_parts(old.get(name, _MISSING), new.get(name, _MISSING), f"{where}.{name}")
             if found:
                 return found
@@ -166,11 +172,11 @@ def _of_lists(old: list[Any], new: list[Any], where: str) -> Difference | None:
 
 def _only_in_one(old: list[Any], new: list[Any], where: str) -> Difference | None:
     """Return the difference of lists whose elements have no name: how many each has alone."""
-    counts = [collections.Counter(map(frozen, each)) for each in (old, new)]
+    counts = [collections.Counter(map(canonical, each)) for each in (old, new)]
     texts = []
     for elements, mine, its in ((old, counts[0], counts[1]), (new, counts[1], counts[0])):
         alone = mine - its
-        first = next((each for each in elements if frozen(each) in alone), _MISSING)
+        first = next((each for each in elements if canonical(each) in alone), _MISSING)
         texts.append(f"{len(elements)}, of which {alone.total()} only here"
                      + ("" if first is _MISSING else f": {_text(first)}"))
     return Difference(where, *texts)

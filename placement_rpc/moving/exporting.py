@@ -6,44 +6,123 @@ brings what has changed and removes what has gone. One that was interrupted is r
 """
 
 import collections
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 from placement_rpc import exception
-from placement_rpc.db.placement import writing
-from placement_rpc.moving import rows, stores
+from placement_rpc.db import api as db
+from placement_rpc.db.placement import connection, export_state, schema, writing
+from placement_rpc.moving import fitting, own_store, placement_store, rows, stores
 from placement_rpc.moving.compare import Difference, compare
+from placement_rpc.objects import class_names
 
-#: Kinds to whose rows Placement's tables refer by foreign keys: removed last, in this order
+#: Rows that one transaction writes.
+BATCH = 1000
+#: Called with a kind and the number of its rows that were read since the last call.
+Advance = Callable[[str, int], None]
+
+# Kinds to whose rows Placement's tables refer by foreign keys: removed last, in this order.
 _REMOVED_LAST = ("providers", "consumer_types", "traits", "resource_classes")
 _NAMED = ("resource_classes", "traits", "consumer_types")
+_ALL = ("created", "changed", "deleted")
+# Rows after which the progress is reported.
+_STEP = 1000
+
+
+class Counts(NamedTuple):
+    """How many rows of a kind the store has, and what was done with those of Placement."""
+
+    read: int = 0
+    created: int = 0
+    changed: int = 0
+    deleted: int = 0
+
+
+def export(database: db.Database, url: str, batch: int = BATCH, finish: bool = False,
+           report: stores.Report | None = None, advance: Advance = lambda kind, number: None,
+           ) -> dict[str, Counts]:
+    """Make a database of Placement equal to the store.
+
+    :param url: SQLAlchemy URL
+    :param batch: rows that one transaction writes
+    :param finish: whether it is the last export to this database
+    :param report: called for each row that the database cannot hold as the store has it
+    :param advance: called as rows of the store are read
+    :returns: dict of kind to what was done
+    :raises NotPlacementDatabase: if it is not one, or not of the newest revision that is known
+    :raises ExportRefused: if anything else has written to it
+    :raises NotExportable: if it cannot hold a row
+    """
+    with connection.engine(url) as engine, contextlib.closing(
+            writing.Database(engine)) as target, own_store.opened(database) as own:
+        with target.transaction() as tx:
+            _check_revision(tx)
+            run = export_state.begin(tx)
+
+        @contextlib.contextmanager
+        def transaction():
+            with target.transaction() as tx:
+                export_state.begin_batch(tx, run)
+                yield tx
+
+        done = Export(
+            fitting.Fitted(own, writing.is_single_precision(engine)),
+            lambda: placement_store.opened(url), transaction,
+            writing.Writer(_standard_ids()), batch, report, advance)
+        done.run()
+        done.verify()
+        with transaction() as tx:
+            export_state.end(tx)
+            if finish:
+                export_state.forget(tx)
+    return done.counts
+
+
+def _check_revision(tx):
+    found = connection.check_revision(tx)
+    if found != schema.NEWEST:
+        raise exception.NotPlacementDatabase(
+            reason=f"its schema is at revision {found}, and an export needs {schema.NEWEST}: run "
+                   "'placement-manage db sync' of a newer release")
+
+
+def _standard_ids():
+    return {name: id_ for name, id_ in class_names.STANDARD_IDS.items()
+            if id_ < class_names.FIRST_CUSTOM_ID}
 
 
 class Export:
     """One export.
 
-    :param source: the store, a snapshot
+    :param source: the store, a snapshot, as the database can hold it
     :param reading: returns a new snapshot of the database of Placement, as a context manager
     :param transaction: returns a transaction of that database, as a context manager
     :param writer: writes to it
-    :param batch: int, rows that are written in one transaction
-    :param advance: called with a kind and the number of its rows that were written
-    :ivar written: :class:`collections.Counter` of (kind, ``added``, ``changed`` or ``gone``)
+    :param batch: rows that one transaction writes
+    :param report: as for :func:`export`
+    :param advance: as for :func:`export`
     """
 
     def __init__(self, source: stores.Store,
                  reading: Callable[[], AbstractContextManager[stores.Store]],
                  transaction: Callable[[], AbstractContextManager[Any]],
-                 writer: writing.Writer, batch: int = 1000,
-                 advance: Callable[[str, int], None] = lambda kind, number: None) -> None:
+                 writer: writing.Writer, batch: int, report: stores.Report | None,
+                 advance: Advance) -> None:
         self._source, self._reading = source, reading
         self._transaction, self._writer = transaction, writer
-        self._batch, self._advance = batch, advance
-        self.written: collections.Counter = collections.Counter()
+        self._batch, self._report, self._advance = batch, report, advance
+        self._counts: dict[str, collections.Counter] = {
+            kind: collections.Counter() for kind in rows.KINDS}
         # Providers whose parents were not there when they were to be added.
         self._waiting = 0
+
+    @property
+    def counts(self) -> dict[str, Counts]:
+        """What was read and done so far: dict of kind to :class:`Counts`"""
+        return {kind: Counts(**found) for kind, found in self._counts.items()}
 
     def run(self) -> None:
         """Make the database of Placement equal to the store.
@@ -57,25 +136,51 @@ class Export:
             if kind == "providers":
                 self._write_providers(filled)
             elif kind in _NAMED:
-                self._each(kind, self._add_names, ("added", "gone"))
+                self._each(kind, self._add_names, ("created", "deleted"))
             else:
-                self._each(kind, self._replace, ("added", "changed", "gone"))
+                self._each(kind, self._replace, _ALL)
         for kind in _REMOVED_LAST:
-            if self.written[kind, "gone"]:
+            if self._counts[kind]["deleted"]:
                 self._each(kind, self._remove)
 
-    def differences(self, kind: str) -> Iterator[Difference]:
-        """Yield the differences of a kind between the store and the database of Placement."""
+    def verify(self) -> None:
+        """Compare the rows of the kinds that were written.
+
+        :raises ExportRefused: if there are differences
+        """
+        for kind, counts in self.counts.items():
+            if any(counts[1:]):
+                for each in self._differences(kind):
+                    raise exception.ExportRefused(
+                        reason=f"the {kind} {'/'.join(each.key)} differ after the export; does "
+                               "anything else write to it?")
+
+    def _differences(self, kind: str) -> Iterator[Difference]:
+        """Yield the differences of a kind between the store and the database of Placement.
+
+        The first time, its rows are counted, and what they cannot be there is reported.
+        """
+        is_first = not self._counts[kind]["read"]
         with self._reading() as target:
-            yield from compare(kind, self._source.rows(kind), target.rows(kind))
+            source = (self._counted(kind) if is_first else self._source.rows(kind))
+            yield from compare(kind, source, target.rows(kind))
+
+    def _counted(self, kind):
+        found, read = self._counts[kind], 0
+        for read, row in enumerate(self._source.rows(kind, self._report), 1):
+            if not read % _STEP:
+                self._advance(kind, _STEP)
+            yield row
+        found["read"] = read
+        self._advance(kind, read % _STEP)
 
     def _each(self, kind, write, counted=()):
         """Write the differences of a kind, batch by batch.
 
         :param write: method of a transaction, the kind and a list of differences
-        :param counted: which of ``added``, ``changed`` and ``gone`` it writes
+        :param counted: which of ``created``, ``changed`` and ``deleted`` it writes
         """
-        differences = self.differences(kind)
+        differences = self._differences(kind)
         while batch := list(itertools.islice(differences, self._batch)):
             self._attempt(kind, batch, write, counted)
 
@@ -93,8 +198,7 @@ class Export:
             return
         done = collections.Counter(map(_what, batch))
         for what in counted:
-            self.written[kind, what] += done[what]
-            self._advance(kind, done[what])
+            self._counts[kind][what] += done[what]
 
     def _add_names(self, tx, kind, batch):
         self._writer.add_names(tx, kind, [each.source for each in batch if each.source])
@@ -119,7 +223,7 @@ class Export:
         """Write providers: names may have been exchanged, and children come before parents."""
         if filled:
             self._each("providers", self._make_room)
-        waited, counted = None, ("added",)
+        waited, counted = None, ("created",)
         while waited is None or self._waiting:
             if self._waiting == waited:
                 raise exception.NotExportable(
@@ -127,7 +231,7 @@ class Export:
             waited, self._waiting = self._waiting, 0
             self._each("providers", self._add_providers, counted)
             counted = ()
-        self._each("providers", self._set_providers, ("changed", "gone"))
+        self._each("providers", self._set_providers, ("changed", "deleted"))
 
     def _make_room(self, tx, _kind, batch):
         gone = [each.key[0] for each in batch if not each.source]
@@ -150,5 +254,5 @@ class Export:
 
 def _what(difference):
     if not difference.source:
-        return "gone"
-    return "changed" if difference.target else "added"
+        return "deleted"
+    return "changed" if difference.target else "created"

@@ -13,6 +13,7 @@ from placement_rpc.accounting import snapshot
 from placement_rpc.accounting.outbox import Outbox
 from placement_rpc.db.api import Connection, Database
 from placement_rpc.db.queries import hold, import_state
+from placement_rpc.moving.younger import Since
 from placement_rpc.objects import class_names
 from placement_rpc.objects.payloads import StoreImportPayload
 
@@ -138,6 +139,15 @@ def unfinished_snapshot(database: Database) -> str | None:
         if row is None or row.finished_at is None:
             return None
     return snapshot.under_way(database)
+
+
+def in_use_since(database: Database) -> Since:
+    """Return since when Placement and this store are in use without the other."""
+    with database.reader() as tx:
+        row = import_state.get(tx)
+    if row is None or not row.passes or row.is_interrupted:
+        return Since()
+    return Since(row.pass_begun_at, row.finished_at)
 
 
 def _announce(tx, passes, finished=False):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from placement_rpc.moving.access_log import Request
-from placement_rpc.moving.answers import Answer, Difference, difference_of, frozen
+from placement_rpc.moving.answers import Answer, Difference, canonical, difference_of
 
 PATH = "/allocation_candidates"
 _REQUESTS, _SUMMARIES = "allocation_requests", "provider_summaries"
@@ -79,9 +79,9 @@ def compare(request: Request, bodies: tuple[Any, Any], ask: tuple[Ask, Ask]) -> 
 
 def _of_one(request: Request, mine: Any, its: Any) -> Iterator[tuple[Any, Request]]:
     """Yield candidates that only ``mine`` has, each with the query for its trees alone."""
-    known, number = {frozen(each) for each in its[_REQUESTS]}, 0
+    known, number = {canonical(each) for each in its[_REQUESTS]}, 0
     for candidate in mine[_REQUESTS]:
-        if number < _SAMPLE and frozen(candidate) not in known:
+        if number < _SAMPLE and canonical(candidate) not in known:
             narrowed = _narrowed(request, candidate, mine.get(_SUMMARIES) or {})
             if narrowed is not None:
                 number += 1
@@ -113,6 +113,6 @@ def _has(answer: Answer, candidate: Any) -> bool:
     if answer.status != _OK:
         return False
     body = answer.body()
-    wanted = frozen(candidate)
+    wanted = canonical(candidate)
     return isinstance(body, dict) and any(
-        frozen(each) == wanted for each in body.get(_REQUESTS) or ())
+        canonical(each) == wanted for each in body.get(_REQUESTS) or ())

@@ -42,6 +42,10 @@ class OwnStore:
         """Yield the rows of a kind, as :meth:`stores.Store.rows` says; there are no findings."""
         return self._named(kind) if kind in _STANDARD else getattr(self, f"_{kind}")()
 
+    def sizes(self) -> dict[str, int]:
+        """Return how many rows there are of the kinds that may have many."""
+        return self._reader.sizes()
+
     def _named(self, kind):
         cls, standard = rows.KINDS[kind], _STANDARD[kind]
         yield from sorted(cls(name, *times) for _, name, *times in getattr(self._reader, kind)()

@@ -67,8 +67,8 @@ class StoreDifferences:
         """Return uuids of providers of which the answers say different things."""
         here, there = (_providers(each.body()) for each in answered)
         alone = {*here} ^ {*there}
-        unlike = {uuid for uuid in {*here} & {*there} if answers.frozen(
-            here[uuid]) != answers.frozen(there[uuid])}
+        unlike = {uuid for uuid in {*here} & {*there} if answers.canonical(
+            here[uuid]) != answers.canonical(there[uuid])}
         return [*sorted(alone), *sorted(unlike)][:_LOOKED_AT]
 
 

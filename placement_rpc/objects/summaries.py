@@ -67,8 +67,8 @@ class ConsumerSummary(base.PlacementObject):
 
     ``allocations`` maps provider uuid to a mapping of resource class to amount, as in a claim.
     ``consumer_type`` is None if it is not known. ``tag`` is as of a ``Consumer``: a claim or a
-    release with it is refused if the consumer has changed since. ``created_at`` is the time of its
-    first allocations, and ``updated_at`` that of the last change of them, UTC in ISO 8601.
+    release with it is refused if the consumer has changed since. ``created_at`` is the time of
+    its first allocations, and ``updated_at`` that of the last change of them, UTC in ISO 8601.
     """
 
     # Version 1.0: Initial version

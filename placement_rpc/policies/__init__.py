@@ -19,6 +19,11 @@ from placement_rpc.policies import (
 _MODULES = (resource_provider, inventory, usage, allocation, allocation_candidate, aggregate,
             trait, resource_class, reshaper, summary, event)
 
+#: Names of the rules about what belongs to consumers, and so to their projects.
+OF_CONSUMERS = frozenset((
+    *(each.name for each in allocation.RULES), event.LIST, reshaper.RESHAPE,
+    summary.CONSUMERS, usage.OF_PROJECT))
+
 
 def list_rules():
     """Return all rules, for oslo.policy's generators too.

@@ -17,7 +17,7 @@ from placement_rpc.notifications.publishers import get_publisher
 from placement_rpc.notifications.relay import Relay
 from placement_rpc.objects import class_names
 from placement_rpc.rpc import batch_server, routing
-from placement_rpc.service import collectors, command_consumer
+from placement_rpc.service import collectors, command_consumer, readiness
 from placement_rpc.service.attempts import Attempts
 from placement_rpc.service.fleet_gauges import FleetGauges
 from placement_rpc.service.heartbeat import Heartbeat
@@ -147,13 +147,15 @@ class ConductorWorker(cotyledon.Service):
 
     name = "worker"
 
-    def __init__(self, worker_id, conf):
+    def __init__(self, worker_id, conf, readiness):
         super().__init__(worker_id)
+        self._readiness = readiness
         self.graceful_shutdown_timeout = conf.conductor.drain_timeout
         self._conductor = Conductor(conf, worker=worker_id)
 
     def run(self):
         self._conductor.start()
+        self._readiness.report()
 
     def terminate(self):
         LOG.info("Draining worker %s", self.worker_id)
@@ -165,7 +167,8 @@ def run_conductor(conf):
     workers = cotyledon.ServiceManager(
         graceful_shutdown_timeout=conf.conductor.drain_timeout)
     service_id = workers.add(
-        ConductorWorker, workers=conf.conductor.workers or os.cpu_count(), args=(conf,))
+        ConductorWorker, workers=conf.conductor.workers or os.cpu_count(),
+        args=(conf, readiness.Readiness()))
 
     def reload():
         LOG.info("Reloading the configuration")

@@ -110,6 +110,14 @@ def host(number):
     return f"compute{number}.example"
 
 
+def usages(size):
+    """Return dict of a node's uuid to the VCPU that its servers use."""
+    found = dict.fromkeys((uuid_of(host(number)) for number in range(size.computes)), 0)
+    for id_ in range(1, 1 + _server_count(size)):
+        found[uuid_of(host(id_ % size.computes))] += dict(_SERVER)["VCPU"]
+    return found
+
+
 def _root_id(number):
     return 1 + number * _PROVIDERS
 

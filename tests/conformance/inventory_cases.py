@@ -18,7 +18,8 @@ def _errors():
         yield Case(f"another method at {version}", f"PATCH {_ALL}", version=version)
         yield Case(f"a forbidden request at {version}", f"GET {_ALL}", version=version, headers={
             "x-auth-token": "somebody"})
-    for what, change in (("name", {"name": "root <root>"}), ("uuid", {"uuid": "<root>"})):
+    for what, change in (("name", {"name": "root <root>"}), ("uuid", {"uuid": "<root>"}),
+                         ("name and uuid", {"name": "root <root>", "uuid": "<root>"})):
         yield Case(f"create with the {what} of another at 1.39", f"POST {_ALL}", {
             "name": "<name>", "uuid": "<missing>", **change})
     yield Case("rename to the name of another at 1.39", f"PUT {_LEAF}", {"name": "root <root>"})
@@ -51,6 +52,8 @@ def _inventories():
     yield Case("shrink below what is used at 1.5", f"PUT {_ROOT}/inventories/VCPU", {
         "resource_provider_generation": 2, "total": 1}, version="1.5")
     yield Case("remove what is used at 1.39", f"PUT {path}", {**body, "inventories": {}})
+    yield Case("remove what is used, and add of no class", f"PUT {path}", {
+        **body, "inventories": {"CUSTOM_PONY": record}})
     yield Case("a stale generation of inventories", f"PUT {path}", {
         **body, "resource_provider_generation": 1})
     yield Case("delete a used inventory at 1.39", f"DELETE {path}/VGPU")

@@ -19,6 +19,7 @@ import fixtures
 import requests
 
 from placement_rpc.cmd import state_file
+from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
 from tests.conformance import web
 
@@ -107,20 +108,46 @@ class Standalone(fixtures.Fixture):
         self.url = program.wait_until(lambda: state_file.read(directory))["http_url"]
 
 
+class Facade(fixtures.Fixture):
+    """A facade behind gunicorn that opens its store, SQLite, itself; ``url`` is its address.
+
+    :param options: of :class:`Standalone`
+    :param policy: str, the content of its policy file; None for none
+    :param environment: dict, of the processes in addition
+    """
+
+    def __init__(self, options, policy=None, environment=()):
+        super().__init__()
+        self._options, self._policy, self._environment = options, policy, dict(environment)
+
+    def _setUp(self):
+        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        _write_policy(directory, self._policy)
+        self.conf = self.useFixture(placement_fixtures.Store()).conf
+        server = self.useFixture(web.Gunicorn("placement_rpc.http.wsgi:application", {
+            "PLACEMENT_RPC_CONF": _written(directory / "placement-rpc.conf", _merged(
+                self._options, {"database": {"connection": self.conf.database.connection}})),
+            **self._environment}))
+        self.url, self.process, self.said = server.url, server.process, server.said
+
+
 class OnRealServers(fixtures.Fixture):
     """A facade behind gunicorn that calls a conductor over RabbitMQ; the store is PostgreSQL.
 
     ``url`` is the address of the facade, which knows nothing of the database.
 
     :param options: of :class:`Standalone`
+    :param policy: str, the content of the policy file of both; None for none
+    :param token: str, of a caller that may list providers
     """
 
-    def __init__(self, options):
+    def __init__(self, options, policy=None, token="admin"):
         super().__init__()
-        self._options = options
+        self._options, self._policy, self._token = options, policy, token
 
     def _setUp(self):
         directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        _write_policy(directory, self._policy)
         options = _merged(self._options, {
             "DEFAULT": {"transport_url": self.useFixture(servers.VirtualHost()).url},
             "api": {"transport": "rpc"}})
@@ -134,7 +161,13 @@ class OnRealServers(fixtures.Fixture):
     def _answers(self):
         with contextlib.suppress(requests.ConnectionError):
             return requests.get(f"{self.url}/resource_providers", timeout=_START_TIMEOUT,
-                                headers={"x-auth-token": "admin"}).status_code < 500
+                                headers={"x-auth-token": self._token}).status_code < 500
+
+
+def _write_policy(directory, policy):
+    """Write a policy file to where programs look for it: beside their configuration."""
+    if policy is not None:
+        (directory / "policy.yaml").write_text(policy)
 
 
 def _merged(options, more):
@@ -144,11 +177,5 @@ def _merged(options, more):
 
 def _written(path, options):
     """Write a configuration, and return its path."""
-    path.write_text("".join(
-        f"[{group}]\n" + "".join(f"{name} = {_text(value)}\n" for name, value in its.items())
-        for group, its in _merged(_OPTIONS, options).items()))
+    path.write_text(web.configuration(_merged(_OPTIONS, options)))
     return str(path)
-
-
-def _text(value):
-    return ",".join(value) if isinstance(value, list) else str(value)

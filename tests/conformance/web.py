@@ -73,27 +73,34 @@ class Gunicorn(fixtures.Fixture):
 
 
 class Upstream(fixtures.Fixture):
-    """openstack-placement with its development authentication; ``url`` and ``process`` are set.
+    """openstack-placement; ``url`` and ``process`` are set.
 
     :param database_url: str, SQLAlchemy URL of an empty database; None for a SQLite file
     :param durable: bool, whether SQLite waits for the disk
+    :param options: dict of the name of a group to a dict of its options; without it the
+        authentication is that for development
+    :param policy: str, the content of its policy file; None for none
     :param serving: of :class:`Gunicorn`
     """
 
-    def __init__(self, database_url=None, durable=True, **serving):
+    def __init__(self, database_url=None, durable=True, options=None, policy=None, **serving):
         super().__init__()
         self._database_url = database_url
         self._durable = durable
+        self._options = options or {"api": {"auth_strategy": "noauth2"}}
+        self._policy = policy
         self._serving = serving
 
     def _setUp(self):
         directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         url = self._database_url or f"sqlite:///{directory}/placement.sqlite"
         # The log of requests is off, since the other side of a comparison has none.
-        (directory / "placement.conf").write_text(
-            "[DEFAULT]\ndefault_log_levels = placement.requestlog=WARNING\n"
-            f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = {url}\n"
-            f"sqlite_synchronous = {self._durable}\n")
+        (directory / "placement.conf").write_text(configuration({
+            "DEFAULT": {"default_log_levels": "placement.requestlog=WARNING"},
+            "placement_database": {"connection": url, "sqlite_synchronous": self._durable},
+            **self._options}))
+        if self._policy is not None:
+            (directory / "policy.yaml").write_text(self._policy)
         surroundings = {"OS_PLACEMENT_CONFIG_DIR": str(directory)}
         # Beforehand: several workers would run into each other at it.
         subprocess.run(
@@ -104,6 +111,16 @@ class Upstream(fixtures.Fixture):
         server = self.useFixture(Gunicorn(
             "placement.wsgi.api:application", surroundings, **self._serving))
         self.url, self.process, self.said = server.url, server.process, server.said
+
+
+def configuration(options):
+    """Return the text of a configuration file.
+
+    :param options: dict of the name of a group to a dict of its options
+    """
+    return "".join(f"[{group}]\n" + "".join(
+        f"{name} = {','.join(value) if isinstance(value, list) else value}\n"
+        for name, value in its.items()) for group, its in options.items())
 
 
 def _shared(fixture):

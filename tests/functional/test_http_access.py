@@ -301,10 +301,14 @@ class OwnerRuleTest(http.HTTPTest):
         self.refused(400, claim(None, "ada:blue", {"project_id": "blue"}))
 
     def test_what_is_of_all_projects_is_of_none(self):
-        for path in ("/events", f"/resource_providers/{self.node}/allocations",
-                     f"/resource_providers/{self.node}/usages"):
+        for path in ("/events", f"/resource_providers/{self.node}/allocations"):
             self.refused(403, self.send("GET", path, token="ada:blue"))
             self.assertEqual(200, self.send("GET", path).status_code)
+
+    def test_what_is_of_no_project_is_of_all(self):
+        for token in ("ada:blue", "admin"):
+            self.assertEqual(200, self.send(
+                "GET", f"/resource_providers/{self.node}/usages", token=token).status_code)
 
 
 class RemoteOwnerRuleTest(OwnerRuleTest):
@@ -379,6 +383,24 @@ class RemoteTest(base.TestCase):
         self.facade.authorize(caller, "placement:resource_providers:list")
         self.assertEqual([], self.running.api.list_providers(caller).objects)
         self.assertRaises(exception.Forbidden, self.running.api.create_provider, caller, "a")
+
+    def test_the_service_knows_of_the_caller_what_the_facade_does(self):
+        path = self.useFixture(fixtures.TempDir()).join("policy.yaml")
+        names = ("user_domain_id", "project_domain_id", "service_user_id",
+                 "service_user_domain_id", "service_project_id", "service_project_domain_id")
+        with open(path, "w") as file:
+            json.dump({"placement:resource_providers:list": " and ".join((
+                "is_admin_project:False", "service_roles:nova",
+                *(f"{name}:its_{name}" for name in names)))}, file)
+        self.running.conf.set_override("policy_file", path, group="oslo_policy")
+        values = {name: f"its_{name}" for name in names} | {
+            "service_roles": ["nova"], "is_admin_project": False,
+            "rule": "placement:resource_providers:list"}
+        self.assertEqual([], self.running.api.list_providers(RequestContext(**values)).objects)
+        for wrong in (*({name: None} for name in names), {"service_roles": []},
+                      {"is_admin_project": True}, {"domain_id": "home"}, {"system_scope": "all"}):
+            self.assertRaises(exception.Forbidden, self.running.api.list_providers,
+                              RequestContext(**{**values, **wrong}))
 
     def test_a_facade_that_was_talked_into_it_gets_nowhere(self):
         for roles, rule in (([], "placement:resource_providers:list"),

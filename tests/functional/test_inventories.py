@@ -84,6 +84,13 @@ class InventoryTest(base.ContractTest):
         self.assertEqual({"VCPU", "DISK_GB"}, set(self.inventories(uuid)))
         self.assertEqual(100, self.inventories(uuid)["DISK_GB"].total)
 
+    def test_an_unknown_class_is_refused_before_what_is_in_use(self):
+        uuid = self.provider(VCPU=8)
+        self.claim({uuid: {"VCPU": 2}})
+        self.assertRaises(
+            exception.ResourceClassNotFound, self.api.set_inventory, None, uuid,
+            [base.inventory("CUSTOM_PONY", 5)])
+
     def test_capacity_does_not_shrink_below_what_is_used(self):
         uuid = self.provider(VCPU={"total": 8, "allocation_ratio": 2.0})
         self.claim({uuid: {"VCPU": 10}})

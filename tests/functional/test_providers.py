@@ -33,8 +33,9 @@ class ProviderTest(base.ContractTest):
 
     def test_a_uuid_is_used_once(self):
         uuid = self.provider("one")
-        self.assertRaises(
-            exception.ProviderExists, self.api.create_provider, None, "another", uuid)
+        for name in ("another", "one"):
+            self.assertRaises(
+                exception.ProviderExists, self.api.create_provider, None, name, uuid)
 
     def test_a_rename_raises_the_generation(self):
         uuid = self.provider("old")

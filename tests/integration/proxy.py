@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP proxy that breaks or stalls the connections between a program and a server."""
+"""A TCP proxy that breaks, stalls or redirects connections between a program and a server."""
 
 import contextlib
 import socket
@@ -35,7 +35,11 @@ class Proxy(fixtures.Fixture):
         with contextlib.suppress(OSError):
             while True:
                 near = self._listener.accept()[0]
-                far = socket.create_connection(("127.0.0.1", self._to))
+                try:
+                    far = socket.create_connection(("127.0.0.1", self._to))
+                except ConnectionError:
+                    near.close()
+                    continue
                 self._pairs.append((near, far))
                 for source, target, is_said in ((near, far, False), (far, near, True)):
                     threading.Thread(target=self._forward, args=(source, target, is_said),
@@ -58,6 +62,11 @@ class Proxy(fixtures.Fixture):
                 with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RD)
                 each.close()
+
+    def switch(self, port):
+        """Forward to another server, and reset the connections to the one before."""
+        self._to = port
+        self.reset()
 
     def hold(self):
         """Read nothing more of what programs send; a write that has no room blocks."""

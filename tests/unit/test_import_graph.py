@@ -13,6 +13,7 @@ _ROOT = pathlib.Path(placement_rpc.__file__).parent
 # DESIGN section 1: a part may import what stands to its right, and what that may import.
 _RULE = """
     cmd  >  testing  >  service  >  manager, http, notifications
+    cmd  >  audit  >  accounting
     manager  >  endpoints  >  rpc
     endpoints  >  upgrade  >  nova  >  accounting  >  candidates  >  db
     notifications  >  db

@@ -62,7 +62,7 @@ class CompareTest(base.TestCase):
                     exception.StreamOutOfOrder, _compared, source, target)
                 self.assertIn(f"{wrong[1].consumer}/p/VCPU came after", str(error))
 
-    @hypothesis.settings(max_examples=base.examples(100), deadline=None)
+    @hypothesis.settings(max_examples=base.examples(40), deadline=None)
     @hypothesis.given(source=_stores(), target=_stores())
     def test_the_differences_are_those_of_dicts(self, source, target):
         def stream(store):

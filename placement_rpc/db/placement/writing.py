@@ -14,6 +14,8 @@ from placement_rpc.db.placement import schema
 
 # Placement gives ids from here on to custom classes, and reserves those below for standard ones.
 _FIRST_CUSTOM_CLASS = 10000
+# SQLAlchemy's names of one kind of database.
+_MYSQL = ("mysql", "mariadb")
 _NAMED = {"resource_classes": schema.resource_classes, "traits": schema.traits,
           "consumer_types": schema.consumer_types}
 _INVENTORY_FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
@@ -31,7 +33,7 @@ class Database:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
-        if engine.dialect.name == "mysql":
+        if engine.dialect.name in _MYSQL:
             sa.event.listen(engine, "connect", _allow_id_0)
         self._set_journal("WAL")
 
@@ -59,6 +61,11 @@ class Database:
             raise Refused(str(error.orig)) from error
 
 
+def is_single_precision(engine: sa.Engine) -> bool:
+    """Return whether a database holds ratios in single precision."""
+    return engine.dialect.name in _MYSQL
+
+
 def _allow_id_0(connection, _record):
     """Let the first resource class have its id, which is otherwise taken for "the next one"."""
     with connection.cursor() as cursor:
@@ -77,14 +84,21 @@ class Writer:
         self._ids: dict[sa.Table, dict[str, int]] = {}
 
     def prepare(self, tx: sa.Connection) -> None:
-        """Add the standard resource classes that are missing, as Placement does when it starts."""
+        """Prepare an export.
+
+        The standard resource classes that are missing are added, as Placement does when it starts.
+        Consumers without allocations, which an interrupted export leaves, are removed.
+        """
+        table = schema.consumers
+        tx.execute(sa.delete(table).where(sa.not_(sa.exists().where(
+            schema.allocations.c.consumer_id == table.c.uuid))))
         self._class_ids(tx, self._standard_classes)
 
     # -- resource classes, traits and types ---------------------------------------------------
 
     def _names(self, tx, table):
         if table not in self._ids:
-            self._ids[table] = dict(tx.execute(sa.select(table.c.name, table.c.id)).tuples())
+            self._ids[table] = dict(tx.execute(sa.select(table.c.name, table.c.id)).tuples().all())
         return self._ids[table]
 
     def _class_ids(self, tx, names):
@@ -305,7 +319,7 @@ def _delete(tx, table, columns, keys):
 def _ids_of(tx, table, column, values: Collection[str]) -> dict[str, int]:
     """Return the ids of the rows that have these values in a column, by value."""
     return dict(tx.execute(sa.select(column, table.c.id).where(
-        column.in_(list(values)))).tuples()) if values else {}
+        column.in_(list(values)))).tuples().all()) if values else {}
 
 
 def _ensured(tx, table, column, values):

@@ -26,14 +26,15 @@ def begin(tx, source, pass_id):
     :raises oslo_db.exception.DBDuplicateEntry: when two imports begin at once
     """
     last = tx.execute(sa.select(sa.func.max(_events.c.id))).scalar() or 0
+    now = bulk.now()
     tx.execute(sa.insert(_state), {
-        "id": _ID, "source": source, "begun_at": bulk.now(), "passes": 0,
+        "id": _ID, "source": source, "begun_at": now, "pass_begun_at": now, "passes": 0,
         "is_interrupted": False, "pass_id": pass_id, "last_event_before": last})
 
 
 def begin_pass(tx, source, pass_id):
     """Record that a further pass begins, so that an earlier one that still runs ends."""
-    tx.execute(_update(source=source, pass_id=pass_id))
+    tx.execute(_update(source=source, pass_id=pass_id, pass_begun_at=bulk.now()))
 
 
 def begin_batch(tx, pass_id):
@@ -53,7 +54,7 @@ def end_pass(tx, pass_id):
     :returns: bool, as of :func:`begin_batch`
     """
     return tx.execute(_update(
-        is_interrupted=False, passed_at=bulk.now(), passes=_state.c.passes + 1,
+        is_interrupted=False, passes=_state.c.passes + 1,
     ).where(_state.c.pass_id == pass_id, _state.c.finished_at.is_(None))).rowcount == 1
 
 

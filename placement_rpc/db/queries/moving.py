@@ -17,6 +17,10 @@ _inventories = models.inventories
 _providers = models.resource_providers
 _trait_links = models.resource_provider_traits
 
+_TABLES = {"providers": _providers, "inventories": _inventories, "provider_traits": _trait_links,
+           "provider_aggregates": _aggregate_links, "consumers": _consumers,
+           "allocations": _allocations}
+
 
 class Reader:
     """Reads one snapshot of the store; one stream at a time.
@@ -92,6 +96,11 @@ class Reader:
         ).select_from(_allocations).join(
             _consumers, _consumers.c.id == _allocations.c.consumer_id).join(
             _providers, _providers.c.id == _allocations.c.resource_provider_id))
+
+    def sizes(self):
+        """Return a dict of those kinds that may have many rows to the number of theirs."""
+        return {name: self._streams.scalar(sa.select(sa.func.count()).select_from(table))
+                for name, table in _TABLES.items()}
 
     def _read(self, uuid, query):
         return self._streams.stream(query.order_by(streaming.in_order(uuid, self._dialect)))

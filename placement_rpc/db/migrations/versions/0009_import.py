@@ -48,7 +48,7 @@ def upgrade():
             sa.Column("begun_at", TIME, nullable=False),
             sa.Column("finished_at", TIME, nullable=True),
             sa.Column("passes", sa.Integer(), nullable=False),
-            sa.Column("passed_at", TIME, nullable=True),
+            sa.Column("pass_begun_at", TIME, nullable=False),
             sa.Column("is_interrupted", sa.Boolean(), nullable=False),
             sa.Column("pass_id", UUID, nullable=False),
             sa.Column("last_event_before", sa.BigInteger(), nullable=False),

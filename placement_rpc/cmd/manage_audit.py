@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc-manage audit``: compare the store with what nova knows, and correct it."""
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import sys
+
+from placement_rpc import exception
+from placement_rpc.accounting import summaries
+from placement_rpc.audit import examination, listings, trees
+from placement_rpc.audit.corrections import Corrections
+from placement_rpc.audit.findings import CORRECTIONS, KINDS, Findings
+from placement_rpc.audit.known import Known, Servers
+from placement_rpc.cmd import errors, output
+from placement_rpc.db.queries import events
+from placement_rpc.db.queries import summaries as queries
+from placement_rpc.manager import Manager
+from placement_rpc.versions import contract
+
+_COLUMNS = ["kind", "uuid", "held_on", "host", "detail", "correction"]
+# Lines of a table on a terminal.
+_MOST_LINES = 1000
+# So many corrections are made whatever their share is.
+_FEW = 10
+_EXIT_CODES = (
+    "Exit code: 0 if nothing is wrong, or all that was wrong is corrected; 1 if something is "
+    "wrong; 2 if the audit could not be made.")
+
+
+def add_commands(groups):
+    """Add the command to the parser.
+
+    :param groups: what ``add_subparsers`` of the program returned
+    """
+    text = "compare all allocations with the servers that nova knows, and correct them"
+    command = groups.add_parser(
+        "audit", help=text, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Compare all allocations with the servers that nova knows. Findings:\n\n"
+        + "\n".join(f"  {kind:10} {what}" for kind, what in KINDS.items())
+        + "\n\nNothing is changed without --fix, which makes the corrections that are listed:\n\n"
+        + "\n".join(f"  {name:10} {what}" for name, what in CORRECTIONS.items())
+        + "\n\nLists are JSON, CSV with column names, or plain lines, for example of:\n\n"
+        "  openstack server list --all-projects --long --limit -1 -f json\n"
+        "  openstack server migration list -f json\n"
+        "  openstack hypervisor list -f json\n\n" + _EXIT_CODES)
+    command.add_argument(
+        "--servers", action="append", required=True, metavar="FILE",
+        help="the servers that nova knows, - for standard input; a plain line is a uuid and the "
+             "host if it is known. Repeat it for further cells, or for other services' consumers")
+    command.add_argument(
+        "--migrations", action="append", metavar="FILE",
+        help="the migrations that nova knows, with their UUID, so that what a move has left can "
+             "be told from what it still needs; can be repeated")
+    command.add_argument(
+        "--services", action="append", metavar="FILE",
+        help="the hypervisors or the compute services that nova knows; providers without one are "
+             "found only if it is given; can be repeated")
+    command.add_argument(
+        "--margin", type=_seconds, default=3600, metavar="SECONDS",
+        help="do not judge what changed later than so long before the list of servers was "
+             "written, or before now for standard input (default: %(default)s)")
+    command.add_argument("--only", action="append", choices=list(KINDS), metavar="KIND",
+                         help=f"only findings of this kind: {', '.join(KINDS)}; can be repeated")
+    command.add_argument("--format", choices=("auto", "table", "json"), default="auto",
+                         help="default: a table on a terminal, JSON elsewhere")
+    command.add_argument(
+        "--fix", action="store_true",
+        help="make the corrections, after they were listed and confirmed. A consumer or a "
+             "provider that has changed since it was read is left as it is. Every event of a "
+             "correction has the reason")
+    command.add_argument("--yes", action="store_true", help="with --fix: do not ask")
+    command.add_argument(
+        "--most", type=_percent, default=10, metavar="PERCENT",
+        help="with --fix: refuse to correct more than this share of all consumers or providers, "
+             "since the list of servers may be incomplete (default: %(default)s)")
+    command.set_defaults(run=_audit)
+
+
+def _seconds(text):
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("it is below 0")
+    return value
+
+
+def _percent(text):
+    value = float(text)
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError("it is not between 0 and 100")
+    return value
+
+
+def _audit(database, options, conf):
+    try:
+        known, taken_at = _known(options)
+    except (exception.InvalidInput, OSError, UnicodeDecodeError) as error:
+        errors.report("placement-rpc-manage", error)
+        return 2
+    with contextlib.closing(Findings()) as found:
+        try:
+            counts = _examine(database, options, known, taken_at, found)
+        except exception.PlacementException as error:
+            errors.report("placement-rpc-manage", error)
+            return 2
+        if options.fix:
+            return _fix(database, options, conf, found, counts)
+        _show(found, counts, options.format)
+        return 1 if found.wrong else 0
+
+
+def _known(options):
+    """Read the lists.
+
+    :returns: tuple of :class:`Known`, and the time at which the first list of servers was written
+    :raises InvalidInput: if one cannot be read
+    """
+    given = [*options.servers, *(options.migrations or ()), *(options.services or ())]
+    if given.count("-") > 1:
+        raise exception.InvalidInput(what="-", reason="standard input can be one list only")
+    taken_at = min(map(_written_at, options.servers))
+    with output.counter("Reading lists") as advance:
+        servers = Servers(_counted(_entries(listings.servers, options.servers), advance))
+        return Known(servers, *(
+            None if files is None else _counted(_entries(read, files), advance)
+            for read, files in ((listings.migrations, options.migrations),
+                                (listings.services, options.services)))), taken_at
+
+
+def _written_at(name):
+    """Return the time after which a list may lack something, in UTC without a zone."""
+    now = datetime.datetime.now(datetime.UTC)
+    if name != "-":
+        at = datetime.datetime.fromtimestamp(os.stat(name).st_mtime, datetime.UTC)
+        now = min(now, at)
+    return now.replace(tzinfo=None)
+
+
+def _entries(read, files):
+    for name in files:
+        if name == "-":
+            yield from read(sys.stdin, "standard input")
+        else:
+            with pathlib.Path(name).open(encoding="utf-8-sig") as file:
+                yield from read(file, name)
+
+
+def _counted(entries, advance):
+    for each in entries:
+        advance(1)
+        yield each
+
+
+def _examine(database, options, known, taken_at, found):
+    """Fill the findings; return the counts."""
+    before = taken_at - datetime.timedelta(seconds=options.margin)
+    with database.reader() as tx:
+        hosts = examination.stored_hosts(queries.node_hosts(tx))
+    with output.counter("Reading providers") as advance:
+        nodes = trees.Trees(
+            map(trees.node_of, _counted(summaries.all_providers(database), advance)), hosts,
+            {*known.servers.hosts(), *(known.services or ())})
+
+    def released_since(consumers):
+        with database.reader() as tx:
+            return events.released_since(tx, consumers, before)
+
+    examined = examination.Examination(known, nodes, before, released_since)
+    with output.counter("Comparing consumers") as advance:
+        for finding in examined.findings(_counted(summaries.all_consumers(database), advance)):
+            if not options.only or finding.kind in options.only:
+                found.add(finding)
+    return examined.counts
+
+
+def _fix(database, options, conf, found, counts):
+    """List the corrections and make them; return the exit code."""
+    planned = sum(found.correctable.values())
+    refusal = _too_many(found, counts, options.most)
+    if not planned or refusal or not options.yes:
+        # With JSON, the list to look at before the answer is a table beside it.
+        asks = planned and not refusal and sys.stdin.isatty()
+        _show(found, counts, options.format if not asks else "table",
+              sys.stderr if asks else sys.stdout)
+        if not planned:
+            return 1 if found.wrong else 0
+        if refusal:
+            print(f"placement-rpc-manage: {refusal}", file=sys.stderr)
+            return 1
+        if not asks:
+            print("placement-rpc-manage: nothing was changed; give --yes to make "
+                  f"{_text_of(found.correctable)}", file=sys.stderr)
+            return 1
+        if not _confirmed(found.correctable):
+            print("Nothing was changed", file=sys.stderr)
+            return 1
+    with contextlib.closing(Findings()) as done:
+        code = _correct(database, conf, found, done)
+        _show(done, counts, options.format)
+        return code or (1 if done.wrong > done.corrected else 0)
+
+
+def _too_many(found, counts, most):
+    """Return why the corrections are refused; None if they are not."""
+    deleted = found.correctable["delete"]
+    changed = sum(found.correctable.values()) - deleted
+    for number, whole, what in ((changed, counts.consumers, "consumers"),
+                                (deleted, counts.providers, "providers")):
+        if number > max(_FEW, whole * most / 100):
+            return (f"nothing was changed: {number} of {whole} {what} would be, which is more "
+                    f"than {most:g} %. Check that the lists are complete (--all-projects, "
+                    "--limit -1, all cells), or raise --most")
+    return None
+
+
+def _text_of(numbers):
+    return ", ".join(f"{number} corrections ({CORRECTIONS[name]})"
+                     for name, number in numbers.items() if number)
+
+
+def _confirmed(numbers):
+    print(f"Make {_text_of(numbers)}? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _correct(database, conf, found, done):
+    """Make the corrections; return 0, or the exit code for an end before all are made."""
+    manager = Manager(conf, database)
+    work = Corrections(database, lambda pending: manager.settle(contract.CLAIMS, pending))
+    made = work.made(finding for finding, _ in found if finding.correction)
+    code, stopped = 0, None
+    with output.counter("Correcting") as advance:
+        try:
+            for finding, outcome, is_corrected in made:
+                done.add(finding, outcome, is_corrected)
+                advance(1)
+        except KeyboardInterrupt:
+            code, stopped = 130, "interrupted"
+        except exception.PlacementException as error:
+            code, stopped = 1, str(error)
+    if stopped:
+        print(f"placement-rpc-manage: stopped after {done.corrected} corrections: {stopped}; run "
+              "it again for the others", file=sys.stderr)
+    _add_others(found, done, len(done))
+    return code
+
+
+def _add_others(found, done, tried):
+    """Add the findings without a correction, and those whose correction was not tried."""
+    left = tried
+    for finding, _ in found:
+        if finding.correction is None:
+            done.add(finding)
+        elif left:
+            left -= 1
+        else:
+            done.add(finding, "not tried")
+
+
+# -- output -------------------------------------------------------------------------
+
+def _show(found, counts, style, stream=None):
+    stream = stream or sys.stdout
+    if style == "auto":
+        style = "table" if stream.isatty() else "json"
+    if style == "json":
+        _show_json(found, counts, stream)
+    else:
+        _show_table(found, counts, stream)
+
+
+def _summary(found, counts):
+    return {**vars(counts), "findings": dict(found.counts), "wrong": found.wrong,
+            "corrections": dict(found.correctable), "corrected": found.corrected}
+
+
+def _show_json(found, counts, stream):
+    """Print one document, finding by finding."""
+    stream.write('{"findings": [')
+    for number, (finding, outcome) in enumerate(found):
+        stream.write(",\n " if number else "\n ")
+        json.dump({**finding.shown(), "outcome": outcome}, stream)
+    stream.write("\n], \"summary\": ")
+    json.dump(_summary(found, counts), stream)
+    stream.write("}\n")
+
+
+def _show_table(found, counts, stream):
+    rows = []
+    for finding, outcome in found:
+        if len(rows) == _MOST_LINES:
+            break
+        rows.append({**finding.shown(), "held_on": ", ".join(finding.held_on),
+                     "uuid": finding.uuid + (f" {finding.name}" if finding.name else ""),
+                     "correction": outcome or finding.correction or f"none: {finding.obstacle}"})
+    if rows:
+        output.show(rows, _COLUMNS, "table", stream)
+    if len(found) > len(rows):
+        print(f"and {len(found) - len(rows)} more; --format json has all of them", file=stream)
+    numbers = ", ".join(f"{number} {kind}" for kind, number in found.counts.items() if number)
+    print(f"Compared {counts.servers} servers with {counts.consumers} consumers of "
+          f"{counts.providers} providers: {numbers or 'nothing is wrong'}", file=stream)
+    for number, what in (
+            (len(found) - found.wrong, "of these belong to moves that are under way"),
+            (counts.recent, "were not judged, since they changed too recently (--margin)"),
+            (counts.of_other_services, "consumers of other types were not judged")):
+        if number:
+            print(f"{number} {what}", file=stream)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store as a database of OpenStack Placement can hold it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from placement_rpc.moving import rows, stores
+from placement_rpc.objects import fields
+
+# Digits that a column of the type FLOAT returns.
+_DIGITS = 6
+
+
+class Fitted:
+    """A :class:`stores.Store` whose rows a database of Placement can hold.
+
+    :param store: the store that is fitted
+    :param is_single: whether the database holds ratios in single precision, as MySQL does
+    """
+
+    def __init__(self, store: stores.Store, is_single: bool) -> None:
+        self._store, self._is_single = store, is_single
+
+    def rows(self, kind: str, report: stores.Report | None = None) -> Iterator[rows.Row]:
+        """Yield the rows of a kind, as :meth:`stores.Store.rows` says."""
+        read: Iterator[Any] = self._store.rows(kind, report)
+        if kind in ("providers", "consumers"):
+            return (self._with_generation(kind, row, report) if row.generation > fields.MAX_INT
+                    else row for row in read)
+        if kind == "inventories" and self._is_single:
+            return (self._with_ratio(row, report) for row in read)
+        return read
+
+    @staticmethod
+    def _with_generation(kind, row, report):
+        if report:
+            report(stores.Finding(
+                "generation_changed", kind, row.key,
+                f"generation {fields.MAX_INT} instead of {row.generation}"))
+        return row._replace(generation=fields.MAX_INT)
+
+    @staticmethod
+    def _with_ratio(row, report):
+        ratio = float(f"{row.allocation_ratio:.{_DIGITS}g}")
+        if ratio == row.allocation_ratio:
+            return row
+        if report:
+            report(stores.Finding(
+                "values_changed", "inventories", row.key,
+                f"allocation_ratio {ratio} instead of {row.allocation_ratio}"))
+        return row._replace(allocation_ratio=ratio)

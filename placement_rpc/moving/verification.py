@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compare all rows of two stores, also while they are in use.
+
+Each store is read as a snapshot, but the two snapshots are not of the same moment. So the kinds
+that differ are compared again, in new snapshots. A difference that is gone by then was none. One
+that is new, or whose rows have changed, is *younger*: a store changes while it is looked at. Of
+those that stay, :mod:`placement_rpc.moving.younger` tells which the next import brings.
+
+Memory does not depend on the number of rows: differences wait in a temporary file.
+"""
+
+import collections
+import contextlib
+import pickle
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+from placement_rpc.moving import rows, younger
+from placement_rpc.moving.compare import Difference, compare
+from placement_rpc.moving.stores import Report, Store
+
+Opener = Callable[[], AbstractContextManager[Store]]
+#: Called with a kind and the number of its rows that were read since the last call.
+Advance = Callable[[str, int], None]
+
+# Rows after which the progress is reported.
+_STEP = 1000
+
+
+class Verified(NamedTuple):
+    """A difference, and why it is merely younger; None if it is not."""
+
+    difference: Difference
+    younger: str | None
+
+
+class Counts(NamedTuple):
+    """How many rows of a kind each store has, and how many differences there are."""
+
+    placement: int
+    store: int
+    different: int
+    younger: int
+
+
+class Verification:
+    """One comparison of Placement's store and this one.
+
+    :param source: opens a snapshot of Placement's store
+    :param target: opens a snapshot of this store
+    :param since: the times since which either store was in use without the other
+    :param wait: called between the two looks
+    """
+
+    def __init__(self, source: Opener, target: Opener, since: younger.Since,
+                 wait: Callable[[], None]):
+        self._source, self._target = source, target
+        self._since, self._wait = since, wait
+        self._read: dict[str, collections.Counter] = {
+            kind: collections.Counter() for kind in rows.KINDS}
+
+    def run(self, report: Report | None = None,
+            advance: Advance = lambda kind, number: None) -> Iterator[Verified]:
+        """Compare the stores, and yield their differences in order of kinds and keys.
+
+        :param report: called for each finding of Placement's store
+        :param advance: called as rows of Placement's store are read
+        """
+        with _Spools() as first, _Spools() as second:
+            self._look(rows.KINDS, first, report, advance)
+            differing = first.kinds()
+            if not differing:
+                return
+            self._wait()
+            # The rows of the second look are those that are counted.
+            self._look(differing, second)
+            judge = younger.Judge(self._since)
+            for kind in differing:
+                for each in _merged(first.read(kind), second.read(kind), judge):
+                    self._read[kind]["younger" if each.younger else "different"] += 1
+                    yield each
+
+    @property
+    def counts(self) -> dict[str, Counts]:
+        """The rows that were read and the differences that were yielded: dict of kind to counts"""
+        return {kind: Counts(found["source"], found["target"], found["different"],
+                             found["younger"]) for kind, found in self._read.items()}
+
+    def _look(self, kinds, spools, report=None, advance=None):
+        with self._source() as source, self._target() as target:
+            for kind in kinds:
+                read = self._read[kind]
+                read["source"] = read["target"] = 0
+                for each in compare(
+                        kind, _counted(source.rows(kind, report), kind, read, "source", advance),
+                        _counted(target.rows(kind), kind, read, "target")):
+                    spools.add(each)
+
+
+def _counted(stream, kind, read, name, advance=None):
+    """Yield rows, count them in ``read[name]``, and report the progress."""
+    number = 0
+    for number, row in enumerate(stream, 1):
+        if not number % _STEP and advance is not None:
+            advance(kind, _STEP)
+        yield row
+    read[name] = number
+    if advance is not None:
+        advance(kind, number % _STEP)
+
+
+def _merged(first, second, judge):
+    """Yield a :class:`Verified` for each difference of the second look."""
+    earlier = next(first, None)
+    for each in second:
+        while earlier is not None and earlier.key < each.key:
+            earlier = next(first, None)
+        stayed = earlier is not None and earlier.key == each.key and (
+            _compared(earlier) == _compared(each))
+        yield Verified(each, judge.reason(each) or (
+            None if stayed else "changed while it was compared"))
+
+
+def _compared(difference):
+    return tuple(row and row.values for row in (difference.source, difference.target))
+
+
+class _Spools:
+    """Differences in temporary files, one for each kind."""
+
+    def __init__(self):
+        self._files = {}
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        self._stack.close()
+
+    def add(self, difference):
+        """Append a difference."""
+        if difference.kind not in self._files:
+            self._files[difference.kind] = self._stack.enter_context(
+                tempfile.TemporaryFile())                               # noqa: SIM115
+        pickle.dump(tuple(row and tuple(row) for row in (difference.source, difference.target)),
+                    self._files[difference.kind], pickle.HIGHEST_PROTOCOL)
+
+    def kinds(self):
+        """Return the kinds that differ, in the order of dependency."""
+        return [kind for kind in rows.KINDS if kind in self._files]
+
+    def read(self, kind):
+        """Yield the differences of a kind in the order in which they were added."""
+        file, cls = self._files.get(kind), rows.KINDS[kind]
+        if file is None:
+            return
+        end = file.tell()
+        file.seek(0)
+        while file.tell() < end:
+            # Written above by this process, and no other has the file.
+            source, target = (each and cls(*each) for each in pickle.load(file))  # noqa: S301
+            yield Difference(kind, (source or target).key, source, target)
