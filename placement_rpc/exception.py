@@ -460,7 +460,7 @@ class StoreBusy(PlacementException):
 
 
 class StoreHeld(PlacementException):
-    """Nobody may change the store, which an operator fills with the data of another service."""
+    """The store refuses all changes while an operator fills it with the data of another service."""
 
     code = "placement.store.held"
     http_status = 503
