@@ -460,7 +460,7 @@ class StoreBusy(PlacementException):
 
 
 class StoreHeld(PlacementException):
-    """The store refuses all changes while an operator fills it with the data of another service."""
+    """All changes are refused while an operator fills the store with the data of another one."""
 
     code = "placement.store.held"
     http_status = 503
