@@ -18,6 +18,9 @@ _SQLITE_TIMEOUT = 30.0
 # Of ``peer_timeout``, the seconds until the first probe of a TCP connection, and between two.
 _PROBES = 3
 
+# Seconds for which MariaDB waits until a stream is read on.
+_STREAM_TIMEOUT = 3600
+
 # Bytes of a text that MariaDB makes of many rows.
 _LONGEST_TEXT = 16 * 1024 * 1024
 
@@ -54,6 +57,21 @@ def lift_limits(connection):
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+
+
+def read_for_long(connection):
+    """Let a snapshot be idle, and its streams unread, while another connection writes.
+
+    PostgreSQL's snapshots always may. The settings are those of a session on MariaDB, so its
+    connection is closed afterwards, instead of being used again.
+
+    :param connection: :class:`sqlalchemy.Connection` of a snapshot
+    """
+    if connection.dialect.name in ("mysql", "mariadb"):
+        connection.detach()
+        connection.exec_driver_sql(f"SET SESSION net_write_timeout = {_STREAM_TIMEOUT}")
+        if connection.exec_driver_sql("SHOW VARIABLES LIKE 'idle_transaction_timeout'").first():
+            connection.exec_driver_sql("SET SESSION idle_transaction_timeout = 0")
 
 
 def _wait_for_sqlite(_dialect, _record, _args, parameters):

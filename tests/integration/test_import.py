@@ -4,6 +4,7 @@
 import testscenarios
 
 from placement_rpc import exception
+from placement_rpc.db.queries import moving
 from placement_rpc.moving import hold
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -104,3 +105,19 @@ class RunningServiceTest(testscenarios.WithScenarios, test_import.ImportCase):
         self.assertEqual([hold.EVENT, hold.EVENT, "allocation.snapshot.begin"], found[:3])
         self.assertEqual("allocation.snapshot.end", found[-3])
         self.assertEqual({"allocation.exists"}, set(found[3:-3]))
+
+
+class LongReadTest(base.TestCase):
+
+    def test_a_snapshot_may_be_idle_for_longer_than_other_transactions(self):
+        """On MariaDB, whose limit is that of a session, and would end an import after seconds."""
+        database = self.useFixture(placement_fixtures.Store(
+            servers.new_database("mariadb"), transactions__idle_timeout=7.0)).database
+        limits = "SELECT @@idle_transaction_timeout, @@net_write_timeout"
+        with database.reader(snapshot=True) as tx:
+            moving.Reader(tx)
+            self.assertEqual((0, 3600), tx.exec_driver_sql(limits).one())
+        # No other transaction uses its session.
+        for _ in range(3):
+            with database.reader() as tx:
+                self.assertEqual((7, 60), tx.exec_driver_sql(limits).one())

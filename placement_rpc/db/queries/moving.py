@@ -7,7 +7,7 @@ rows of one uuid come in any order.
 
 import sqlalchemy as sa
 
-from placement_rpc.db import models, streaming
+from placement_rpc.db import models, sessions, streaming
 
 _aggregates = models.aggregates
 _aggregate_links = models.resource_provider_aggregates
@@ -29,6 +29,7 @@ class Reader:
     """
 
     def __init__(self, connection):
+        sessions.read_for_long(connection)
         self._streams = streaming.Streams(connection)
         self._dialect = connection.dialect.name
 
