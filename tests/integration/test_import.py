@@ -20,7 +20,7 @@ def _url(kind):
 
 
 class ImportTest(testscenarios.WithScenarios, test_import.ImportTest):
-    """All of the tests on SQLite, between other databases."""
+    """What is brought over between other databases."""
 
     scenarios = [(f"{source} to {target}", {"source_kind": source, "target_kind": target})
                  for source, target in (_PAIRS if base.FULL else _PAIRS[:2])]
