@@ -460,7 +460,7 @@ class StoreBusy(PlacementException):
 
 
 class StoreHeld(PlacementException):
-    """Nobody may change the store, which an operator fills with the data of another service."""
+    """All changes are refused while an operator fills the store with the data of another one."""
 
     code = "placement.store.held"
     http_status = 503

@@ -152,13 +152,13 @@ def _with_used(rows, used):
 
 
 def _touched(event_type, data):
-    """Return ``touched`` of an event; None if the transaction has to determine it."""
+    """Return ``touched`` of an event; None if the transaction has to determine it, or for all."""
     effect = catalog.EVENTS[event_type].effect
     if effect is Effect.PROVIDER:
         return json.dumps({"read": data["provider_uuid"]})
     if effect in (Effect.CLASSES, Effect.TRAITS):
         return json.dumps({effect.value: True}, separators=(",", ":"))
-    return None if effect is Effect.USED else ""
+    return None if effect in (Effect.USED, Effect.EVERYTHING) else ""
 
 
 def changing(context: RequestContext, change: Callable[[db.Connection, Outbox], _Result],

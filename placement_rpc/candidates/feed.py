@@ -199,7 +199,7 @@ def _touched(texts: Iterable[str | None]) -> _Touched:
     touched = _Touched()
     for text in texts:
         if text is None:
-            raise IndexStale("an event does not say what it touched")
+            raise IndexStale("an event does not say what it touched, or touched everything")
         if text:
             values = json.loads(text)
             if "read" in values:

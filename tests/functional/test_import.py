@@ -84,12 +84,63 @@ def inconsistent(database):
         return tx.execute(sa.select(of.c.id, of.c.used, total).where(of.c.used != total)).all()
 
 
-class ImportTest(ImportCase):
+class FilledCase(ImportCase):
+    """A cloud that is not empty."""
 
     def setUp(self):
         super().setUp()
         placement_contents.fill(self.cloud)
         self.writer = placement_contents.Writer(self.cloud)
+
+    def interrupt(self, number):
+        """Run an import whose process ends after some batches; return whether it did."""
+        writes = itertools.count()
+
+        def write(database, change, *more, **named):
+            if more == ("import",) and next(writes) > number:
+                raise KeyboardInterrupt
+            return original(database, change, *more, **named)
+
+        original = db.Database.write
+        with fixtures.MonkeyPatch("placement_rpc.db.api.Database.write", write), (
+                contextlib.redirect_stdout(io.StringIO())), contextlib.redirect_stderr(
+                    io.StringIO()):
+            code = manage.main([
+                "--database", self.store.conf.database.connection, "placement", "import",
+                "--from", self.cloud.url, "--batch", "40"])
+        self.assertIn(code, (0, 130))
+        return code == 130
+
+    def api(self):
+        """Return a client of this store, in this process."""
+        client = api.PlacementAPI("local", self.store.conf, manager=manager.Manager(
+            self.store.conf, self.database))
+        self.addCleanup(client.close)
+        return client
+
+    def contents(self):
+        """Return all rows of the store: dict of table to list."""
+        with self.database.reader() as tx:
+            return {name: tx.execute(sa.select(table).order_by(
+                *table.primary_key.columns)).all() for name, table in (
+                    models.metadata.tables.items()) if name not in _NOT_CONTENTS}
+
+    def types(self):
+        """Return the types of the events, in order."""
+        return [row.event_type for row in self.contents()["events"]]
+
+    def imports(self):
+        return [each for each in self.types() if each == hold.EVENT]
+
+    def published(self):
+        """Return the events, in order, with positions."""
+        return [Event.of_row(types.SimpleNamespace(**{
+            **row._mapping, "position": position, "epoch": None}))
+            for position, row in enumerate(self.contents()["events"], 1)]
+
+
+class ImportTest(FilledCase):
+    """Which rows are brought over."""
 
     def test_all_rows_are_brought_over_and_a_second_run_writes_nothing(self):
         done = self.run_import()
@@ -195,24 +246,9 @@ class ImportTest(ImportCase):
             # The last run, which changed nothing, announces what the others have changed.
             self.assertEqual(before + 1, len(self.imports()))
 
-    def interrupt(self, number):
-        """Run an import whose process ends after some batches; return whether it did."""
-        writes = itertools.count()
 
-        def write(database, change, *more, **named):
-            if more == ("import",) and next(writes) > number:
-                raise KeyboardInterrupt
-            return original(database, change, *more, **named)
-
-        original = db.Database.write
-        with fixtures.MonkeyPatch(
-                "placement_rpc.db.api.Database.write", write), contextlib.redirect_stdout(
-                    io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            code = manage.main([
-                "--database", self.store.conf.database.connection, "placement", "import",
-                "--from", self.cloud.url, "--batch", "20"])
-        self.assertIn(code, (0, 130))
-        return code == 130
+class StateTest(FilledCase):
+    """When an import begins, when it is refused, and when it is finished."""
 
     def test_a_run_that_is_overtaken_by_another_ends(self):
         with placement_store.opened(self.cloud.url) as source, own_store.opened(
@@ -336,35 +372,6 @@ class ImportTest(ImportCase):
             account.apply(event)
         self.assertEqual((True, []), (account.complete, [
             line for line in account.lines() if line.held or line.resource_hours]))
-
-    # -- helpers --------------------------------------------------------------------------
-
-    def api(self):
-        """Return a client of this store, in this process."""
-        client = api.PlacementAPI("local", self.store.conf, manager=manager.Manager(
-            self.store.conf, self.database))
-        self.addCleanup(client.close)
-        return client
-
-    def contents(self):
-        """Return all rows of the store: dict of table to list."""
-        with self.database.reader() as tx:
-            return {name: tx.execute(sa.select(table).order_by(
-                *table.primary_key.columns)).all() for name, table in (
-                    models.metadata.tables.items()) if name not in _NOT_CONTENTS}
-
-    def types(self):
-        """Return the types of the events, in order."""
-        return [row.event_type for row in self.contents()["events"]]
-
-    def imports(self):
-        return [each for each in self.types() if each == hold.EVENT]
-
-    def published(self):
-        """Return the events, in order, with positions."""
-        return [Event.of_row(types.SimpleNamespace(**{
-            **row._mapping, "position": position, "epoch": None}))
-            for position, row in enumerate(self.contents()["events"], 1)]
 
 
 def now():
