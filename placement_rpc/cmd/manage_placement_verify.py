@@ -2,6 +2,7 @@
 """``placement-rpc-manage placement verify``: compare every row of Placement's store and this one.
 """
 
+import argparse
 import json
 import time
 
@@ -11,6 +12,7 @@ from placement_rpc.moving.spool import Spool
 
 _COLUMNS = ["kind", "placement", "store", "different", "younger"]
 _WAIT = 1.0
+_LONGEST_WAIT = 3600
 _LIMIT = 50
 _DESCRIPTION = """\
 Compare every row of a database of OpenStack Placement with the store, and print the differences.
@@ -46,15 +48,18 @@ def add_command(commands):
 
 
 def _seconds(text):
-    number = float(text)
-    if not 0 <= number < 3600:
-        raise ValueError
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= _LONGEST_WAIT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {_LONGEST_WAIT}")
     return number
 
 
 def _whole_number(text):
     if not text.isascii() or not text.isdigit():
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
 
 

@@ -18,6 +18,9 @@ _SQLITE_TIMEOUT = 30.0
 # Of ``peer_timeout``, the seconds until the first probe of a TCP connection, and between two.
 _PROBES = 3
 
+# Seconds for which MySQL waits until more rows of a stream are read.
+_STREAM_TIMEOUT = 3600
+
 # Bytes of a text that MariaDB makes of many rows.
 _LONGEST_TEXT = 16 * 1024 * 1024
 
@@ -54,6 +57,22 @@ def lift_limits(connection):
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+
+
+def keep_for_stream(connection):
+    """Let a transaction that reads a stream be idle while other work is done between its rows.
+
+    PostgreSQL is told so by :mod:`placement_rpc.db.reading`; MySQL can only be told so for a
+    session, which therefore does not return to the pool.
+
+    :param connection: :class:`sqlalchemy.Connection`
+    """
+    if connection.dialect.name not in ("mysql", "mariadb"):
+        return
+    connection.detach()
+    connection.exec_driver_sql(f"SET SESSION net_write_timeout = {_STREAM_TIMEOUT}")
+    if connection.dialect.is_mariadb:
+        connection.exec_driver_sql("SET SESSION idle_transaction_timeout = 0")
 
 
 def _wait_for_sqlite(_dialect, _record, _args, parameters):

@@ -3,6 +3,8 @@
 
 import sqlalchemy as sa
 
+from placement_rpc.db import sessions
+
 # Rows that are fetched at once.
 _PART = 2000
 # Bytes; MySQL cuts longer texts off.
@@ -21,6 +23,7 @@ class Streams:
     """
 
     def __init__(self, connection):
+        sessions.keep_for_stream(connection)
         self._connection = connection
         self._result = None
 

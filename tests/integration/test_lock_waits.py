@@ -19,6 +19,7 @@ from placement_rpc.db import api as db
 from placement_rpc.db import models, sessions
 from placement_rpc.db.queries import claims
 from placement_rpc.http.facade import Facade
+from placement_rpc.moving import own_store
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, http, servers
@@ -300,6 +301,15 @@ class IdleTest(_LockTest):
                 None, base.claim({self.uuids[0]: {"VCPU": 1}}), timeout=30)
             self.assertLess(time.monotonic() - began, 10)
         self.assertEqual([self.uuids[0]], list(result.generations))
+
+    def test_a_stream_outlives_the_limit(self):
+        with own_store.opened(self.store.database) as snapshot:
+            stream = snapshot.rows("providers")
+            first = next(stream)
+            # Goes on when a transaction that has stopped later is ended.
+            self.test_a_claim_goes_on_when_a_stopped_transaction_is_ended()
+            self.assertEqual(sorted(self.uuids), [first.uuid, *(row.uuid for row in stream)])
+            self.assertEqual([], list(snapshot.rows("allocations")))
 
     def test_a_change_of_another_kind_goes_on_too(self):
         with self.locked(claims.lock_providers, self.uuids[0]):

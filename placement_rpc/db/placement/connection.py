@@ -22,9 +22,6 @@ from placement_rpc.db.placement import schema
 _DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "mariadb": "pymysql"}
 # Modules of the other drivers with which this project is tested.
 _OTHERS = {"mysqldb": "MySQLdb"}
-# Seconds for which a MySQL server waits until a stream is read on, while rows are written.
-_STREAM_TIMEOUT = 3600
-
 #: Revision of a database that has none of Placement's tables yet.
 NOTHING = None
 
@@ -44,8 +41,6 @@ def engine(url):
     with _errors():
         opened = sa.create_engine(
             parsed, poolclass=sa.NullPool, connect_args=_arguments(parsed))
-    if opened.dialect.name not in ("sqlite", "postgresql"):
-        sa.event.listen(opened, "connect", _set_up_mysql)
     try:
         yield opened
     finally:
@@ -147,11 +142,6 @@ def time_of(text):
     except ValueError:
         # Empty for NULL, or the zero date, which MySQL has in modes that are not strict.
         return None
-
-
-def _set_up_mysql(connection, _record):
-    with connection.cursor() as cursor:
-        cursor.execute("SET SESSION net_write_timeout = %s", (_STREAM_TIMEOUT,))
 
 
 def _connect(opened):
