@@ -22,6 +22,7 @@ from placement_rpc.db.placement import schema
 _DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "mariadb": "pymysql"}
 # Modules of the other drivers with which this project is tested.
 _OTHERS = {"mysqldb": "MySQLdb"}
+
 #: Revision of a database that has none of Placement's tables yet.
 NOTHING = None
 
