@@ -193,7 +193,7 @@ class UnderLoad(fixtures.Fixture):
             raise AssertionError(f"The import failed: {done.stdout} {done.stderr}")
         return time.monotonic() - started, done.stdout + done.stderr
 
-    def move(self, passes=2, changes=50):
+    def move(self, passes=2, changes=20):
         """Move over as ``docs/source/moving.rst`` says it; return :class:`Moved`.
 
         :param passes: int, imports while Placement serves

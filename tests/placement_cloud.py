@@ -118,11 +118,13 @@ class PlacementCloud(fixtures.Fixture):
 
     :param kind: one of :data:`tests.servers.DATABASES`
     :param revision: one of :data:`REVISIONS`; requests need the newest
+    :param url: str, SQLAlchemy URL of an empty database of that kind; None for one of the servers
+        that tests share
     """
 
-    def __init__(self, kind="sqlite", revision=HEAD):
+    def __init__(self, kind="sqlite", revision=HEAD, url=None):
         super().__init__()
-        self._kind, self._revision = kind, revision
+        self._kind, self._revision, self._url = kind, revision, url
 
     def _setUp(self):
         if self._kind == "sqlite":
@@ -130,7 +132,7 @@ class PlacementCloud(fixtures.Fixture):
             shutil.copyfile(_sqlite_template(self._revision), path)
             self.url = f"sqlite:///{path}"
         else:
-            self.url = servers.new_empty_database(self._kind)
+            self.url = self._url or servers.new_empty_database(self._kind)
         self.engine = sa.create_engine(self.url, poolclass=sa.NullPool)
         self._database = _Database(self.url)
         self.addCleanup(self._database.close)

@@ -21,14 +21,15 @@ from tests.benchmarks import (
     candidates_bench,
     fleet,
     http_bench,
+    moving_bench,
     plots,
     scale_bench,
 )
 from tests.benchmarks.bench import Bench, Report
 
-_PARTS = ("claims", "nodes", "scale", "http", "candidates", "audit")
+_PARTS = ("claims", "nodes", "scale", "http", "candidates", "audit", "moving")
 # These start their own servers.
-_BY_THEMSELVES = ("http", "candidates", "audit")
+_BY_THEMSELVES = ("http", "candidates", "audit", "moving")
 
 
 def bench_bus(quick, parts, kept):
@@ -88,6 +89,8 @@ def main():
         candidates_bench.bench_candidates(kept, options.quick)
     if "audit" in parts:
         audit_bench.bench_audit(kept, options.quick)
+    if "moving" in parts:
+        moving_bench.bench_moving(kept, options.quick)
     report(kept, options.output)
 
 

@@ -22,6 +22,7 @@ from placement_rpc.db.placement import schema
 _DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "mariadb": "pymysql"}
 # Modules of the other drivers with which this project is tested.
 _OTHERS = {"mysqldb": "MySQLdb"}
+
 #: Revision of a database that has none of Placement's tables yet.
 NOTHING = None
 
@@ -131,15 +132,16 @@ def _arguments(url):
     converters = importlib.import_module("pymysql.converters")
     types = importlib.import_module("pymysql.constants.FIELD_TYPE")
     # Its own conversion of times takes as long as all else of a row.
-    times = dict.fromkeys((types.DATETIME, types.TIMESTAMP), _time)
+    times = dict.fromkeys((types.DATETIME, types.TIMESTAMP), time_of)
     return {"conv": {**converters.conversions, **times}}
 
 
-def _time(text):
+def time_of(text):
+    """Return the datetime of a text as databases write it; None if it is none."""
     try:
         return datetime.datetime.fromisoformat(text)
     except ValueError:
-        # The zero date, which MySQL has in modes that are not strict.
+        # Empty for NULL, or the zero date, which MySQL has in modes that are not strict.
         return None
 
 

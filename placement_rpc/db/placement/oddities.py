@@ -60,6 +60,15 @@ class Oddities:
         return self._once("unusable", lambda: self._streams.scalar(
             _unusable(sa.literal(1)).limit(1)) is not None)
 
+    def has_odd_holders(self):
+        """Return whether allocations are unusable, or consumers missing or unusual."""
+        return self._once("holders", lambda: bool(
+            self.has_unusable_allocations() or self.unusual("consumers")
+            or self.unusual("allocations")) or self._streams.scalar(
+                sa.select(sa.literal(1)).select_from(_allocations).outerjoin(
+                    _consumers, _consumers.c.uuid == _allocations.c.consumer_id).where(
+                    _consumers.c.id.is_(None)).limit(1)) is not None)
+
     def has_broken_trees(self):
         """Return whether a parent or a root is missing or wrong, or parents form a loop."""
         return self._once("broken", lambda: self._streams.scalar(_disagreeing()) > 0 or bool(

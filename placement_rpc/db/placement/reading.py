@@ -12,7 +12,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from placement_rpc.db import streaming
-from placement_rpc.db.placement import oddities, schema
+from placement_rpc.db.placement import connection, oddities, schema
 
 _aggregates = schema.placement_aggregates
 _aggregate_links = schema.resource_provider_aggregates
@@ -35,13 +35,14 @@ class Stream(NamedTuple):
 class Reader:
     """Reads one snapshot of Placement's database; one stream at a time.
 
-    :param connection: of :func:`connection.snapshot`
+    :param begun: of :func:`connection.snapshot`
     :param revision: str, the revision of its schema
     """
 
-    def __init__(self, connection, revision):
-        self._streams = streaming.Streams(connection)
-        self._dialect = connection.dialect.name
+    def __init__(self, begun, revision):
+        self._streams = streaming.Streams(begun)
+        streaming.allow_lists(begun)
+        self._dialect = begun.dialect.name
         self._has_types = schema.has_consumer_types(revision)
         #: :class:`oddities.Oddities` of the same snapshot
         self.oddities = oddities.Oddities(self._streams, self._dialect)
@@ -114,11 +115,14 @@ class Reader:
         return self._read(sa.union_all(with_inventory, without), "providers")
 
     def provider_traits(self):
-        """Read uuid of the provider, id of the trait, created_at and updated_at."""
-        return self._read(sa.select(
-            _providers.c.uuid.label("key"), _trait_links.c.trait_id, *_times(_trait_links),
+        """Read uuid of the provider and id of the trait."""
+        query = sa.select(
+            _providers.c.uuid.label("key"), streaming.listed(_trait_links.c.trait_id),
         ).select_from(_trait_links).join(
-            _providers, _providers.c.id == _trait_links.c.resource_provider_id), "providers")
+            _providers, _providers.c.id == _trait_links.c.resource_provider_id,
+        ).group_by(_providers.c.uuid)
+        read = self._read(query, "providers")
+        return Stream(list(_trait_ids(read.unusual)), _trait_ids(read.usual))
 
     def provider_aggregates(self):
         """Read uuids of the provider and of the aggregate, created_at and updated_at."""
@@ -136,28 +140,38 @@ class Reader:
         There are two sorts of rows: those of consumers, whose ``is_holder`` is 0, and one for each
         uuid that has allocations, whose ``is_holder`` is 1 and all else None.
         """
-        consumers = sa.select(
-            _consumers.c.uuid.label("key"), sa.literal(0).label("is_holder"),
+        columns = (
             _projects.c.external_id.label("project"), _users.c.external_id.label("user"),
             (_consumers.c.consumer_type_id if self._has_types else sa.null()).label("type_id"),
-            _consumers.c.generation, *_times(_consumers),
-        ).select_from(_consumers).outerjoin(
+            _consumers.c.generation, *_times(_consumers))
+        sources = _consumers.outerjoin(
             _projects, _projects.c.id == _consumers.c.project_id).outerjoin(
             _users, _users.c.id == _consumers.c.user_id)
-        holders = sa.select(_allocations.c.consumer_id.label("key")).distinct()
-        if self.oddities.has_unusable_allocations():
-            holders = self._usable(holders)
-        holders = holders.subquery()
+        if not self.oddities.has_odd_holders():
+            held = sa.exists().where(_allocations.c.consumer_id == _consumers.c.uuid)
+            read = self._read(sa.select(
+                _consumers.c.uuid.label("key"), held.label("is_holder"), *columns,
+            ).select_from(sources))
+            return Stream([], _with_holders(read.usual))
+        consumers = sa.select(
+            _consumers.c.uuid.label("key"), sa.literal(0).label("is_holder"), *columns,
+        ).select_from(sources)
+        holders = self._usable(sa.select(
+            _allocations.c.consumer_id.label("key")).distinct()).subquery()
         return self._read(sa.union_all(consumers, sa.select(
             holders.c.key, sa.literal(1), *[sa.null()] * 6)), "consumers", "allocations")
 
     def allocations(self):
         """Read uuids of the consumer and the provider, id of the class, used, created_at and
         updated_at."""
-        return self._read(self._usable(sa.select(
-            _allocations.c.consumer_id.label("key"), _providers.c.uuid.label("provider"),
-            _allocations.c.resource_class_id, _allocations.c.used, *_times(_allocations))),
-            "allocations")
+        columns = (_providers.c.uuid.label("provider"), _allocations.c.resource_class_id,
+                   _allocations.c.used, *_times(_allocations))
+        key = _allocations.c.consumer_id.label("key")
+        if self.oddities.unusual("allocations") or self.oddities.unusual("providers"):
+            return self._read(self._usable(sa.select(key, *columns)), "allocations")
+        read = self._read(self._usable(sa.select(key, streaming.listed(*columns))).group_by(
+            _allocations.c.consumer_id))
+        return Stream([], _each_allocation(read.usual))
 
     def _usable(self, query):
         """Return a query of the allocations that have an amount, a provider and a class."""
@@ -182,6 +196,29 @@ class Reader:
             all_ = all_.where(sa.not_(is_unusual))
         return Stream(unusual, self._streams.stream(
             all_.order_by(streaming.in_order(key, self._dialect))))
+
+
+def _trait_ids(read):
+    """Yield uuid and id of a trait, given uuids and texts of ids."""
+    for uuid, text in read:
+        for id_, in streaming.unlisted(text):
+            yield uuid, int(id_)
+
+
+def _each_allocation(read):
+    """Yield the rows of :meth:`Reader.allocations`, given uuids and texts of the others."""
+    for uuid, text in read:
+        for provider, class_id, used, created_at, updated_at in streaming.unlisted(text):
+            yield (uuid, provider, int(class_id), int(used), connection.time_of(created_at),
+                   connection.time_of(updated_at))
+
+
+def _with_holders(read):
+    """Yield the rows of :meth:`Reader.consumers`, given each consumer with ``is_holder``."""
+    for uuid, is_holder, *others in read:
+        yield uuid, 0, *others
+        if is_holder:
+            yield uuid, 1, *[None] * 6
 
 
 def _times(table):

@@ -31,6 +31,7 @@ class Reader:
     def __init__(self, connection):
         self._streams = streaming.Streams(connection)
         self._dialect = connection.dialect.name
+        streaming.allow_lists(connection)
 
     def resource_classes(self):
         """Return a list of tuples of id, name, created_at, updated_at."""
@@ -71,9 +72,13 @@ class Reader:
 
     def provider_traits(self):
         """Yield provider's uuid and trait's id."""
-        return self._read(_providers.c.uuid, sa.select(
-            _providers.c.uuid, _trait_links.c.trait_id).select_from(_trait_links).join(
-            _providers, _providers.c.id == _trait_links.c.resource_provider_id))
+        for uuid, text in self._read(_providers.c.uuid, sa.select(
+                _providers.c.uuid, streaming.listed(_trait_links.c.trait_id),
+        ).select_from(_trait_links).join(
+                _providers, _providers.c.id == _trait_links.c.resource_provider_id,
+        ).group_by(_providers.c.uuid)):
+            for id_, in streaming.unlisted(text):
+                yield uuid, int(id_)
 
     def provider_aggregates(self):
         """Yield uuids of provider and aggregate."""
