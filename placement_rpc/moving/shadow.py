@@ -6,6 +6,7 @@ import enum
 import itertools
 import queue
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from placement_rpc.moving.placement_service import PlacementService
 from placement_rpc.moving.request_sample import SampledRequest
 from placement_rpc.moving.store_differences import StoreDifferences
 
-_ERROR, _FORBIDDEN = 400, 403
+_ERROR, _FORBIDDEN, _UNAVAILABLE = 400, 403, 503
 
 
 class Verdict(enum.StrEnum):
@@ -79,15 +80,17 @@ class Rehearsal:
     :param concurrency: int, requests at a time
     :param stopped: :class:`threading.Event` that ends the threads, after their current request
     :param pause: float, seconds before the answers that differ are asked for again
+    :param patience: float, seconds for which a service that answers 503 at first is waited for
     """
 
     def __init__(self, old: PlacementService, new: PlacementService, microversions: list[str],
-                 concurrency: int, stopped: threading.Event, pause: float = 0.5) -> None:
+                 concurrency: int, stopped: threading.Event, pause: float = 0.5,
+                 patience: float = 60.0) -> None:
         self._services = old, new
         self._microversions = microversions
         self._concurrency = concurrency
         self._stopped = stopped
-        self._pause = pause
+        self._pause, self._patience = pause, patience
         self._stores = StoreDifferences(old, new)
         self._lock = threading.Lock()
         self._warm: set[str] = set()
@@ -148,9 +151,7 @@ class Rehearsal:
     def _result(self, sampled: SampledRequest) -> Result:
         request = sampled.request
         if request.kind not in self._warm:
-            # The first request of a kind is slower on both: it opens connections and fills caches.
-            self._ask(request)
-            self._warm.add(request.kind)
+            self._warm_up(request)
         first = self._ask(request)
         found = self._difference(request, *first)
         result = Result(
@@ -164,6 +165,18 @@ class Rehearsal:
         if first[0].status == _FORBIDDEN:
             return dataclasses.replace(result, verdict=Verdict.FORBIDDEN)
         return result
+
+    def _warm_up(self, request: Request) -> None:
+        """Ask the first request of a kind, which opens connections and fills caches, unmeasured.
+
+        A service that is not ready, since it still reads its store, is given time.
+        """
+        deadline = time.monotonic() + self._patience
+        while any(each.status == _UNAVAILABLE for each in self._ask(request)) and (
+                time.monotonic() < deadline):
+            if self._stopped.wait(self._pause):
+                break
+        self._warm.add(request.kind)
 
     def _again(self, result: Result, before: Answer) -> Result:
         """Ask again for answers that differ, since the cloud goes on while both are asked."""

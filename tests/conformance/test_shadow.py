@@ -12,10 +12,10 @@ import urllib.parse
 import fixtures
 import sqlalchemy as sa
 
-from placement_rpc.cmd import manage
+from placement_rpc.cmd import manage, shadow_credentials
 from placement_rpc.db import models
 from placement_rpc.testing.facade import Facade
-from tests import base, programs
+from tests import base, keystone_server, programs
 from tests.conformance import candidate_cases, web, wire
 
 _OLD_STYLE = '192.0.2.1 - - [23/Nov/2026:05:30:28 +0000] "GET {} HTTP/1.1" 200 9 "-" "nova"'
@@ -140,3 +140,32 @@ class ShadowTest(base.TestCase):
             self.assertEqual("data", difference["verdict"], difference)
             self.assertTrue(difference["where"].startswith(where), difference)
             self.assertTrue(difference["cause"], difference)
+
+
+class CredentialsTest(base.TestCase):
+    """Tokens of a real keystone."""
+
+    time_limit = 300
+
+    def setUp(self):
+        super().setUp()
+        self.keystone = keystone_server.shared()
+        for name, value in self.keystone.environment("operator", "operator").items():
+            self.useFixture(fixtures.EnvironmentVariable(name, value))
+        self.useFixture(fixtures.EnvironmentVariable(
+            "HOME", self.useFixture(fixtures.TempDir()).path))
+
+    def test_a_token_that_was_revoked_is_replaced(self):
+        credentials = shadow_credentials.of_cloud(None)
+        first = credentials.headers()["X-Auth-Token"]
+        self.assertEqual(first, credentials.headers()["X-Auth-Token"])
+        credentials.renew()
+        second = credentials.headers()["X-Auth-Token"]
+        self.assertNotEqual(first, second)
+        self.assertTrue(self.keystone.client().tokens.validate(second))
+
+    def test_a_wrong_password(self):
+        self.useFixture(fixtures.EnvironmentVariable("OS_PASSWORD", "secret words"))
+        error = self.assertRaises(ConnectionError, shadow_credentials.of_cloud(None).headers)
+        self.assertIn("keystone gives no token", str(error))
+        self.assertNotIn("secret", str(error))

@@ -353,6 +353,22 @@ class TroubleTest(ShadowTest):
         self.assertEqual(("different", "status"), (found["verdict"], found["where"]))
         self.assertIn("no answer: ReadTimeout", found["new"])
 
+    def test_a_service_that_is_not_ready_yet(self):
+        """A service that still reads its store answers 503, which is no difference."""
+        left = iter(range(3))
+        self.new.answer = lambda received: (503, {}) if next(left, None) is not None else (
+            _same(received))
+        code, found, _ = self.shadow()
+        self.assertEqual((0, 1), (code, found["verdicts"]["same"]))
+        self.assertEqual(5, len(self.new.targets()))
+
+    def test_a_token_that_is_refused_once(self):
+        left = iter(range(1))
+        self.new.answer = lambda received: (401, {}) if next(left, None) is not None else (
+            _same(received))
+        code, found, _ = self.shadow()
+        self.assertEqual((0, 1), (code, found["verdicts"]["same"]))
+
     def test_a_redirection_is_not_followed(self):
         """It would lead the token to another host."""
         self.old.answer = lambda received: (302, b"", {"Location": f"{self.new.url}/elsewhere"})
