@@ -104,8 +104,6 @@ _POLICY = """
 class RolesTest(testscenarios.WithScenarios, keystone_case.KeystoneTest):
     """Every request by every caller: the answers of both servers have the same status."""
 
-    time_limit = 300
-
     scenarios = [
         ("defaults", {}),
         ("a policy file", {"policy": _POLICY, "names": (
