@@ -38,6 +38,8 @@ USERS = {
 #: The administrator of the whole cloud, in the project of the same name.
 ADMIN = "admin"
 _DOMAIN = "default"
+_MAKE_KEYS = ("fernet_setup", "--keystone-user", str(os.getuid()),
+              "--keystone-group", str(os.getgid()))
 # Passwords that are names gain nothing from a slow hash.
 _CONFIGURATION = """
 [DEFAULT]
@@ -100,6 +102,15 @@ class Keystone(ServerProcess):
         with open(f"{self.tempdir}/gunicorn.conf.py", "w") as file:
             file.write(_SERVER.format(address=self.url.removeprefix("http://")))
 
+    def _manage(self, *command):
+        self._run(*environments.program("keystone").program(
+            "keystone-manage", "--config-file", f"{self.tempdir}/keystone.conf"), *command)
+
+    def replace_keys(self):
+        """Make new keys, with which no token is valid that was issued before the next start."""
+        shutil.rmtree(f"{self.tempdir}/tokens")
+        self._manage(*_MAKE_KEYS)
+
     def send_signal(self, number):
         """Send a signal to all of its processes."""
         os.killpg(self.process.pid, number)
@@ -159,14 +170,12 @@ class _Template(Keystone):
     def _fill(self):
         self._configure()
         for command in (
-                ("db_sync",), ("fernet_setup", "--keystone-user", str(os.getuid()),
-                               "--keystone-group", str(os.getgid())),
+                ("db_sync",), _MAKE_KEYS,
                 ("bootstrap", "--bootstrap-username", ADMIN, "--bootstrap-password", ADMIN,
                  "--bootstrap-region-id", REGION, *(
                      part for interface in ("public", "internal", "admin")
                      for part in (f"--bootstrap-{interface}-url", "$(public_endpoint)s/v3")))):
-            self._run(*environments.program("keystone").program(
-                "keystone-manage", "--config-file", f"{self.tempdir}/keystone.conf"), *command)
+            self._manage(*command)
 
     def start(self):
         super().start()

@@ -19,7 +19,8 @@ from placement_rpc.http import bodies, errors, microversion, preconditions, quer
 from placement_rpc.http.call import NOW, Call, provider_uuid
 from placement_rpc.http.resources.events import LINES, STREAM
 
-_PUBLIC = frozenset(route.path for route in routes.ROUTES if route.rule is None)
+#: Addresses that need no token.
+PUBLIC = frozenset(route.path for route in routes.ROUTES if route.rule is None)
 _REQUEST_ID = re.compile(
     r"req-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
 _ANY_JSON = frozenset((None, "*/*", "application/json"))
@@ -40,7 +41,7 @@ class _RequestMiddleware:
         context.request_id = f"req-{uuid.uuid4()}"
         context.version = microversion.MIN
         context.caller = None
-        if req.path not in _PUBLIC:
+        if req.path not in PUBLIC:
             context.caller = self._identify(req, resp)
         context.version = microversion.requested(req.get_header("OpenStack-API-Version"))
 

@@ -98,12 +98,13 @@ def strategy(conf):
     """Return the configured authentication strategy.
 
     :returns: tuple of the object that identifies requests, and a callable that wraps an
-        application in the middleware that the strategy needs
+        application in the middleware that the strategy needs; its second argument is the set of
+        paths that need no token
     """
     if conf.api.auth_strategy == "noauth2":
-        return DevelopmentTokens(), lambda application: application
+        return DevelopmentTokens(), lambda application, _public: application
     # Imported here because keystonemiddleware is an extra, which noauth2 does not need.
     from placement_rpc.http import keystone
     register_keystone(conf)
     return KeystoneTokens(), (
-        lambda application: keystone.protect(application, conf, _UNCHECKED))
+        lambda application, public: keystone.protect(application, conf, _UNCHECKED, public))

@@ -32,8 +32,8 @@ class Facade:
         self.openapi = openapi.document(routes.ROUTES)
         self._is_remote = is_remote
         identity, protect = auth.strategy(conf)
-        self.application = _with_health(
-            conf, _behind_proxy(conf, _with_cors(conf, protect(app.build(self, identity)))))
+        protected = protect(app.build(self, identity), app.PUBLIC)
+        self.application = _with_health(conf, _behind_proxy(conf, _with_cors(conf, protected)))
         if conf.metrics.http:
             self.application = _with_metrics(
                 self.metrics, conf.metrics.http_fleet, self.application)

@@ -52,6 +52,8 @@ def shared():
 class KeystoneTest(base.TestCase):
     """A test of servers that check tokens."""
 
+    # Each starts several programs.
+    time_limit = 300
     version = "1.39"
 
     def setUp(self):

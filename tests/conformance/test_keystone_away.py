@@ -50,6 +50,17 @@ class AwayTest(keystone_case.KeystoneTest):
         self.check_status(200, servers, _LIST, later)
         self.check_status(401, servers, _LIST, base.new_uuid())
 
+    def test_it_comes_back_with_other_keys(self):
+        servers = self.serve(OURS, PEER)
+        token = self.keystone.token("nova", "service")
+        self.check_status(200, servers, _LIST, token)
+        self.keystone.stop()
+        self.keystone.replace_keys()
+        self.keystone.start()
+        # The tokens with which the servers ask are not valid either.
+        self.check_status(401, servers, _LIST, base.new_uuid())
+        self.check_status(200, servers, _LIST, self.keystone.token("nova", "service"))
+
     def test_it_stands_still(self):
         url = self.serve(OURS, http_connect_timeout=1).urls[OURS]
         token, known = (self.keystone.token("nova", "service") for _ in range(2))
@@ -65,6 +76,9 @@ class AwayTest(keystone_case.KeystoneTest):
         token = self.keystone.token("nova", "service")
         self.keystone.send_signal(signal.SIGSTOP)
         began = time.monotonic()
+        for request in ("GET /", "GET /openapi.json", "GET /healthcheck"):
+            self.assertEqual(200, self.send(url, request, token).status_code)
+        self.assertLess(time.monotonic() - began, 4)
         self.check_unavailable(url, token)
         self.assertLess(time.monotonic() - began, 15)
 

@@ -31,8 +31,6 @@ def _blocks():
 class CatalogueTest(keystone_case.KeystoneTest):
     """An administrator makes the entry as documented, and services use it."""
 
-    time_limit = 300
-
     def setUp(self):
         super().setUp()
         self.keystone = self.useFixture(keystone_server.Keystone())
