@@ -8,10 +8,13 @@ took, must be the same.
 
 import atexit
 import functools
+import time
 import uuid
 
 import testscenarios
 
+from placement_rpc.db.queries import hold
+from placement_rpc.testing.facade import Facade
 from tests import base
 from tests.conformance import peer_process, transcripts, web
 
@@ -73,6 +76,40 @@ class ClientsTest(testscenarios.WithScenarios, base.TestCase):
         if "failed" in found:
             self.fail(f"{server}, step {found['steps'][-1]['step']}:\n{found['failed']}")
         return transcripts.comparable(found["steps"])
+
+
+class HeldTest(base.TestCase):
+    """nova bears that the store is held while a cloud moves over, and goes on by itself."""
+
+    def test_during_an_import(self):
+        service = self.useFixture(Facade())
+        seed = uuid.uuid4().hex[:8]
+
+        def run(name):
+            began = time.monotonic()
+            found = _clients().run("nova_held", name, service.url.rstrip("/"), seed)
+            self.assertNotIn("failed", found)
+            # No request waits until the store is released.
+            self.assertLess(time.monotonic() - began, 20)
+            return {step["step"]: step for step in found["steps"]}
+
+        before = run("before")
+        service.database.write(lambda tx: hold.set_(tx, "an import runs"))
+        held = run("held")
+        for title in ("claim", "put", "move"):
+            self.assertIs(False, held[title]["returned"], title)
+        refused = [request for step in held.values() for request in step["requests"]
+                   if request["request"].split()[0] != "GET"]
+        self.assertEqual({503}, {request["status"] for request in refused})
+        self.assertEqual({"placement.store.held"},
+                         {code for request in refused for code in request["codes"]})
+        self.assertEqual(before["held"]["returned"], held["read"]["returned"])
+        self.assertTrue(held["candidates"]["returned"][0])
+        service.database.write(hold.release)
+        released = run("released")
+        self.assertEqual(before["held"]["returned"], released["read"]["returned"])
+        for title in ("claim", "put", "move", "move back", "delete"):
+            self.assertIs(True, released[title]["returned"], title)
 
 
 class DifferencesTest(base.TestCase):
