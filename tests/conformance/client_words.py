@@ -98,5 +98,6 @@ MATCHES = (
     # It shows the detail of the first error.
     *_of("watcher", r'"errors".*"detail"', None,
          ("read none", f"GET {_NOBODY}", "1.0", None),
-         ("find no class", "GET /allocation_candidates?resources=NOTHING:1", "1.29", None)),
+         ("candidates of no class", "GET /allocation_candidates?resources=NOTHING:1", "1.29",
+          None)),
 )

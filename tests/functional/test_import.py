@@ -205,12 +205,12 @@ class ImportTest(ImportCase):
             return original(database, change, *more, **named)
 
         original = db.Database.write
-        with fixtures.MonkeyPatch("placement_rpc.db.api.Database.write", write):
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(
-                    io.StringIO()):
-                code = manage.main([
-                    "--database", self.store.conf.database.connection, "placement", "import",
-                    "--from", self.cloud.url, "--batch", "20"])
+        with fixtures.MonkeyPatch(
+                "placement_rpc.db.api.Database.write", write), contextlib.redirect_stdout(
+                    io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            code = manage.main([
+                "--database", self.store.conf.database.connection, "placement", "import",
+                "--from", self.cloud.url, "--batch", "20"])
         self.assertIn(code, (0, 130))
         return code == 130
 
