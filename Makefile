@@ -22,7 +22,7 @@ help:
 	@echo "make test                 all tests; installs the system packages that they need"
 	@echo "make test FULL=1          the same with the whole of what is long"
 	@echo "make soak [MINUTES=5]     kill conductors, broker and database under load; check the result"
-	@echo "make bench [QUICK=1] [ONLY=claims|nodes|scale|http|candidates]"
+	@echo "make bench [QUICK=1] [ONLY=claims|nodes|scale|http|candidates|audit]"
 	@echo "                          benchmark, with a bare echo server and OpenStack Placement"
 	@echo "make upgrade-constraints  renew constraints.txt, the versions that these targets install"
 	@echo "make lint | docs | sample | clean"

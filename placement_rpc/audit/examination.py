@@ -109,8 +109,10 @@ class Examination:
     def _find_moving(self) -> None:
         """Find the servers that are being moved and hold nothing, which their migrations may do.
         """
-        for number, server in enumerate(self._known.servers):
-            if not self._known.servers.holds[number] and self._known.is_moving(server):
+        servers = self._known.servers
+        for number, holds in enumerate(servers.holds):
+            server = None if holds else servers.get(number)
+            if server is not None and self._known.is_moving(server):
                 self._moving.setdefault((server.project_id, None), []).append(server.uuid)
 
     def _compute_nodes(self, consumer: ConsumerSummary) -> list[str]:
@@ -263,8 +265,9 @@ class Examination:
 
     def _missing(self) -> Iterator[Finding]:
         servers = self._known.servers
-        wanting = (server for server, holds in zip(servers, servers.holds, strict=True)
-                   if not holds and server.status not in ON_NO_HOST and server.host != "")
+        empty = (servers.get(number) for number, holds in enumerate(servers.holds) if not holds)
+        wanting = (server for server in empty
+                   if server.status not in ON_NO_HOST and server.host != "")
         while some := list(itertools.islice(wanting, _AT_ONCE)):
             # Those that nova deleted after the list was taken.
             released = self._released_since([each.uuid for each in some])

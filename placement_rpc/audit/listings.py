@@ -6,6 +6,7 @@ a list of any length takes the same memory.
 """
 
 import csv
+import functools
 import io
 import itertools
 import json
@@ -207,8 +208,9 @@ def _of_lines(rest: _Rest, name: str, columns: tuple[str, ...],
             yield f"{name}, line {number}", dict(zip(columns, values, strict=False))
 
 
-def _normal(key: Any) -> str:
-    return re.sub(r"[\s_-]", "", str(key)).lower()
+@functools.lru_cache(1024)
+def _normal(key: str) -> str:
+    return re.sub(r"[\s_-]", "", key).lower()
 
 
 def _is_uuid(line: str) -> bool:

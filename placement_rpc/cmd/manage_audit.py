@@ -9,6 +9,10 @@ import os
 import pathlib
 import sys
 
+import rich.console
+import rich.markup
+import rich.table
+
 from placement_rpc import exception
 from placement_rpc.accounting import summaries
 from placement_rpc.audit import examination, listings, trees
@@ -21,7 +25,6 @@ from placement_rpc.db.queries import summaries as queries
 from placement_rpc.manager import Manager
 from placement_rpc.versions import contract
 
-_COLUMNS = ["kind", "uuid", "held_on", "host", "detail", "correction"]
 # Lines of a table on a terminal.
 _MOST_LINES = 1000
 # So many corrections are made whatever their share is.
@@ -289,17 +292,19 @@ def _show_json(found, counts, stream):
 
 
 def _show_table(found, counts, stream):
-    rows = []
+    table = rich.table.Table(
+        "kind", rich.table.Column("uuid", no_wrap=True), "finding", "correction")
     for finding, outcome in found:
-        if len(rows) == _MOST_LINES:
+        if len(table.rows) == _MOST_LINES:
             break
-        rows.append({**finding.shown(), "held_on": ", ".join(finding.held_on),
-                     "uuid": finding.uuid + (f" {finding.name}" if finding.name else ""),
-                     "correction": outcome or finding.correction or f"none: {finding.obstacle}"})
-    if rows:
-        output.show(rows, _COLUMNS, "table", stream)
-    if len(found) > len(rows):
-        print(f"and {len(found) - len(rows)} more; --format json has all of them", file=stream)
+        table.add_row(finding.kind, finding.uuid, rich.markup.escape(_sentence(finding)),
+                      rich.markup.escape(
+                          outcome or finding.correction or f"none: {finding.obstacle}"))
+    if table.rows:
+        rich.console.Console(file=stream).print(table)
+    if len(found) > len(table.rows):
+        print(f"and {len(found) - len(table.rows)} more; --format json has all of them",
+              file=stream)
     numbers = ", ".join(f"{number} {kind}" for kind, number in found.counts.items() if number)
     print(f"Compared {counts.servers} servers with {counts.consumers} consumers of "
           f"{counts.providers} providers: {numbers or 'nothing is wrong'}", file=stream)
@@ -309,3 +314,15 @@ def _show_table(found, counts, stream):
             (counts.of_other_services, "consumers of other types were not judged")):
         if number:
             print(f"{number} {what}", file=stream)
+
+
+def _sentence(finding):
+    """Return a finding in words, with what it is about."""
+    parts = [finding.detail]
+    if finding.name:
+        parts.append(f"provider {finding.name}")
+    elif finding.held_on:
+        parts.append(f"holds on {', '.join(finding.held_on)}")
+    if finding.host:
+        parts.append(f"nova's host is {finding.host}")
+    return "; ".join(parts)

@@ -16,6 +16,7 @@ import psutil
 import rich.table
 
 from tests.benchmarks import (
+    audit_bench,
     bus_bench,
     candidates_bench,
     fleet,
@@ -25,9 +26,9 @@ from tests.benchmarks import (
 )
 from tests.benchmarks.bench import Bench, Report
 
-_PARTS = ("claims", "nodes", "scale", "http", "candidates")
+_PARTS = ("claims", "nodes", "scale", "http", "candidates", "audit")
 # These start their own servers.
-_BY_THEMSELVES = ("http", "candidates")
+_BY_THEMSELVES = ("http", "candidates", "audit")
 
 
 def bench_bus(quick, parts, kept):
@@ -85,6 +86,8 @@ def main():
         http_bench.bench_http(kept, options.quick)
     if "candidates" in parts:
         candidates_bench.bench_candidates(kept, options.quick)
+    if "audit" in parts:
+        audit_bench.bench_audit(kept, options.quick)
     report(kept, options.output)
 
 

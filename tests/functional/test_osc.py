@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 
+import fixtures
 from keystoneauth1 import adapter, noauth, session
 
 from placement_rpc.osc import client, membership, resource_types
@@ -264,3 +265,46 @@ class ProgramTest(FacadeTest):
         process = self.start("resource-pool", "show", base.new_uuid())
         out, err = process.communicate(timeout=90)
         self.assertEqual((1, "", 1), (process.returncode, out, len(err.splitlines())))
+
+
+class ListsTest(FacadeTest):
+    """Lists of the whole store, which the service answers in pages."""
+
+    def setUp(self):
+        super().setUp()
+        self.nodes = [self.run_json("resource-provider", "create", f"node {number}")["uuid"]
+                      for number in range(2)]
+        for node in self.nodes:
+            self.run_json("resource-provider", "set", "inventory", node, "--resource-class=VCPU",
+                          "--total=8")
+        self.consumers = sorted(base.new_uuid() for _ in range(3))
+        for number, consumer in enumerate(self.consumers):
+            wanted = [f"--allocation=rp={node},VCPU={number + 1}"
+                      for node in self.nodes[:1 + number % 2]]
+            self.run_json("allocation", "set", consumer, *wanted)
+
+    def test_usages_of_all_providers(self):
+        found = self.run_json("resource-provider", "list", "usage")
+        self.assertEqual({(self.nodes[0], "node 0", "VCPU", 6, 8, 75.0),
+                          (self.nodes[1], "node 1", "VCPU", 2, 8, 25.0)},
+                         {tuple(each.values()) for each in found})
+        self.assertEqual([], self.run_json(
+            "resource-provider", "list", "usage", "--resource-class", "DISK_GB"))
+
+    def test_consumers(self):
+        def listed(*arguments):
+            return [(each["uuid"], each["resource_provider"], each["resources"]["VCPU"])
+                    for each in self.run_json("resource-consumer", "list", *arguments)]
+
+        first, second = self.nodes
+        one, two, three = self.consumers
+        everything = [(one, first, 1), *((two, node, 2) for node in sorted(self.nodes)),
+                      (three, first, 3)]
+        self.assertEqual(everything, listed())
+        self.assertEqual(everything[1:3], listed("--resource-provider", second))
+        self.assertEqual(everything[:1], listed("--limit", "1"))
+        self.assertEqual([], listed("--project", "none"))
+        with fixtures.MonkeyPatch("placement_rpc.osc.summaries._PAGE", 1):
+            self.assertEqual(everything, listed())
+            self.assertEqual(everything[:3], listed("--limit", "2"))
+        self.assertIn(one, self.openstack("resource-consumer", "list")[1])

@@ -22,13 +22,13 @@ _BOTH = ("list", "show", "create", "delete", "update", "list inventory", "set in
          "delete inventory", "add aggregate", "delete aggregate")
 _COMMANDS = {*(f"resource-provider {each}" for each in (
     *_BOTH, "usage", "explain", "headroom", "tree", "list trait", "set trait", "add trait",
-    "delete trait")),
+    "delete trait", "list usage")),
              *(f"resource-pool {each}" for each in _BOTH),
              *(f"allocation {each}" for each in ("show", "set", "delete")),
              *(f"resource-class {each}"
                for each in ("list", "show", "create", "rename", "delete")),
              *(f"resource-trait {each}" for each in ("list", "show", "create", "delete")),
-             "event list", "event watch"}
+             "event list", "event watch", "resource-consumer list"}
 
 
 class Terminal(io.StringIO):
