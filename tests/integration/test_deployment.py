@@ -316,6 +316,14 @@ class Proxy(fixtures.Fixture):
         return f"{self.states()}\n{self._log.read_text()}"
 
 
+class BalancerFileTest(base.TestCase):
+
+    def test_haproxy_has_nothing_to_say_about_it(self):
+        done = run(machine.program("haproxy"), "-c", "-f",
+                   str(machine.ETC / "haproxy/haproxy.cfg"))
+        self.assertEqual((0, "Configuration file is valid\n"), (done.returncode, done.stdout))
+
+
 class BalancerTest(DeploymentCase):
     """HAProxy in front of two facades, of which one dies."""
 
@@ -328,11 +336,6 @@ class BalancerTest(DeploymentCase):
     def send(self, method, path, json=None, **headers):
         return requests.request(method, self.proxy.url + path, timeout=60, json=json, headers={
             "x-auth-token": "admin", "openstack-api-version": "placement 1.28", **headers})
-
-    def test_its_file(self):
-        done = run(machine.program("haproxy"), "-c", "-f",
-                   str(machine.ETC / "haproxy/haproxy.cfg"))
-        self.assertEqual((0, "Configuration file is valid\n"), (done.returncode, done.stdout))
 
     def test_one_dies(self):
         provider = base.new_uuid()
@@ -369,8 +372,7 @@ class BalancerTest(DeploymentCase):
         self.assertEqual(200, self.send("GET", "/resource_providers").status_code)
         self.facades.disabling(1).unlink()
         self.proxy.wait_for("UP", "UP")
-
-    def test_what_clients_see(self):
+        # What clients see besides.
         self.assertEqual(403, self.send("GET", "/metrics").status_code)
         self.assertEqual(200, self.send("GET", "/resource_providers?member_of=in:" + ",".join(
             base.new_uuid() for _ in range(500))).status_code)
