@@ -136,9 +136,13 @@ class ResourceTracker:
         self._settle(found[host.uuid], (host.traits, host.aggregates), self._keep_host, host)
         seen, self._seen = self._seen, set()
         for device in host.devices:
-            child = self._child(host, device, found)
-            self._settle(child, (device, host.devices_of(child.uuid)),
-                         self._keep_device, host, device, seen)
+            try:
+                child = self._child(host, device, found)
+                self._settle(child, (device, host.devices_of(child.uuid)),
+                             self._keep_device, host, device, seen)
+            except exception.Conflict as error:
+                # The other devices do not wait for it.
+                self._note("device", f"{device.name} cannot be corrected: {error}")
         self._remove_others(host, found)
         self._done += [{"what": f"{each.kind} allocations", "detail": (
             f"{each.consumer_uuid}: {'corrected' if each.healed else each.reason}")}
@@ -173,14 +177,33 @@ class ResourceTracker:
     # -- the host -----------------------------------------------------------------------
 
     def _report(self, host, looked, heal):
-        result = self._api.sync_compute_node(
-            None, host.node, {server: {name: values[name] for name in (
-                "project_id", "user_id", "resources")}
-                for server, values in host.servers.items()},
-            looked, shares_disk=host.shares_disk, heal=heal)
-        if result.changed:
-            self._note("node", ", ".join(result.changed))
-        return result
+        """Report the host and its servers in one call; return its result."""
+        servers = {server: {name: values[name] for name in ("project_id", "user_id", "resources")}
+                   for server, values in host.servers.items()}
+        while True:
+            try:
+                result = self._api.sync_compute_node(
+                    None, host.node, servers, looked, shares_disk=host.shares_disk, heal=heal)
+            except exception.CapacityConflict as error:
+                self._shrink(host, error.kwargs["resource_class"])
+                continue
+            if result.changed:
+                self._note("node", ", ".join(result.changed))
+            return result
+
+    def _shrink(self, host, name):
+        """Set a capacity below what servers use: of memory that has failed, say.
+
+        A report is refused then, as it may be a mistake. Here the hypervisor is right: an event
+        inventory.capacity_exceeded says so, and nothing more can be claimed.
+        """
+        total = {"VCPU": host.node.vcpus, "MEMORY_MB": host.node.memory_mb,
+                 "DISK_GB": host.node.local_gb}[name]
+        inventory, = (each for each in self._api.get_inventory(None, host.uuid).objects
+                      if each.resource_class == name)
+        inventory.total = inventory.max_unit = total
+        self._api.update_inventory(None, host.uuid, inventory, allow_below_use=True)
+        self._note("inventory", f"{name} is {total}, less than servers use")
 
     def _settle(self, provider, wanted, keep, *arguments):
         """Compare a provider, unless its generation says that nothing has changed since it agreed.
@@ -224,13 +247,18 @@ class ResourceTracker:
     # -- its devices --------------------------------------------------------------------
 
     def _child(self, host, device, found):
-        """Return the provider of a device; create it if it is missing."""
-        child = host.provider_of(device.name)
-        if child in found:
+        """Return the provider of a device; it is created, renamed or moved here if need be."""
+        child, name = host.provider_of(device.name), f"{host.name}_{device.name}"
+        if child in found and found[child].name == name:
             return found[child]
-        self._note("device", f"{device.name} is new")
-        return self._api.create_provider(
-            None, f"{host.name}_{device.name}", child, parent_provider_uuid=host.uuid)
+        self._note("device", f"{device.name} is now {name}")
+        if child not in found:
+            try:
+                return self._api.create_provider(
+                    None, name, child, parent_provider_uuid=host.uuid)
+            except exception.ProviderExists:
+                pass
+        return self._api.update_provider(None, child, name, parent_provider_uuid=host.uuid)
 
     def _keep_device(self, host, device, seen):
         provider = host.provider_of(device.name)

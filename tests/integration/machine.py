@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,6 +20,11 @@ _DIRECTORIES = ("/etc/placement-rpc", "/var/log/placement-rpc", "/var/lib/placem
 _PROGRAMS = "/opt/placement-rpc/bin/"
 # Until a program says that it is ready.
 _START_TIMEOUT = 60
+
+
+def program(name):
+    """Return the path of a program of the system, which need not be in a user's PATH."""
+    return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") or name
 
 
 def free_port():

@@ -25,6 +25,9 @@ _LONG_AGO = "2020-01-01"
 class ExampleCase(base.TestCase):
     """A service on RabbitMQ, and the programs that call it."""
 
+    # Of a machine that runs much else, on which a program takes seconds to start.
+    time_limit = 300
+
     def setUp(self):
         super().setUp()
         self.broker = self.useFixture(servers.VirtualHost())
@@ -170,6 +173,33 @@ class TrackerTest(ExampleCase):
         self.api.release_allocations(None, server)
         self.cycles(1)
         self.assertEqual({"cmp1", _NIC}, set(self.tree()))
+
+    def test_a_host_that_shrinks_is_renamed_and_loses_a_device(self):
+        host = self.made_up(servers={}, cpu_ratio=1.0)
+        self.cycles(2)
+        tree = self.tree()
+        consumer = self.claim({tree["cmp1"]: {"VCPU": 40}, tree[_GPU]: {"VGPU": 1}})
+        host.update(vcpus=32, servers={consumer: {
+            "project_id": "project", "user_id": "user", "resources": {"VCPU": 40},
+            "devices": {_GPU: {"VGPU": 1}}}})
+        # Somebody has moved a device elsewhere.
+        self.api.update_provider(None, tree[_GPU], "elsewhere", parent_provider_uuid=None)
+        # An inventory in use cannot be removed; the rest is done nevertheless.
+        host["devices"][0]["amounts"] = {"PGPU": 1}
+        host["devices"][1]["amounts"] = {"SRIOV_NET_VF": 4}
+        self.write(host)
+        done = self.cycles(3)
+        self.assertIn("VCPU is 32, less than servers use", json.dumps(done[0]))
+        self.assertEqual(tree, self.tree())
+        self.assertEqual((32, {"VGPU": 8}, {"SRIOV_NET_VF": 4}), (
+            self.totals(tree["cmp1"])["VCPU"], self.totals(tree[_GPU]), self.totals(tree[_NIC])))
+        self.assertIn("cannot be corrected", json.dumps(done[2]))
+        self.assertRaises(exception.CapacityExceeded, self.claim, {tree["cmp1"]: {"VCPU": 1}})
+        # Its name is another now, and its uuid the same.
+        host["devices"][0]["amounts"] = {"VGPU": 8}
+        self.write({**host, "name": "cmp2", "uuid": tree["cmp1"]})
+        self.assertEqual([], self.cycles(2, "cmp2")[-1])
+        self.assertEqual(tree[_GPU], self.tree("cmp2")[_GPU])
 
     def test_shared_storage(self):
         aggregate = base.new_uuid()
