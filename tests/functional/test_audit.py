@@ -96,7 +96,10 @@ class AuditCase(base.TestCase):
         """Return the document that the program prints."""
         done = self.run_program("--format", "json", *arguments, **how)
         self.assertIn(done.code, (0, 1) if code is None else (code,), done.stderr)
-        return json.loads(done.stdout)
+        document = json.loads(done.stdout)
+        left = document["summary"]["wrong"] - document["summary"]["corrected"]
+        self.assertEqual(int(left > 0), done.code)
+        return document
 
     def model(self):
         return Model(self.providers, self.consumers, self.servers, self.migrations,
