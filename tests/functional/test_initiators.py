@@ -99,6 +99,13 @@ class InitiatorTest(base.ContractTest):
         found, = stored(self.service.database, "resource_provider.update")
         self.assertEqual("a b" + "x" * 252, found["reason"])
 
+    def test_a_reason_travels(self):
+        sent = caller(reason="because").to_dict()
+        self.assertEqual("because", RequestContext.from_dict(sent).reason)
+        self.assertNotIn("reason", caller().to_dict())
+        self.assertRaises(
+            exception.InvalidInput, RequestContext.from_dict, {**sent, "reason": 5})
+
     def test_no_reason(self):
         self.api.create_provider(caller(), "a")
         self.api.create_provider(caller(reason=" \n"), "b")
