@@ -54,6 +54,7 @@ class PlacementAPI(ProviderCalls, InventoryCalls, AllocationCalls, ReshapeCalls,
 
     In addition to the errors that it names, a method may raise InvalidInput and its subclasses
     for bad input, DeadlineExceeded if the time is over and the outcome unknown (its subclass
-    ReadTimedOut for a call that changes nothing), and UnsupportedCall if the service is too old
-    for the call.
+    ReadTimedOut for a call that changes nothing), StoreBusy if the time is over and every attempt
+    met concurrent writers, so that nothing was changed, and UnsupportedCall if the service is too
+    old for the call.
     """

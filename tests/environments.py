@@ -4,8 +4,8 @@
 * Earlier releases of this project, whose programs run alongside those of this tree:
   ``upgrade/releases/`` has the wheel of each, and the versions of its dependencies as they were
   when it was made.
-* Programs of OpenStack that need other versions of libraries than this tree: ``constraints/`` has
-  the versions of each, which ``tools/upgrade-constraints`` renews.
+* Programs of OpenStack that need other versions of libraries than this tree, and what builds
+  packages: ``constraints/`` has the versions of each, which ``tools/upgrade-constraints`` renews.
 
 An environment is made on first use, and kept in ``.venv-others/`` until a file that it is made
 from changes. Before the tests start ``make test`` makes those that are missing, so that no test's
@@ -38,6 +38,7 @@ RELEASES = {"0.2.0": "2026.2"}
 #: Name of each other program's environment, to what is installed in it. nova's code runs with
 #: SQLAlchemy below 2.1 only, which its metadata does not say.
 PROGRAMS = {
+    "build": ("build",),
     "keystone": ("keystone", "gunicorn"),
     "nova": ("nova", "neutron-lib", "SQLAlchemy<2.1"),
 }
@@ -90,7 +91,7 @@ def release(version: str) -> Installation:
 
 @functools.cache
 def program(name: str) -> Installation:
-    """Return the installation of a program of OpenStack; make it if it is missing.
+    """Return the installation of another program; make it if it is missing.
 
     :param name: a key of :data:`PROGRAMS`
     """

@@ -14,7 +14,7 @@ from keystoneauth1 import session
 from keystoneauth1.identity import v3
 from keystoneclient.v3 import client
 
-from placement_rpc.testing import servers
+from placement_rpc.testing.server_process import ServerProcess, reserve_port
 from tests import environments
 
 REGION = "here"
@@ -64,7 +64,7 @@ control_socket_disable = True
 """
 
 
-class Keystone(servers.Server):
+class Keystone(ServerProcess):
     """A keystone on SQLite behind gunicorn, which can be stopped and started again.
 
     :param expiration: int, seconds that a token is valid
@@ -79,7 +79,7 @@ class Keystone(servers.Server):
 
     def _setUp(self):
         super()._setUp()
-        self.url = f"http://127.0.0.1:{self._reserve_port()}"
+        self.url = f"http://127.0.0.1:{reserve_port(self)}"
         self.auth_url = f"{self.url}/v3"
         # It finds its configuration in its directory: keystone would take arguments for its own.
         self._command = environments.program("keystone").module("gunicorn")

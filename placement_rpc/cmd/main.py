@@ -231,7 +231,7 @@ def main(args=None):
         with errors.quietly(args) if is_quiet else contextlib.nullcontext():
             return _call(options, conf)
     except (exception.ServiceUnavailable, exception.DeadlineExceeded,
-            exception.StoreUnavailable) as error:
+            exception.StoreUnavailable, exception.StoreBusy) as error:
         errors.report("placement-rpc", error, args)
         return _UNREACHABLE
 

@@ -98,7 +98,7 @@ def answer(req, resp, error, path=None):
     :param error: :class:`placement_rpc.exception.PlacementException`
     :param path: dict of the variable parts of the address
     """
-    status = error.http_status
+    status = peer_errors.status(req.method, req.uri_template, error)
     more = {}
     if isinstance(error, microversion.UnacceptableVersion):
         more = {"min_version": microversion.text(microversion.MIN),

@@ -55,10 +55,12 @@ class PeerError(NamedTuple):
     :ivar words: str, with the names of the error's values, and of the parts of the address, in
         braces; ``{text}`` is the error's own message
     :ivar code: str; None for that of the error
+    :ivar status: int, HTTP status; None for that of the error
     """
 
     words: str
     code: str | None = None
+    status: int | None = None
 
 
 _NO_ROOM = ("Unable to allocate inventory: Unable to create allocation for '{resource_class}' on "
@@ -73,6 +75,15 @@ _NOT_RESHAPED = PeerError(
     exception.ProviderNotFound.code)
 
 
+# Every attempt met concurrent writers. Clients of the peer repeat the request after these words
+# and this code. After a 503 they give up: nova's scheduler would go on to another host.
+_COLLIDED = "Another thread concurrently updated the data. Please retry your update. {text}"
+
+
+def _collided(words=""):
+    return PeerError(words + _COLLIDED, _CONCURRENT, 409)
+
+
 def _at(routes, **entries):
     return {(route, getattr(exception, name)): entry for route in routes
             for name, entry in entries.items()}
@@ -80,6 +91,13 @@ def _at(routes, **entries):
 
 # By method and address, and class of the error.
 TABLE = {
+    **_at(_CLAIMS, StoreBusy=_collided(
+        "Inventory and/or allocations changed while attempting to allocate: ")),
+    **_at((*_INVENTORY_CHANGES, ("POST", _INVENTORIES), ("DELETE", _INVENTORY),
+           ("DELETE", _INVENTORIES), ("PUT", f"{_PROVIDER}/aggregates"), _RESHAPER),
+          StoreBusy=_collided("update conflict: ")),
+    **_at((("PUT", f"{_PROVIDER}/traits"), ("DELETE", f"{_PROVIDER}/traits")),
+          StoreBusy=_collided()),
     **_at([("GET", _PROVIDERS)],
           ResourceClassNotFound=PeerError(
               "Invalid resource class in resources parameter: {text}"),
@@ -179,16 +197,23 @@ def detail(method, address, parts, error):
     return exception.fill(found.words, {**parts, **error.kwargs, "text": error.text})
 
 
+def status(method, address, error):
+    """Return the HTTP status of an error as the peer gives it."""
+    found = _entry(method, address, error)
+    return error.http_status if found is None or found.status is None else found.status
+
+
 def code(method, address, version, error):
     """Return the code of an error as the peer gives it.
 
     :param version: tuple of int, the microversion
     """
-    if version < SINCE or not is_peers(address) or isinstance(error, _OURS) or (
-            error.http_status in _OUR_STATUSES or error.http_status >= _FIRST_SERVER_ERROR):
+    if version < SINCE or not is_peers(address) or isinstance(error, _OURS):
         return error.code
     found = _entry(method, address, error)
     if found is not None and found.code is not None:
         return found.code
+    if error.http_status in _OUR_STATUSES or error.http_status >= _FIRST_SERVER_ERROR:
+        return error.code
     given = _CODES_BY_CLASS.get(type(error), error.code)
     return given if given in _CODES else UNDEFINED

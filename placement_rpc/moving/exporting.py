@@ -60,14 +60,21 @@ def export(database: db.Database, url: str, batch: int = BATCH, finish: bool = F
             writing.Database(engine)) as target, own_store.opened(database) as own:
         with target.transaction() as tx:
             _check_revision(tx)
-            export_state.begin(tx)
+            run = export_state.begin(tx)
+
+        @contextlib.contextmanager
+        def transaction():
+            with target.transaction() as tx:
+                export_state.begin_batch(tx, run)
+                yield tx
+
         done = Export(
             fitting.Fitted(own, writing.is_single_precision(engine)),
-            lambda: placement_store.opened(url), target.transaction,
+            lambda: placement_store.opened(url), transaction,
             writing.Writer(_standard_ids()), batch, report, advance)
         done.run()
         done.verify()
-        with target.transaction() as tx:
+        with transaction() as tx:
             export_state.end(tx)
             if finish:
                 export_state.forget(tx)

@@ -12,6 +12,7 @@ comparing again.
 """
 
 import collections
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -46,12 +47,11 @@ class _Kind(NamedTuple):
     """How rows of a kind are written.
 
     :param put: callable of the transaction, the rows to insert and those to update
-    :param delete: callables of the transaction and keys, each of which is called with all keys
-        before the next one
+    :param delete: callable of the transaction and keys
     """
 
     put: Callable
-    delete: tuple[Callable, ...]
+    delete: Callable
 
 
 class Pass:
@@ -78,8 +78,8 @@ class Pass:
     def compare(self) -> None:
         """Count what would be done, and change nothing."""
         for kind in rows.KINDS:
-            for each in self._differences(kind):
-                self._count(each)
+            for each in self.differences(kind):
+                self.count(each)
 
     def run(self, database: Database, pass_id: str, batch: int = BATCH) -> None:
         """Make this store equal to the source.
@@ -90,7 +90,8 @@ class Pass:
         """
         _Writing(self, database, pass_id, batch).run()
 
-    def _differences(self, kind: str) -> Iterator[Difference]:
+    def differences(self, kind: str) -> Iterator[Difference]:
+        """Yield the differences of a kind."""
         return compare(kind, self._counted(kind), self._target.rows(kind))
 
     def _counted(self, kind):
@@ -104,7 +105,8 @@ class Pass:
         found["read"] += read % _STEP
         self._advance(kind, read % _STEP)
 
-    def _count(self, each: Difference) -> None:
+    def count(self, each: Difference) -> None:
+        """Count what is done about a difference."""
         self._counts[each.kind][
             "created" if each.target is None else "deleted" if each.source is None
             else "changed"] += 1
@@ -118,37 +120,54 @@ class _Writing:
         self._database, self._pass_id, self._batch = database, pass_id, batch
 
     def run(self):
-        gone: dict[str, Spool] = {}
-        with Spool() as parents:
-            try:
-                for kind in rows.KINDS:
-                    gone[kind] = Spool()
-                    self._put_all(kind, gone[kind], parents)
-                    if kind == "providers":
-                        self._in_batches(parents, moving_writes.set_parents)
-                for kind in reversed(rows.KINDS):
-                    for delete in _KINDS[kind].delete:
-                        self._in_batches(gone[kind], delete)
-            finally:
-                for spool in gone.values():
-                    spool.close()
+        with contextlib.ExitStack() as stack:
+            # Providers that get another parent, and those to be deleted that have one.
+            self._moved, self._attached = (stack.enter_context(Spool()) for _ in range(2))
+            gone = {kind: stack.enter_context(Spool()) for kind in rows.KINDS}
+            for kind, spool in gone.items():
+                self._put_all(kind, spool)
+                if kind == "providers":
+                    self._in_batches(self._moved, moving_writes.set_parents)
+            for kind, spool in reversed(gone.items()):
+                if kind == "providers":
+                    self._in_batches(self._attached, moving_writes.detach_providers)
+                self._in_batches(spool, _KINDS[kind].delete)
 
-    def _put_all(self, kind, gone, parents):
+    def _put_all(self, kind, gone):
         """Write the rows that are missing or differ; spool the others."""
         new, changed = [], []
-        for each in self._pass._differences(kind):
-            self._pass._count(each)
+        for each in self._pass.differences(kind):
+            self._pass.count(each)
+            if kind == "providers" and self._is_only_spooled(each):
+                continue
             if each.source is None:
                 gone.add(each.key)
                 continue
-            if kind == "providers" and _moves(each):
-                parents.add((each.source.uuid, each.source.parent, each.source.root))
             (new if each.target is None else changed).append(each.source)
             if len(new) + len(changed) == self._batch:
                 self._put(kind, new, changed)
                 new, changed = [], []
         if new or changed:
             self._put(kind, new, changed)
+
+    def _is_only_spooled(self, each):
+        """Spool what a provider's parents need; return whether nothing else of it differs.
+
+        A pass that is interrupted leaves many providers without their parents. The next one must
+        not write all of them again, or one that is interrupted over and over would never end.
+        """
+        source, target = each.source, each.target
+        if source is None:
+            if target.parent is not None:
+                self._attached.add(each.key)
+            return False
+        if target is None:
+            if source.parent is not None:
+                self._moved.add((source.uuid, source.parent, source.root))
+            return False
+        if (source.parent, source.root) != (target.parent, target.root):
+            self._moved.add((source.uuid, source.parent, source.root))
+        return (source.name, source.generation) == (target.name, target.generation)
 
     def _put(self, kind, new, changed):
         self._write(lambda tx: _KINDS[kind].put(tx, new, changed))
@@ -164,13 +183,6 @@ class _Writing:
             change(tx)
 
         self._database.write(attempt, "import")
-
-
-def _moves(each):
-    """Return whether a provider has another parent or root than before."""
-    if each.target is None:
-        return each.source.parent is not None
-    return (each.source.parent, each.source.root) != (each.target.parent, each.target.root)
 
 
 def _inserted(insert, *arguments):
@@ -191,18 +203,17 @@ def _put_inventories(tx, new, changed):
 _KINDS = {
     "resource_classes": _Kind(
         _inserted(moving_writes.insert_resource_classes, class_names.FIRST_CUSTOM_ID),
-        (moving_writes.delete_resource_classes,)),
-    "traits": _Kind(_inserted(moving_writes.insert_traits), (moving_writes.delete_traits,)),
+        moving_writes.delete_resource_classes),
+    "traits": _Kind(_inserted(moving_writes.insert_traits), moving_writes.delete_traits),
     "consumer_types": _Kind(
-        _inserted(moving_writes.insert_consumer_types), (moving_writes.delete_consumer_types,)),
-    "providers": _Kind(moving_writes.put_providers, (
-        moving_writes.detach_providers, moving_writes.delete_providers)),
-    "inventories": _Kind(_put_inventories, (moving_writes.delete_inventories,)),
+        _inserted(moving_writes.insert_consumer_types), moving_writes.delete_consumer_types),
+    "providers": _Kind(moving_writes.put_providers, moving_writes.delete_providers),
+    "inventories": _Kind(_put_inventories, moving_writes.delete_inventories),
     "provider_traits": _Kind(
-        _inserted(moving_writes.insert_provider_traits), (moving_writes.delete_provider_traits,)),
+        _inserted(moving_writes.insert_provider_traits), moving_writes.delete_provider_traits),
     "provider_aggregates": _Kind(
         _inserted(moving_writes.insert_provider_aggregates),
-        (moving_writes.delete_provider_aggregates,)),
-    "consumers": _Kind(moving_writes.put_consumers, (moving_writes.delete_consumers,)),
-    "allocations": _Kind(moving_writes.put_allocations, (moving_writes.delete_allocations,)),
+        moving_writes.delete_provider_aggregates),
+    "consumers": _Kind(moving_writes.put_consumers, moving_writes.delete_consumers),
+    "allocations": _Kind(moving_writes.put_allocations, moving_writes.delete_allocations),
 }

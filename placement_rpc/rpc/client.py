@@ -223,9 +223,11 @@ class Client:
 
         :param attempt: callable of the seconds that the attempt may take
         :param request_id: None for a call that changes nothing
+        :raises StoreBusy: if each attempt met concurrent writers: it is known that nothing was
+            done, so that the caller may decide again
         """
         ends = time.monotonic() + seconds
-        backoff, last = Backoff(_FIRST_PAUSE), None
+        backoff, last, busy = Backoff(_FIRST_PAUSE), None, None
         while (left := ends - time.monotonic()) > 0:
             try:
                 return attempt(min(self._attempt_timeout, left))
@@ -237,12 +239,16 @@ class Client:
             except exception.PlacementException as error:
                 if not error.retryable:
                     raise
+                is_busy = isinstance(error, exception.StoreBusy)
+                busy = error if is_busy and (last is None or busy) else None
                 last = error.text
                 pause = backoff.next()
-                if isinstance(error, exception.StoreBusy):
+                if is_busy:
                     # A lock that it waits for is released soon, or its session is ended.
                     pause = min(pause, _BUSY_PAUSE)
             time.sleep(max(0, min(pause, ends - time.monotonic())))
+        if busy is not None:
+            raise busy
         facts = {"method": method, "seconds": round(seconds, 3),
                  "reason": last or "no attempt was made"}
         if request_id is None:

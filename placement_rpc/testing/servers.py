@@ -3,34 +3,25 @@
 
 Each fixture owns its processes, ports and data, so any number of them, in any number of test
 processes, run side by side and alongside the machine's own services. Nothing outlives the fixture,
-even if the test process is killed: see ``_SUPERVISED``. The environment of the calling process is
-not changed, and only its ``PATH`` is passed on to the servers.
+even if the test process is killed: see :mod:`placement_rpc.testing.server_process`. The
+environment of the calling process is not changed, and only its ``PATH`` is passed on to the
+servers. Modules beside this one have clusters of each.
 """
 
 import base64
-import glob
 import hashlib
 import json
 import os
-import random
-import re
 import secrets
 import shutil
 import signal
-import socket
-import subprocess
-import time
 import urllib.parse
 import uuid
 
-from pifpaf import drivers
 from pifpaf.drivers import mysql, postgresql, rabbitmq
 
-START_TIMEOUT = 120
-
-# Below the range from which Linux picks ports for outgoing connections, which could otherwise take
-# the port of a stopped server.
-_PORTS = range(15000, 32000)
+from placement_rpc.testing import server_process
+from placement_rpc.testing.server_process import ServerProcess, reserve_port
 
 _PROGRAMS = {
     "mariadb-server": ("mariadb", "mariadb-install-db", "mariadbd"),
@@ -38,132 +29,17 @@ _PROGRAMS = {
     "rabbitmq-server": ("epmd", "rabbitmq-server", "rabbitmqctl"),
 }
 
-# The shell starts a watchdog in the background and becomes the server. The watchdog waits for the
-# end of a pipe whose other end only the test process has, that is, for the death of that process;
-# then it ends the server and removes its directory. PR_SET_PDEATHSIG would be lost when setpriv
-# changes the user, and would trigger when the thread that started the server ends, rather than the
-# process. A process that was forked without exec (multiprocessing's "fork") shares the pipe, so it
-# keeps the server alive too.
-_SUPERVISED = """
-signal=$1 directory=$2; shift 2
-exec 3<&0 </dev/null
-{
-    read -r _ <&3
-    # Repeated until the server is gone: PostgreSQL takes a moment to end its children.
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do kill -s "$signal" $$ || break; sleep 0.5; done
-    rm -rf "$directory"
-    kill -s KILL -- -$$
-} >/dev/null 2>&1 &
-exec "$@" 3<&-
-"""
-
-
 def missing(*packages):
     """Return the Debian packages that the fixtures need and the machine lacks, as a list.
 
     :param packages: str each, the packages to look for; without any, all that are needed
     """
-    path = _path()
+    path = server_process.path()
     return [
         package
         for package in packages or _PROGRAMS
         if not all(shutil.which(program, path=path) for program in _PROGRAMS[package])
     ]
-
-
-def _path():
-    newest_first = sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)
-    # RabbitMQ's directory before /usr/sbin, where Debian's wrappers insist on the user rabbitmq.
-    path = ["/usr/lib/rabbitmq/bin", *newest_first, os.environ.get("PATH", os.defpath)]
-    return os.pathsep.join([*path, "/usr/sbin"])
-
-
-class Server(drivers.Driver):
-    """Base of the fixtures: a server process that can crash and be started again."""
-
-    # The server's command line, a regular expression for its log line when it accepts
-    # connections, and the signal that ends it at once.
-    _command = ()
-    _ready = ""
-    _crash = signal.SIGKILL
-    #: The running server, a subprocess.Popen; None before the first start.
-    process = None
-
-    def _setUp(self):
-        # Not super()._setUp(), which would start pifpaf's own server; only its directory is used.
-        drivers.Driver._setUp(self)
-
-    def putenv(self, key, value, raw=False):
-        """Do nothing; pifpaf would change the environment of the calling process."""
-
-    def start(self):
-        """Start the server on its existing data and wait until it accepts connections."""
-        self.process = self._serve(self._command, self._ready)
-
-    def stop(self):
-        """Stop the server as a crash would, keeping its data; do nothing if it is stopped."""
-        if self.process:
-            self._kill(self.process)
-
-    def restart(self):
-        """Stop the server as a crash would, and start it again."""
-        self.stop()
-        self.start()
-
-    def _surroundings(self):
-        return {"cwd": self.tempdir, "env": {"PATH": _path(), "LANG": "C.UTF-8", **self.env}}
-
-    def _run(self, *command):
-        done = subprocess.run(
-            command, check=False, input="", capture_output=True, text=True, **self._surroundings()
-        )
-        if done.returncode:
-            raise RuntimeError(f"{command} failed:\n{done.stdout}{done.stderr}")
-        return done.stdout
-
-    def _serve(self, command, ready):
-        with open(f"{self.tempdir}/log", "a+b") as log:
-            start = log.tell()
-            process = subprocess.Popen(
-                ["sh", "-c", _SUPERVISED, "sh", self._crash.name[3:], self.tempdir, *command],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                **self._surroundings(),
-            )
-            self.addCleanup(self._kill, process)
-            deadline = time.monotonic() + START_TIMEOUT
-            while True:
-                log.seek(start)
-                text = log.read().decode(errors="replace")
-                if re.search(ready, text):
-                    return process
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f"{command} did not start:\n{text}")
-                time.sleep(0.01)
-
-    def _kill(self, process):
-        if process.stdin.closed:
-            return
-        process.send_signal(self._crash)
-        process.wait()
-        # The watchdog is still in the process group, so its id has not been reused.
-        os.killpg(process.pid, signal.SIGKILL)
-        process.stdin.close()
-
-    def _reserve_port(self):
-        # Not the global generator, which a test may have seeded alike in every process.
-        port = random.SystemRandom().choice(_PORTS)
-        # A name in the abstract namespace is a lock between processes that the kernel releases.
-        lock = socket.socket(socket.AF_UNIX)
-        self.addCleanup(lock.close)
-        try:
-            lock.bind(f"\0reserved-port-{port}")
-            socket.create_server(("127.0.0.1", port)).close()
-        except OSError:
-            return self._reserve_port()
-        return port
 
 
 _TLS_CONFIGURATION = """
@@ -192,7 +68,7 @@ def _definitions(user, password):
                          **dict.fromkeys(("configure", "write", "read"), ".*")}]}
 
 
-class RabbitMQ(Server, rabbitmq.RabbitMQDriver):
+class RabbitMQ(ServerProcess, rabbitmq.RabbitMQDriver):
     """A RabbitMQ node of its own, with its own epmd, on 127.0.0.1.
 
     ``plugins`` are enabled from the start. The management plugin listens on ``management_port``;
@@ -214,12 +90,12 @@ class RabbitMQ(Server, rabbitmq.RabbitMQDriver):
 
     def _setUp(self):
         super()._setUp()
-        self.port, self.tls_port, self.management_port, epmd_port, distribution_port = (
-            self._reserve_port() for _ in range(5)
+        self.port, self.tls_port, self.management_port, distribution_port = (
+            reserve_port(self) for _ in range(4)
         )
         self.url = f"rabbit://{self.username}:{self.password}@127.0.0.1:{self.port}/"
         self.env = {
-            "ERL_EPMD_PORT": str(epmd_port),
+            "ERL_EPMD_PORT": str(self._epmd_port()),
             # An epmd that the node starts as a daemon would outlive the fixture.
             "ERL_FLAGS": "-start_epmd false",
             # The directory of the Erlang cookie.
@@ -233,7 +109,7 @@ class RabbitMQ(Server, rabbitmq.RabbitMQDriver):
             "RABBITMQ_LOGS": "-",
             "RABBITMQ_LOG_BASE": self.tempdir,
             "RABBITMQ_MNESIA_BASE": self.tempdir,
-            "RABBITMQ_NODENAME": f"rabbit-{self.port}@localhost",
+            "RABBITMQ_NODENAME": self._node_name(),
             # Schedulers of several nodes must not be bound to the same processors.
             "RABBITMQ_SCHEDULER_BIND_TYPE": "u",
             # With RabbitMQ's default "none", loading its modules, and so the start, takes twice
@@ -244,20 +120,35 @@ class RabbitMQ(Server, rabbitmq.RabbitMQDriver):
             "RUNNING_UNDER_SYSTEMD": "true",
         }
         with open(self.env["RABBITMQ_CONFIG_FILE"], "w") as config:
-            print(f"listeners.tcp.default = 127.0.0.1:{self.port}", file=config)
-            print(f"load_definitions = {self.tempdir}/definitions.json", file=config)
-            print(f"management.tcp.port = {self.management_port}", file=config)
-            print("management.tcp.ip = 127.0.0.1", file=config)
-            if self._tls is not None:
-                print(_TLS_CONFIGURATION.format(self.tls_port, *self._tls), file=config)
+            config.write("\n".join([*self._configuration(), ""]))
         with open(f"{self.tempdir}/definitions.json", "w") as definitions:
             json.dump(_definitions(self.username, self.password), definitions)
         with open(self.env["RABBITMQ_ENABLED_PLUGINS_FILE"], "w") as enabled:
             print(f"[{','.join(self.plugins)}].", file=enabled)
-        # With debugging, epmd logs when it is ready.
-        epmd = ("epmd", "-d", "-d", "-address", "127.0.0.1")
-        self._serve(epmd, "entering the main select")
+        self._prepare()
         self.start()
+
+    def _epmd_port(self):
+        """Return the port of the Erlang daemon that knows the names of nodes."""
+        return reserve_port(self)
+
+    def _node_name(self):
+        return f"rabbit-{self.port}@localhost"
+
+    def _configuration(self):
+        """Return the lines of the configuration file."""
+        lines = [f"listeners.tcp.default = 127.0.0.1:{self.port}",
+                 f"load_definitions = {self.tempdir}/definitions.json",
+                 f"management.tcp.port = {self.management_port}",
+                 "management.tcp.ip = 127.0.0.1"]
+        if self._tls is not None:
+            lines.append(_TLS_CONFIGURATION.format(self.tls_port, *self._tls))
+        return lines
+
+    def _prepare(self):
+        """Start what the node needs."""
+        # With debugging, epmd logs when it is ready.
+        self._serve(("epmd", "-d", "-d", "-address", "127.0.0.1"), "entering the main select")
 
     def stop(self):
         """Kill the node, keeping its data; do nothing if it is stopped."""
@@ -273,7 +164,7 @@ class RabbitMQ(Server, rabbitmq.RabbitMQDriver):
         return self._run("rabbitmqctl", *args)
 
 
-class PostgreSQL(Server, postgresql.PostgreSQLDriver):
+class PostgreSQL(ServerProcess, postgresql.PostgreSQLDriver):
     """A PostgreSQL server of its own, on a Unix socket.
 
     Without ``durable`` it is fast, and stop() may lose the latest commits.
@@ -310,7 +201,7 @@ class PostgreSQL(Server, postgresql.PostgreSQLDriver):
         return f"postgresql+psycopg://postgres@/{name}?{query}"
 
 
-class MariaDB(Server, mysql.MySQLDriver):
+class MariaDB(ServerProcess, mysql.MySQLDriver):
     """A MariaDB server of its own, on a Unix socket.
 
     Without ``durable`` it is fast, and stop() may lose the latest commits.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-manage placement import``, on SQLite; tests/integration has the other databases."""
+"""``placement-rpc-manage placement import`` on SQLite; tests/integration has other databases."""
 
 import contextlib
 import datetime
@@ -182,23 +182,18 @@ class ImportTest(ImportCase):
         self.assertEqual(done["findings"], self.run_import()["findings"])
 
     def test_a_run_that_is_interrupted_is_run_again(self):
-        """After each of its transactions, each time further than before."""
-        number = 0
-        while self.interrupt(number):
-            number += 1
-            if number == 40:
-                self.run_import()
-                break
-        self.assertGreater(number, 10)
-        self.assert_equal()
-        placement_contents.change(self.cloud)
-        for number in range(6):
-            self.interrupt(number)
-        # The last of these runs may have changed all, and have announced nothing.
-        before = len(self.imports())
-        self.run_import()
-        self.assert_equal()
-        self.assertEqual(before + 1, len(self.imports()))
+        """Each run ends after one batch, or before it announces what was changed."""
+        for change, least in ((lambda: None, 10), (lambda: placement_contents.change(
+                self.cloud), 5)):
+            change()
+            before, number = len(self.imports()), 0
+            while self.interrupt(1):
+                self.assertEqual(before, len(self.imports()))
+                number += 1
+            self.assertGreater(number, least)
+            self.assert_equal()
+            # The last run, which changed nothing, announces what the others have changed.
+            self.assertEqual(before + 1, len(self.imports()))
 
     def interrupt(self, number):
         """Run an import whose process ends after some batches; return whether it did."""
@@ -210,12 +205,12 @@ class ImportTest(ImportCase):
             return original(database, change, *more, **named)
 
         original = db.Database.write
-        with fixtures.MonkeyPatch("placement_rpc.db.api.Database.write", write):
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(
-                    io.StringIO()):
-                code = manage.main([
-                    "--database", self.store.conf.database.connection, "placement", "import",
-                    "--from", self.cloud.url, "--batch", "20"])
+        with fixtures.MonkeyPatch(
+                "placement_rpc.db.api.Database.write", write), contextlib.redirect_stdout(
+                    io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            code = manage.main([
+                "--database", self.store.conf.database.connection, "placement", "import",
+                "--from", self.cloud.url, "--batch", "20"])
         self.assertIn(code, (0, 130))
         return code == 130
 

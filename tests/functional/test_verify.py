@@ -2,11 +2,9 @@
 """``placement-rpc-manage placement verify``: what it finds, prints and exits with."""
 
 import contextlib
-import functools
 import json
 import pathlib
 import sqlite3
-import tempfile
 from unittest import mock
 
 import fixtures
@@ -16,33 +14,13 @@ from placement_rpc.cmd import manage
 from placement_rpc.db import models
 from placement_rpc.db.placement import schema
 from tests import base, moving_stores, placement_cloud, placement_contents, programs
+from tests.filled_placement import FilledCloud
 from tests.placement_contents import uuid_of
-
-
-@functools.cache
-def _filled():
-    """Return a SQLite file with a filled Placement database: it takes seconds to write one."""
-    file = tempfile.NamedTemporaryFile(suffix=".sqlite")                # noqa: SIM115
-    with placement_cloud.PlacementCloud() as cloud:
-        placement_contents.fill(cloud)
-        with contextlib.closing(sqlite3.connect(sa.make_url(cloud.url).database)) as source:
-            _backup(source, file.name)
-    return file
-
-
-def _copy(path, url):
-    with contextlib.closing(sqlite3.connect(path)) as source:
-        _backup(source, sa.make_url(url).database)
 
 
 def _dump(url):
     with contextlib.closing(sqlite3.connect(sa.make_url(url).database)) as connection:
         return list(connection.iterdump())
-
-
-def _backup(source, path):
-    with contextlib.closing(sqlite3.connect(path)) as target:
-        source.backup(target)
 
 
 class VerifyCase(base.TestCase):
@@ -52,9 +30,8 @@ class VerifyCase(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.cloud = self.useFixture(placement_cloud.PlacementCloud())
-        if self.is_filled:
-            _copy(_filled().name, self.cloud.url)
+        self.cloud = self.useFixture(
+            FilledCloud() if self.is_filled else placement_cloud.PlacementCloud())
         self.store = self.useFixture(moving_stores.MovedTo())
 
     def bring(self, *arguments):

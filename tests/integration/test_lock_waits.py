@@ -2,6 +2,7 @@
 """A transaction that does not end: it delays only what needs its rows, and the server ends it."""
 
 import contextlib
+import json
 import threading
 import time
 
@@ -17,9 +18,10 @@ from placement_rpc.accounting.inventory_batch import InventoryReplacement
 from placement_rpc.db import api as db
 from placement_rpc.db import models, sessions
 from placement_rpc.db.queries import claims
+from placement_rpc.http.facade import Facade
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
-from tests import base, servers
+from tests import base, http, servers
 
 _FOREVER = 3600.0
 _LIMITS = {
@@ -218,11 +220,41 @@ class BatchTest(_LockTest):
         del wanted.allocations
         with self.locked(claims.lock_providers, self.uuids[0]):
             self.assertRaises(
-                exception.DeadlineExceeded, self.api.claim_by_request, None,
+                exception.StoreBusy, self.api.claim_by_request, None,
                 ResourceRequest(resources={"VCPU": 1}), wanted, timeout=2, request_id="one")
         self.assertEqual({self.uuids[0]}, set(self.api.claim_by_request(
             None, ResourceRequest(resources={"VCPU": 1}), wanted,
             request_id="one").generations))
+
+
+class HTTPTest(_LockTest):
+    """Clients of OpenStack Placement repeat what a lock was in the way of, by their own rules."""
+
+    options = {"transactions__idle_timeout": _FOREVER, "api__auth_strategy": "noauth2",
+               "placement_client__deadline": 3.0, "claims__max_attempts": 2}
+
+    def test_a_locked_provider_is_a_concurrent_update(self):
+        facade = Facade(self.store.conf, self.api)
+        self.addCleanup(facade.close)
+        uuid = self.uuids[0]
+        path, resources = f"/resource_providers/{uuid}", {"resources": {"VCPU": 1}}
+        with self.locked(claims.lock_providers, uuid):
+            for where, words, body in (
+                    (f"/allocations/{base.new_uuid()}",
+                     "Inventory and/or allocations changed while attempting to allocate", {
+                         "allocations": {uuid: resources}, "project_id": "project",
+                         "user_id": "user", "consumer_generation": None}),
+                    (f"{path}/inventories", "update conflict", {
+                        "resource_provider_generation": 1, "inventories": {}}),
+                    (f"{path}/traits", "Another thread concurrently updated the data", {
+                        "resource_provider_generation": 1, "traits": ["HW_CPU_X86_AVX2"]})):
+                answer = http.request(facade.application, "PUT", where, headers={
+                    "X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.36",
+                    "Content-Type": "application/json"}, body=json.dumps(body))
+                error, = answer.json["errors"]
+                self.assertEqual((409, "placement.concurrent_update", "placement.store.busy"), (
+                    answer.status_code, error["code"], error["exact_code"]))
+                self.assertTrue(error["detail"].startswith(words), error["detail"])
 
 
 class ContentionTest(_LockTest):

@@ -4,15 +4,19 @@
 What the services tell over HTTP is compared, in addition to what ``placement verify`` says.
 """
 
-import os
+import contextlib
+import functools
+import multiprocessing
+import pathlib
 import random
 import signal
-import subprocess
 import sys
 
+import fixtures
 import sqlalchemy as sa
 import testscenarios
 
+from placement_rpc.cmd import manage
 from placement_rpc.db.placement import schema
 from tests import (
     base,
@@ -145,14 +149,14 @@ class KilledTest(base.TestCase):
         self.cloud = self.useFixture(placement_cloud.PlacementCloud("mariadb"))
         placement_contents.fill(self.cloud)
         self.store = self.useFixture(moving_stores.MovedTo("postgresql"))
+        self.said = self.useFixture(fixtures.TempDir()).join("said")
 
     def start(self, *arguments):
-        process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.manage", "--database",
-             self.store.url, "placement", *arguments],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
+        """Start a command in a process of its own; return it."""
+        process = _forks().Process(target=_run, args=(self.said, "--database", self.store.url,
+                                                      "placement", *arguments))
+        process.start()
+        self.addCleanup(process.join)
         self.addCleanup(process.kill)
         return process
 
@@ -165,15 +169,14 @@ class KilledTest(base.TestCase):
             process = self.start(*arguments)
             wanted = _rows(engine) + rng.randint(0, 20)
             base.wait_until(lambda process=process, wanted=wanted: (
-                process.poll() is not None or _rows(engine) >= wanted))
-            if process.poll() is None:
-                os.kill(process.pid, signal.SIGKILL)
-                killed += 1
-            process.wait()
+                not process.is_alive() or _rows(engine) >= wanted))
+            process.kill()
+            process.join()
+            killed += process.exitcode == -signal.SIGKILL
         self.assertGreater(killed, self.points // 2, "it was too fast to be killed")
         process = self.start(*arguments)
-        said, _ = process.communicate()
-        self.assertEqual(0, process.returncode, said)
+        process.join()
+        self.assertEqual(0, process.exitcode, pathlib.Path(self.said).read_text())
 
     def test_import(self):
         self.killed(self.store.url, "import", "--from", self.cloud.url, "--batch", "3")
@@ -189,6 +192,21 @@ class KilledTest(base.TestCase):
         self.store.done("verify", "--from", back.url)
         self.assertEqual(placement_contents.dump(self.cloud.send),
                          placement_contents.dump(back.send))
+
+
+@functools.cache
+def _forks():
+    # A new process of Python takes seconds until all modules are loaded.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.integration.test_moving"])
+    return context
+
+
+def _run(output, *arguments):
+    """Run ``placement-rpc-manage``; what it prints is appended to a file."""
+    with open(output, "a") as file, contextlib.redirect_stdout(file), (
+            contextlib.redirect_stderr(file)):
+        sys.exit(manage.main(list(arguments)))
 
 
 def _rows(engine):

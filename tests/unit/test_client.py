@@ -80,6 +80,16 @@ class RetryTest(base.TestCase):
             self.assertLessEqual(timeout, 0.4)
             self.assertAlmostEqual(began + 0.4, context.deadline, delta=0.2)
 
+    def test_writers_that_are_in_the_way_of_each_attempt_are_reported(self):
+        """Nothing was done, which is more than is known when a deadline passes."""
+        busy = [exception.StoreBusy(method="c", attempts=1)] * 1000
+        self.assertRaises(exception.StoreBusy, _client(*busy).release_allocations, None,
+                          base.new_uuid(), timeout=0.2)
+        for unknown in ([exception.StoreUnavailable(reason="b"), *busy],
+                        [busy[0], exception.StoreUnavailable(reason="b"), *busy]):
+            self.assertRaises(exception.DeadlineExceeded, _client(*unknown).release_allocations,
+                              None, base.new_uuid(), timeout=0.4)
+
     def test_of_a_foreign_context_nothing_secret_is_taken(self):
         client = _client()
         client.ping(oslo_context.RequestContext(

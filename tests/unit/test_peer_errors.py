@@ -30,6 +30,9 @@ class CodeTest(testscenarios.WithScenarios, base.TestCase):
              "placement.concurrent_update"),
             ("PUT", "/allocations/{consumer_uuid}", exception.ConsumerConflict(),
              "placement.concurrent_update"),
+            ("PUT", "/allocations/{consumer_uuid}", exception.StoreBusy(),
+             "placement.concurrent_update"),
+            ("PUT", f"{_ONE}/traits", exception.StoreBusy(), "placement.concurrent_update"),
             ("PUT", "/allocations/{consumer_uuid}", exception.CapacityExceeded(),
              "placement.undefined_code"),
             ("DELETE", "/traits/{name}", exception.TraitInUse(), "placement.undefined_code"),
@@ -62,6 +65,31 @@ def _of_code(code):
     error = exception.Conflict()
     error.code = code
     return error
+
+
+class CollisionTest(base.TestCase):
+    """Clients of the peer repeat a request that met concurrent writers in every attempt."""
+
+    def test_of_changes_that_the_peer_refuses_so(self):
+        error = exception.StoreBusy(method="claim_allocations", attempts=7)
+        for request in (("PUT", "/allocations/{consumer_uuid}"), ("POST", "/allocations"),
+                        ("POST", "/reshaper"), ("PUT", f"{_ONE}/inventories"),
+                        ("DELETE", _INVENTORY), ("PUT", f"{_ONE}/aggregates"),
+                        ("PUT", f"{_ONE}/traits")):
+            self.assertEqual(409, peer_errors.status(*request, error))
+            words = peer_errors.detail(*request, {"uuid": "p"}, error)
+            # Of nova up to Queens, which knew no codes.
+            self.assertIn("concurrently updated", words)
+            self.assertIn("7 attempts", words)
+            # nova gives up where the consumer has changed.
+            self.assertNotIn("consumer generation conflict", words)
+
+    def test_others_are_503(self):
+        error = exception.StoreBusy(method="create_provider", attempts=7)
+        for request in (("POST", "/resource_providers"), ("PUT", "/traits/{name}"),
+                        ("GET", "/allocation_candidates"), ("POST", "/resource_pools")):
+            self.assertEqual(503, peer_errors.status(*request, error))
+            self.assertEqual(error.code, peer_errors.code(*request, (1, 39), error))
 
 
 class WordsTest(base.TestCase):

@@ -7,6 +7,7 @@ changed since. A table of its own, of which Placement knows nothing, tells these
 
 import datetime
 import json
+import uuid
 
 import sqlalchemy as sa
 
@@ -21,19 +22,22 @@ _state = sa.Table(
     sa.Column("begun_at", sa.DateTime, nullable=False),
     # Of the last export; NULL while it is under way, or if it did not end.
     sa.Column("ended_at", sa.DateTime, nullable=True),
-    sa.Column("passes", sa.Integer, nullable=False),
+    # The export that may write, and the number of its transactions.
+    sa.Column("run", sa.String(36), nullable=False),
+    sa.Column("batches", sa.Integer, nullable=False),
     # JSON: what changes with each change of the database by Placement.
     sa.Column("signature", sa.Text, nullable=True))
 _SIGNED = (schema.resource_providers, schema.inventories, schema.consumers, schema.allocations)
 _EMPTY = (*_SIGNED, schema.resource_provider_traits, schema.resource_provider_aggregates)
 
 
-def begin(tx: sa.Connection) -> int:
-    """Record that an export begins.
+def begin(tx: sa.Connection) -> str:
+    """Record that an export begins. It waits for the transaction of one that was killed.
 
-    :returns: how many exports there were before
+    :returns: the id of this run
     :raises ExportRefused: if the database is neither empty nor as the last export left it
     """
+    run = str(uuid.uuid4())
     if not sa.inspect(tx).has_table(NAME):
         filled = [table.name for table in _EMPTY
                   if tx.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first()]
@@ -41,21 +45,31 @@ def begin(tx: sa.Connection) -> int:
             raise exception.ExportRefused(
                 reason=f"it is not empty: there are rows in {', '.join(filled)}")
         _state.create(tx)
-        tx.execute(sa.insert(_state).values(id=1, begun_at=_now(), passes=0))
-        return 0
+        tx.execute(sa.insert(_state).values(id=1, begun_at=_now(), run=run, batches=0))
+        return run
+    tx.execute(sa.update(_state).values(run=run, batches=0))
     row = tx.execute(sa.select(_state)).one()
     if row.ended_at is not None and row.signature != _signature(tx):
         raise exception.ExportRefused(
             reason=f"it has been changed since the export of {row.ended_at:%F %T} UTC. If those "
                    "changes are worth nothing, export to a new database")
     tx.execute(sa.update(_state).values(ended_at=None, signature=None))
-    return row.passes
+    return run
+
+
+def begin_batch(tx: sa.Connection, run: str) -> None:
+    """Check, in the transaction of a batch, that no later export has begun.
+
+    :raises ExportRefused: if one has
+    """
+    if not tx.execute(sa.update(_state).where(_state.c.run == run).values(
+            batches=_state.c.batches + 1)).rowcount:
+        raise exception.ExportRefused(reason="another export to it has begun")
 
 
 def end(tx: sa.Connection) -> None:
     """Record that an export has ended."""
-    tx.execute(sa.update(_state).values(
-        ended_at=_now(), signature=_signature(tx), passes=_state.c.passes + 1))
+    tx.execute(sa.update(_state).values(ended_at=_now(), signature=_signature(tx)))
 
 
 def forget(tx: sa.Connection) -> None:

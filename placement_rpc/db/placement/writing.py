@@ -84,7 +84,14 @@ class Writer:
         self._ids: dict[sa.Table, dict[str, int]] = {}
 
     def prepare(self, tx: sa.Connection) -> None:
-        """Add the standard resource classes that are missing, as Placement does when it starts."""
+        """Prepare an export.
+
+        The standard resource classes that are missing are added, as Placement does when it starts.
+        Consumers without allocations, which an interrupted export leaves, are removed.
+        """
+        table = schema.consumers
+        tx.execute(sa.delete(table).where(sa.not_(sa.exists().where(
+            schema.allocations.c.consumer_id == table.c.uuid))))
         self._class_ids(tx, self._standard_classes)
 
     # -- resource classes, traits and types ---------------------------------------------------

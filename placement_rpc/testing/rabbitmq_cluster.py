@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A private cluster of RabbitMQ nodes."""
+
+import json
+import os
+import pathlib
+import secrets
+import time
+
+import fixtures
+
+from placement_rpc.testing import server_process, together
+from placement_rpc.testing.servers import RabbitMQ
+
+# Seconds without a sign of life after which nodes give up one that is cut off; RabbitMQ's own 60
+# are longer than the tests wait. The operator's guide recommends the same.
+_TICK_SECONDS = 15
+
+_LEADER = """{ok, Queue} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"%s">>, queue, <<"%s">>)),
+    {_, Leader} = amqqueue:get_pid(Queue), Leader."""
+
+
+class RabbitMQCluster(fixtures.Fixture):
+    """Nodes on 127.0.0.1 that form a cluster, and pause if they are in the minority.
+
+    :param size: int, the number of nodes
+    :ivar nodes: list of :class:`Node`
+    :ivar url: str, with the addresses of all nodes
+    """
+
+    def __init__(self, size=3):
+        super().__init__()
+        self._size = size
+
+    def _setUp(self):
+        epmd = self.useFixture(_Epmd())
+        names = [f"node{number}@localhost" for number in range(self._size)]
+        shared = {"epmd_port": epmd.port, "names": names, "cookie": secrets.token_hex(16),
+                  "password": secrets.token_urlsafe(24)}
+        self.nodes = [Node(name, **shared) for name in names]
+        together.set_up(self, self.nodes)
+        self.wait_until_complete()
+        self.url = self.url_of(*self.nodes)
+
+    def url_of(self, *nodes, path=""):
+        """Return the URL of some of the nodes, in this order.
+
+        :param path: str, the virtual host
+        """
+        addresses = ",".join(f"{node.username}:{node.password}@127.0.0.1:{node.port}"
+                             for node in nodes)
+        return f"rabbit://{addresses}/{path}"
+
+    @property
+    def running(self):
+        """The nodes whose process runs, as a list."""
+        return [node for node in self.nodes if node.process.poll() is None]
+
+    def rabbitmqctl(self, *arguments):
+        """Run rabbitmqctl on the first node that runs, and return what it prints."""
+        return self.running[0].rabbitmqctl(*arguments)
+
+    def leader_of(self, queue, virtual_host="/"):
+        """Return the :class:`Node` that leads a quorum queue; None while no running one does."""
+        # Other commands wait a minute for the members of queues that do not answer.
+        name = self.rabbitmqctl("-q", "eval", _LEADER % (virtual_host, queue)).strip()
+        return next((node for node in self.running if node.name == name), None)
+
+    def wait_until_complete(self, nodes=None):
+        """Wait until each of the nodes sees all of them; :param nodes: None for those that run."""
+        nodes = self.running if nodes is None else nodes
+        ends = time.monotonic() + server_process.START_TIMEOUT
+        while not all(node.members() >= {other.name for other in nodes} for node in nodes):
+            if time.monotonic() > ends:
+                raise RuntimeError(f"{len(nodes)} nodes of RabbitMQ do not find each other")
+            time.sleep(0.2)
+
+
+class Node(RabbitMQ):
+    """A node of a cluster; ``name`` is what the others call it.
+
+    :param epmd_port: int, of the Erlang daemon that knows the addresses of all nodes
+    :param names: list of str, those of all nodes
+    :param cookie: str, the secret that they share
+    :param password: str, that of the administrator
+    """
+
+    def __init__(self, name, epmd_port, names, cookie, password):
+        super().__init__()
+        self.name = name
+        self.password = password
+        self._names = names
+        self._cookie = cookie
+        self._epmd = epmd_port
+
+    def _epmd_port(self):
+        return self._epmd
+
+    def _node_name(self):
+        return self.name
+
+    def _configuration(self):
+        yield from super()._configuration()
+        yield "cluster_partition_handling = pause_minority"
+        yield "cluster_formation.peer_discovery_backend = classic_config"
+        # Nodes that start at the same time: the first that has the lock forms the cluster.
+        yield "cluster_formation.randomized_startup_delay_range.min = 0"
+        yield "cluster_formation.randomized_startup_delay_range.max = 1"
+        for number, name in enumerate(self._names, 1):
+            yield f"cluster_formation.classic_config.nodes.{number} = {name}"
+
+    def _prepare(self):
+        path = pathlib.Path(self.tempdir, ".erlang.cookie")
+        path.touch(mode=0o600)
+        path.write_text(self._cookie)
+        os.chmod(path, 0o400)
+        self.env["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"] += (
+            f" -kernel net_ticktime {_TICK_SECONDS} +S 1:1")
+
+    def members(self):
+        """Return the names of the nodes that this one sees running, as a set."""
+        status = json.loads(self.rabbitmqctl("-q", "cluster_status", "--formatter", "json"))
+        return set(status["running_nodes"])
+
+
+class _Epmd(server_process.ServerProcess):
+    """The Erlang daemon of a cluster, which outlives each of its nodes; ``port``."""
+
+    # With debugging, it logs when it is ready.
+    _command = ("epmd", "-d", "-d", "-address", "127.0.0.1")
+    _ready = "entering the main select"
+
+    def _setUp(self):
+        super()._setUp()
+        self.port = server_process.reserve_port(self)
+        self.env = {"ERL_EPMD_PORT": str(self.port)}
+        self.start()

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A private PostgreSQL server with standbys, one of which can take its place."""
+
+import os
+import pathlib
+import shutil
+import signal
+import time
+import urllib.parse
+import uuid
+
+import fixtures
+from pifpaf.drivers import postgresql
+
+from placement_rpc.testing.server_process import START_TIMEOUT, ServerProcess, reserve_port
+
+
+class PostgreSQLStandbys(fixtures.Fixture):
+    """A primary server and standbys that follow it by streaming, on 127.0.0.1.
+
+    :param size: int, the number of servers
+    :param synchronous: int, how many standbys have a change before it is answered; 0 for none, so
+        that the last changes may be lost with the primary
+    :ivar servers: list of :class:`Server`, the first of which begins as the primary
+    """
+
+    def __init__(self, size=3, synchronous=1):
+        super().__init__()
+        self._size = size
+        self._synchronous = synchronous
+
+    def _setUp(self):
+        self.servers = [Server(f"server{number}", self._synchronous)
+                        for number in range(self._size)]
+        self.useFixture(self.servers[0]).start_as_primary()
+        for server in self.servers[1:]:
+            self.useFixture(server).follow(self.servers[0])
+
+    @property
+    def primary(self):
+        """The :class:`Server` that accepts changes; None while there is none."""
+        return next((server for server in self.servers if server.accepts_changes()), None)
+
+    def create_database(self):
+        """Create an empty database and return its URL, with the addresses of all servers."""
+        name = f"test_{uuid.uuid4().hex}"
+        self.primary.execute(f"CREATE DATABASE {name}")
+        return self.url_of(name)
+
+    def url_of(self, database):
+        """Return the URL of a database that reaches whichever server is the primary."""
+        query = urllib.parse.urlencode([
+            *(("host", f"127.0.0.1:{server.port}") for server in self.servers),
+            ("target_session_attrs", "read-write"), ("connect_timeout", "3")])
+        return f"postgresql+psycopg://postgres@/{database}?{query}"
+
+    def promote(self, server):
+        """Make a standby the primary; the other standbys follow it.
+
+        The primary has to be stopped: nothing else prevents that both accept changes.
+        """
+        server.promote()
+        for other in self.servers:
+            if other is not server and other.is_running():
+                other.follow(server)
+
+
+class Server(ServerProcess, postgresql.PostgreSQLDriver):
+    """One of the servers.
+
+    :param name: str
+    :param synchronous: int, how many standbys a primary waits for
+    """
+
+    _ready = "database system is ready to accept"
+    _crash = signal.SIGQUIT
+
+    def __init__(self, name, synchronous):
+        super().__init__()
+        self.name = name
+        self._synchronous = synchronous
+
+    def _setUp(self):
+        super()._setUp()
+        self.port = reserve_port(self)
+        self._user = ()
+        if os.geteuid() == 0:
+            # The server refuses to run as root.
+            self._user = ("setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups")
+            shutil.chown(self.tempdir, "postgres")
+        self._data = pathlib.Path(self.tempdir, "data")
+        wanted = (f"ANY {self._synchronous} (*)" if self._synchronous else "")
+        self._command = (
+            *self._user, "postgres", "-D", str(self._data), "-p", str(self.port),
+            "-k", self.tempdir, "-h", "127.0.0.1", "-N", "200",
+            # In the data directory, since a crash would leave shared memory behind in /dev/shm.
+            "--dynamic_shared_memory_type=mmap", "--fsync=off", "--full_page_writes=on",
+            "--wal_level=replica", "--hot_standby=on", "--wal_log_hints=on",
+            "--wal_keep_size=64MB", "--wal_receiver_timeout=5s", "--wal_sender_timeout=5s",
+            "--wal_retrieve_retry_interval=200ms", f"--synchronous_standby_names={wanted}")
+
+    def start_as_primary(self):
+        """Begin with no databases."""
+        self._run(*self._user, "initdb", "-D", str(self._data), "-U", "postgres", "-A", "trust",
+                  "--no-sync")
+        with (self._data / "pg_hba.conf").open("a") as access:
+            print("host replication postgres 127.0.0.1/32 trust", file=access)
+        self.start()
+
+    def follow(self, primary):
+        """Follow another server with a new copy of its data, as a standby."""
+        if self.process:
+            self.stop()
+        shutil.rmtree(self._data, ignore_errors=True)
+        self._run(*self._user, "pg_basebackup", "-h", "127.0.0.1", "-p", str(primary.port),
+                  "-U", "postgres", "-D", str(self._data), "--checkpoint=fast", "--no-sync",
+                  "--write-recovery-conf")
+        with (self._data / "postgresql.auto.conf").open("a") as settings:
+            # Its name in pg_stat_replication.
+            print(f"primary_conninfo = 'host=127.0.0.1 port={primary.port} user=postgres "
+                  f"application_name={self.name}'", file=settings)
+        self.start()
+
+    def promote(self):
+        """Accept changes from now on."""
+        self._run(*self._user, "pg_ctl", "promote", "-D", str(self._data), "--wait",
+                  f"--timeout={START_TIMEOUT}")
+
+    def is_running(self):
+        """Return whether the process runs."""
+        return self.process is not None and self.process.poll() is None
+
+    def accepts_changes(self):
+        """Return whether it is a primary."""
+        return self.is_running() and self.execute("SELECT pg_is_in_recovery()") == "f"
+
+    def wait_for(self, position):
+        """Wait until a standby has the changes up to a position of the primary."""
+        ends = time.monotonic() + START_TIMEOUT
+        while self.execute(f"SELECT pg_last_wal_replay_lsn() >= '{position}'") != "t":
+            if time.monotonic() > ends:
+                raise RuntimeError(f"{self.name} does not follow")
+            time.sleep(0.05)
+
+    def position(self):
+        """Return the position of the last change of the primary: str."""
+        return self.execute("SELECT pg_current_wal_lsn()")
+
+    def execute(self, statement):
+        """Run a statement with ``psql``, and return what it prints."""
+        return self._run("psql", "-h", self.tempdir, "-p", str(self.port), "-U", "postgres",
+                         "--tuples-only", "--no-align", "--quiet", "--no-psqlrc",
+                         "-c", statement, "postgres").strip()
