@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from placement_rpc.audit import corrections
 from placement_rpc.cmd import manage
 from placement_rpc.db import models
-from placement_rpc.db.queries import bulk, events
+from placement_rpc.db.queries import bulk, events, hold
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, programs
 from tests.audit_model import Model
@@ -386,6 +386,16 @@ class ProgramTest(AuditCase):
         self.assertIn("stopped after 1 corrections: interrupted", done.stderr)
         self.assertEqual(["corrected", "not tried", "not tried"], [
             each["outcome"] for each in json.loads(done.stdout)["findings"]])
+
+    def test_a_store_that_is_held_is_not_changed(self):
+        orphan = self.orphan()
+        self.database.write(lambda tx: hold.set_(tx, "an import fills it"))
+        done = self.run_program("--fix", "--yes", "--format", "json")
+        self.assertEqual(1, done.code)
+        self.assertIn("stopped after 0 corrections", done.stderr)
+        self.assertIn("an import fills it", done.stderr)
+        self.assertEqual("not tried", json.loads(done.stdout)["findings"][0]["outcome"])
+        self.assertIn(orphan, self.held())
 
     def test_too_many_are_refused(self):
         for _ in range(15):
