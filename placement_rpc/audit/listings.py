@@ -155,30 +155,28 @@ def _of_json(rest: _Rest, name: str, columns: tuple[str, ...],
 
 
 def _json_values(rest: _Rest, name: str) -> Iterator[Any]:
-    """Yield the values of an array, or those that follow each other in a text."""
-    decoder, text, size = json.JSONDecoder(), rest.read(_CHUNK).lstrip(), _CHUNK
-    is_array = text.startswith("[")
-    place, done = int(is_array), False
+    """Yield the values of arrays, and values beside them, that follow each other in a text."""
+    decoder, text, place, size = json.JSONDecoder(), "", 0, _CHUNK
+    is_array = done = False
     while True:
         match = _SPACE.match(text, place)
         place = match.end() if match else place
-        if is_array and text.startswith("]", place):
+        bracket = "]" if is_array else "["
+        if text.startswith(bracket, place):
+            is_array, place = not is_array, place + 1
+            continue
+        if place == len(text) and done and not is_array:
             return
         try:
             value, end = decoder.raw_decode(text, place)
-            # A number at the end of what was read may go on.
-            if end == len(text) and not done:
-                raise json.JSONDecodeError("incomplete", text, place)
         except json.JSONDecodeError as error:
             if done or len(text) - place > _LONGEST:
-                if place == len(text) and not is_array:
-                    return
                 raise exception.InvalidInput(
                     what=name, reason=f"it is not valid JSON: {error.msg}" if place < len(text)
                     else "it ends in the middle of an array") from None
-            more = rest.read(size)
             # Larger each time, so that a long value is not decoded again too often.
-            text, place, size, done = text[place:] + more, 0, size * 2, not more
+            more, size = rest.read(size), size * 2
+            text, place, done = text[place:] + more, 0, not more
             continue
         yield value
         place, size = end, _CHUNK

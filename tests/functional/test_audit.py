@@ -8,10 +8,12 @@ import pathlib
 import random
 
 import fixtures
+import sqlalchemy as sa
 
 from placement_rpc.audit import corrections
 from placement_rpc.cmd import manage
-from placement_rpc.db.queries import events
+from placement_rpc.db import models
+from placement_rpc.db.queries import bulk, events, hold
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, programs
 from tests.audit_model import Model
@@ -96,7 +98,10 @@ class AuditCase(base.TestCase):
         """Return the document that the program prints."""
         done = self.run_program("--format", "json", *arguments, **how)
         self.assertIn(done.code, (0, 1) if code is None else (code,), done.stderr)
-        return json.loads(done.stdout)
+        document = json.loads(done.stdout)
+        left = document["summary"]["wrong"] - document["summary"]["corrected"]
+        self.assertEqual(int(left > 0), done.code)
+        return document
 
     def model(self):
         return Model(self.providers, self.consumers, self.servers, self.migrations,
@@ -326,6 +331,8 @@ class ProgramTest(AuditCase):
     def test_what_has_changed_meanwhile_is_left(self):
         """Also if it has the generation that was read, since it was released in between."""
         gone, changed, again = self.orphan(), self.orphan(), self.orphan()
+        moved = self.server("cmp2.example.org")
+        self.consumer({self.nodes[1]: {"VCPU": 1}}, moved)
         node = self.provider("cmp9.example.org", VCPU=8)
         self.services = [f"cmp{number}" for number in range(3)]
 
@@ -334,19 +341,22 @@ class ProgramTest(AuditCase):
             self.consumer({self.nodes[1]: {"VCPU": 5}}, changed)
             self.api.release_allocations(None, again)
             self.consumer({self.nodes[1]: {"VCPU": 2, "MEMORY_MB": 512}}, again)
+            self.api.release_allocations(None, moved)
+            self.consumer({self.nodes[1]: {"VCPU": 1}}, moved)
             self.api.set_aggregates(None, node, [base.new_uuid()])
 
         with fixtures.MonkeyPatch(
                 "placement_rpc.cmd.manage_audit.Corrections", self.interfered(interfere)):
             document = self.audit("--fix", "--yes", code=1)
         outcomes = {each["uuid"]: each["outcome"] for each in document["findings"]}
-        self.assertEqual({gone, changed, again, node}, set(outcomes))
+        self.assertEqual({gone, changed, again, moved, node}, set(outcomes))
         for outcome in outcomes.values():
             self.assertIn("left as it is", outcome)
         self.assertEqual(0, document["summary"]["corrected"])
         held = self.held()
         self.assertEqual([{"VCPU": 5}, {"VCPU": 2, "MEMORY_MB": 512}],
                          [held[uuid][self.nodes[1]] for uuid in (changed, again)])
+        self.assertEqual({self.nodes[1]: {"VCPU": 1}}, held[moved])
         self.assertEqual("cmp9.example.org", self.api.get_provider(None, node).name)
 
     @staticmethod
@@ -376,6 +386,16 @@ class ProgramTest(AuditCase):
         self.assertIn("stopped after 1 corrections: interrupted", done.stderr)
         self.assertEqual(["corrected", "not tried", "not tried"], [
             each["outcome"] for each in json.loads(done.stdout)["findings"]])
+
+    def test_a_store_that_is_held_is_not_changed(self):
+        orphan = self.orphan()
+        self.database.write(lambda tx: hold.set_(tx, "an import fills it"))
+        done = self.run_program("--fix", "--yes", "--format", "json")
+        self.assertEqual(1, done.code)
+        self.assertIn("stopped after 0 corrections", done.stderr)
+        self.assertIn("an import fills it", done.stderr)
+        self.assertEqual("not tried", json.loads(done.stdout)["findings"][0]["outcome"])
+        self.assertIn(orphan, self.held())
 
     def test_too_many_are_refused(self):
         for _ in range(15):
@@ -445,3 +465,99 @@ class ProgramTest(AuditCase):
                 error = self.assertRaises(SystemExit, manage.main, [
                     "audit", "--servers", "-", *arguments])
             self.assertEqual(2, error.code)
+
+
+class RulesTest(AuditCase):
+    """Cases that random clouds have too seldom; the model judges these too."""
+
+    def setUp(self):
+        super().setUp()
+        self.node = self.provider("cmp1.example.org", VCPU=100, MEMORY_MB=1000)
+        self.other = self.provider("cmp2.example.org", VCPU=100, MEMORY_MB=1000)
+
+    def judged(self):
+        """Return what is found, once the model agrees."""
+        found = self.found(self.audit("--margin", "0"))
+        self.assertEqual(self.model().findings(), found)
+        return found
+
+    def test_the_migration_of_a_server_that_holds_nothing_now(self):
+        self.server("cmp1.example.org", "RESIZE", project="p")
+        left = self.consumer({self.node: {"VCPU": 1}}, project="p")
+        orphan = self.consumer({self.node: {"VCPU": 1}}, project="q")
+        self.assertLessEqual({
+            ("doubled", left, None, True), ("orphaned", orphan, "release", False)}, self.judged())
+        # Of a server whose project is not known it may be any.
+        self.server("cmp1.example.org", "RESIZE", project=None)
+        self.assertIn(("doubled", orphan, None, True), self.judged())
+
+    def test_a_pool_is_no_compute_node(self):
+        pool = self.provider("pool", "MISC_SHARES_VIA_AGGREGATE", VCPU=100, DISK_GB=100)
+        self.services = ["cmp1.example.org", "cmp2.example.org"]
+        uuid = self.server("cmp1.example.org")
+        self.consumer({self.node: {"VCPU": 1}, pool: {"VCPU": 1, "DISK_GB": 5}}, uuid)
+        self.assertEqual(set(), self.judged())
+
+    def test_a_short_name_of_several(self):
+        self.provider("cmp1.example.com", VCPU=100)
+        short, whole = self.server("cmp1"), self.server("CMP2")
+        for uuid, node in ((short, self.node), (whole, self.other)):
+            self.consumer({node: {"VCPU": 1}}, uuid)
+        self.assertEqual({("misplaced", short, None, False)}, self.judged())
+
+    def test_what_is_left_by_a_move_that_nova_calls_over(self):
+        uuid = self.server("cmp2.example.org")
+        self.consumer({self.other: {"VCPU": 1}}, uuid)
+        migration = self.consumer({self.node: {"VCPU": 1}})
+        self.assertEqual({("orphaned", migration, "release", False)}, self.judged())
+        for status, correction, is_under_way in (
+                ("running", None, True), ("finished", None, True), ("confirmed", "release", False),
+                ("failed", "release", False)):
+            self.migrations = {migration: (uuid, status)}
+            self.assertEqual({("doubled", migration, correction, is_under_way)}, self.judged())
+            document = self.audit()
+            self.assertEqual(uuid, document["findings"][0]["server"])
+        self.audit("--fix", "--yes", code=0)
+        self.assertEqual([uuid], list(self.held()))
+
+    def test_a_migration_by_its_type(self):
+        uuid = self.server("cmp2.example.org")
+        self.consumer({self.other: {"VCPU": 7}}, uuid)
+        migration = self.consumer({self.node: {"VCPU": 7}}, kind="MIGRATION")
+        self.assertEqual({("doubled", migration, "release", False)}, self.judged())
+        self.assertEqual(uuid, self.audit()["findings"][0]["server"])
+
+    def test_an_evacuated_server_holds_on_both(self):
+        uuid = self.server("cmp2.example.org")
+        self.consumer({self.node: {"VCPU": 1}, self.other: {"VCPU": 1}}, uuid)
+        self.servers[uuid]["task"] = "rebuilding"
+        self.assertEqual({("doubled", uuid, None, True)}, self.judged())
+        self.servers[uuid]["task"] = ""
+        self.assertEqual({("doubled", uuid, "keep", False)}, self.judged())
+        self.audit("--fix", "--yes", code=0)
+        self.assertEqual({uuid: {self.other: {"VCPU": 1}}}, self.held())
+
+    def test_a_host_that_has_no_room(self):
+        full = self.provider("cmp3.example.org", VCPU=1)
+        uuid = self.server("cmp3.example.org")
+        self.consumer({self.node: {"VCPU": 2}}, uuid)
+        document = self.audit("--fix", "--yes", code=1)
+        self.assertIn("not possible", document["findings"][0]["outcome"])
+        self.assertIn(full, document["findings"][0]["outcome"])
+        self.assertEqual({uuid: {self.node: {"VCPU": 2}}}, self.held())
+
+    def test_the_hosts_of_the_stored_compute_nodes(self):
+        """Bare metal: one service has many nodes, whose names are others."""
+        rows = [{"uuid": self.node, "host": "ironic", "hypervisor_hostname": "a"},
+                {"uuid": None, "host": "Ironic", "hypervisor_hostname": "cmp2.example.org"}]
+        at = bulk.now()
+        self.database.write(lambda tx: tx.execute(sa.insert(models.compute_nodes), [
+            {**row, "created_at": at, "updated_at": at} for row in rows]))
+        good, bad = self.server("ironic"), self.server("other")
+        self.consumer({self.other: {"VCPU": 1}}, good)
+        self.consumer({self.other: {"VCPU": 1}}, bad)
+        self.services = ["ironic"]
+        self.assertEqual({("misplaced", bad, None, False)}, self.found(self.audit()))
+        self.services = ["other"]
+        self.assertEqual({self.node, self.other}, {
+            each[1] for each in self.found(self.audit()) if each[0] == "unserved"})

@@ -85,6 +85,33 @@ class InitiatorTest(base.ContractTest):
         self.api.create_provider(RequestContext(user_id="x" * 300), "c")
         self.assertEqual([None, named(None), named("x" * 255, None)], self.initiators())
 
+    def test_the_reason_of_the_caller(self):
+        node = self.provider(VCPU=100)
+        claims = {f"reason {number}": base.claim({node: {"VCPU": 1}}) for number in range(20)}
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda reason: self.api.claim_allocations(
+                caller(reason=reason), claims[reason]), claims))
+        self.assertEqual(
+            {claim.consumer_uuid: reason for reason, claim in claims.items()},
+            {each["consumer_uuid"]: each["reason"] for each in stored(
+                self.service.database, "allocation.create")})
+        self.api.update_provider(caller(reason="a\nb" + "x" * 300), node, "renamed")
+        found, = stored(self.service.database, "resource_provider.update")
+        self.assertEqual("a b" + "x" * 252, found["reason"])
+
+    def test_a_reason_travels(self):
+        sent = caller(reason="because").to_dict()
+        self.assertEqual("because", RequestContext.from_dict(sent).reason)
+        self.assertNotIn("reason", caller().to_dict())
+        self.assertRaises(
+            exception.InvalidInput, RequestContext.from_dict, {**sent, "reason": 5})
+
+    def test_no_reason(self):
+        self.api.create_provider(caller(), "a")
+        self.api.create_provider(caller(reason=" \n"), "b")
+        self.assertEqual([False, False], [
+            "reason" in each for each in stored(self.service.database)])
+
     def test_a_snapshot_is_nobodys_request(self):
         node = self.provider(VCPU=8)
         self.api.claim_allocations(caller(), base.claim({node: {"VCPU": 1}}))
@@ -185,9 +212,9 @@ class PinnedTest(base.TestCase):
     def test_listeners_of_an_older_release_get_what_they_know(self):
         running = self.useFixture(placement_fixtures.RunningService(
             notifications__payload_pin="2026.2"))
-        running.api.create_provider(caller(), "a")
+        running.api.create_provider(caller(reason="because"), "a")
         found, = running.conductor.publisher.read(timeout=30)
         self.assertEqual("1.0", found["payload"]["placement_object.version"])
         data = found["payload"]["placement_object.data"]
         self.assertEqual(("a", 1), (data["name"], data["position"]))
-        self.assertEqual(set(), {"epoch", "initiator"} & set(data))
+        self.assertEqual(set(), {"epoch", "initiator", "reason"} & set(data))

@@ -45,6 +45,8 @@ class ServersTest(base.TestCase):
 
     def test_json_of_uuids(self):
         self.assertEqual([Server(ONE), Server(TWO)], servers(json.dumps([ONE, TWO])))
+        self.assertEqual([Server(ONE), Server(TWO)], servers(f'["{ONE}"]\n["{TWO}"]\n'))
+        self.assertEqual([Server(ONE), Server(TWO)], servers(f'[]["{ONE}"]{{"ID": "{TWO}"}}'))
         self.assertEqual([], servers("[]"))
         self.assertEqual([], servers(" [ ]\n"))
 
@@ -78,7 +80,8 @@ class ServersTest(base.TestCase):
                 (f'["{ONE}", ', "ends in the middle"), ("[{]", "not valid JSON"),
                 ('[{"Name": "x"}]', "not a uuid"), ("{", "not valid JSON"),
                 (f'ID,Host\n{ONE},a\npony,b\n', "line 3"), ('{"ID": 5}', "entry 1"),
-                (json.dumps([LONG])[:-3], "not valid JSON")):
+                (json.dumps([LONG])[:-3], "not valid JSON"), (f'["{ONE}"] x', "not valid JSON"),
+                (f'["{ONE}"]]', "not valid JSON"), (f'["{ONE}"] [', "middle of an array")):
             error = self.assertRaises(exception.InvalidInput, servers, text)
             self.assertIn(words, error.text, text)
             self.assertIn("list", error.text)
