@@ -5,7 +5,6 @@ The consumers are read once, page by page, and each is judged when it is read. T
 not know are judged last, when it is known what the servers hold.
 """
 
-import contextlib
 import dataclasses
 import datetime
 import itertools
@@ -14,10 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from placement_rpc.audit.findings import Finding
 from placement_rpc.audit.known import ERROR, ON_NO_HOST, OVER, Known
 from placement_rpc.audit.listings import Migration, Server
-from placement_rpc.audit.spool import Spool
 from placement_rpc.audit.trees import Trees
 from placement_rpc.objects import codec
 from placement_rpc.objects.summaries import ConsumerSummary
+from placement_rpc.spool import Spool
 
 #: The types of the consumers that nova has, beside those without a type.
 INSTANCE, MIGRATION = "INSTANCE", "MIGRATION"
@@ -68,7 +67,7 @@ class Examination:
 
         :param consumers: all of them
         """
-        with contextlib.closing(Spool()) as unknown:
+        with Spool() as unknown:
             yield from self._of_consumers(consumers, unknown)
             if len(unknown):
                 self._find_moving()

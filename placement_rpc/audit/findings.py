@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from placement_rpc.audit.spool import Spool
+from placement_rpc.spool import Spool
 
 #: Kinds of findings, with what each of them means.
 KINDS = {

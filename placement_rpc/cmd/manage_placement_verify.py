@@ -3,12 +3,11 @@
 """
 
 import argparse
-import json
 import time
 
 from placement_rpc.cmd import moving_output, placement_url
 from placement_rpc.moving import hold, own_store, verification
-from placement_rpc.moving.spool import Spool
+from placement_rpc.spool import Spool
 
 _COLUMNS = ["kind", "placement", "store", "different", "younger"]
 _WAIT = 1.0
@@ -75,7 +74,7 @@ def _run(database, options, _conf):
             left_out = _keep(work.run(findings.add, advance), kept, limit)
         counts = work.counts
         findings.show([{"kind": kind, **each._asdict()} for kind, each in counts.items()],
-                      _COLUMNS, differences=(json.loads(text) for text, in kept))
+                      _COLUMNS, differences=kept)
         if style == "table":
             _print(kept, left_out, counts)
     failing = sum(each.different + (0 if options.allow_younger else each.younger)
@@ -95,7 +94,7 @@ def _keep(found, kept, limit):
         if limit is not None and numbers[kind] > limit:
             left_out[kind] = left_out.get(kind, 0) + 1
         else:
-            kept.add((json.dumps(_described(each)),))
+            kept.append(_described(each))
     return left_out
 
 
@@ -114,8 +113,7 @@ def _described(verified):
 
 
 def _print(kept, left_out, counts):
-    for text, in kept:
-        each = json.loads(text)
+    for each in kept:
         younger = f" (younger: {each['younger']})" if each["younger"] else ""
         print(f"{each['kind']} {each['key']}: {_sides(each)}{younger}")
     for kind, number in left_out.items():

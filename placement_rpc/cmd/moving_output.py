@@ -9,7 +9,7 @@ import rich.console
 import rich.progress
 
 from placement_rpc.cmd import output
-from placement_rpc.moving.spool import Spool
+from placement_rpc.spool import Spool
 
 _COLUMNS = ["what", "kind", "key", "done"]
 
@@ -62,7 +62,7 @@ class Findings:
 
     def add(self, finding):
         """Keep a :class:`placement_rpc.moving.stores.Finding`."""
-        self._spool.add((finding.what, finding.kind, "/".join(finding.key), finding.done))
+        self._spool.append((finding.what, finding.kind, "/".join(finding.key), finding.done))
 
     def show(self, rows, columns, **lists):
         """Print counts by kind and all findings.

@@ -20,10 +20,10 @@ from placement_rpc.db.api import Connection, Database
 from placement_rpc.db.queries import moving_writes
 from placement_rpc.moving import hold, rows
 from placement_rpc.moving.compare import Difference, compare
-from placement_rpc.moving.spool import Spool
 from placement_rpc.moving.stores import Report, Store
 from placement_rpc.objects import class_names
 from placement_rpc.objects.inventory import capacity_of
+from placement_rpc.spool import Spool
 
 #: Rows that one transaction writes.
 BATCH = 1000
@@ -141,7 +141,7 @@ class _Writing:
             if kind == "providers" and self._is_only_spooled(each):
                 continue
             if each.source is None:
-                gone.add(each.key)
+                gone.append(each.key)
                 continue
             (new if each.target is None else changed).append(each.source)
             if len(new) + len(changed) == self._batch:
@@ -159,14 +159,14 @@ class _Writing:
         source, target = each.source, each.target
         if source is None:
             if target.parent is not None:
-                self._attached.add(each.key)
+                self._attached.append(each.key)
             return False
         if target is None:
             if source.parent is not None:
-                self._moved.add((source.uuid, source.parent, source.root))
+                self._moved.append((source.uuid, source.parent, source.root))
             return False
         if (source.parent, source.root) != (target.parent, target.root):
-            self._moved.add((source.uuid, source.parent, source.root))
+            self._moved.append((source.uuid, source.parent, source.root))
         return (source.name, source.generation) == (target.name, target.generation)
 
     def _put(self, kind, new, changed):

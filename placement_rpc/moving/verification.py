@@ -11,8 +11,6 @@ Memory does not depend on the number of rows: differences wait in a temporary fi
 
 import collections
 import contextlib
-import pickle
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import NamedTuple
@@ -20,6 +18,7 @@ from typing import NamedTuple
 from placement_rpc.moving import rows, younger
 from placement_rpc.moving.compare import Difference, compare
 from placement_rpc.moving.stores import Report, Store
+from placement_rpc.spool import Spool
 
 Opener = Callable[[], AbstractContextManager[Store]]
 #: Called with a kind and the number of its rows that were read since the last call.
@@ -131,7 +130,7 @@ class _Spools:
     """Differences in temporary files, one for each kind."""
 
     def __init__(self):
-        self._files = {}
+        self._spools = {}
         self._stack = contextlib.ExitStack()
 
     def __enter__(self):
@@ -142,24 +141,18 @@ class _Spools:
 
     def add(self, difference):
         """Append a difference."""
-        if difference.kind not in self._files:
-            self._files[difference.kind] = self._stack.enter_context(
-                tempfile.TemporaryFile())                               # noqa: SIM115
-        pickle.dump(tuple(row and tuple(row) for row in (difference.source, difference.target)),
-                    self._files[difference.kind], pickle.HIGHEST_PROTOCOL)
+        if difference.kind not in self._spools:
+            self._spools[difference.kind] = self._stack.enter_context(Spool())
+        self._spools[difference.kind].append(
+            tuple(row and tuple(row) for row in (difference.source, difference.target)))
 
     def kinds(self):
         """Return the kinds that differ, in the order of dependency."""
-        return [kind for kind in rows.KINDS if kind in self._files]
+        return [kind for kind in rows.KINDS if kind in self._spools]
 
     def read(self, kind):
         """Yield the differences of a kind in the order in which they were added."""
-        file, cls = self._files.get(kind), rows.KINDS[kind]
-        if file is None:
-            return
-        end = file.tell()
-        file.seek(0)
-        while file.tell() < end:
-            # Written above by this process, and no other has the file.
-            source, target = (each and cls(*each) for each in pickle.load(file))  # noqa: S301
+        cls = rows.KINDS[kind]
+        for pair in self._spools.get(kind, ()):
+            source, target = (each and cls(*each) for each in pair)
             yield Difference(kind, (source or target).key, source, target)

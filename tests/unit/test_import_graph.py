@@ -23,7 +23,7 @@ _RULE = """
 """
 # Every part may import these, and they each other; osc, which speaks HTTP, imports nothing else.
 _SHARED = {"objects", "versions", "telemetry", "conf", "policies", "schemas", "exception",
-           "context", "policy", "backoff", "bodies"}
+           "context", "policy", "backoff", "bodies", "spool"}
 # The module that a WSGI server loads starts a process, as the programs do.
 _PROGRAMS = {"http/wsgi.py": "cmd"}
 
