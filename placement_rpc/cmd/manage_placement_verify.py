@@ -6,7 +6,7 @@ import argparse
 import time
 
 from placement_rpc.cmd import moving_output, placement_url
-from placement_rpc.moving import hold, own_store, verification
+from placement_rpc.moving import fitting, hold, verification
 from placement_rpc.spool import Spool
 
 _COLUMNS = ["kind", "placement", "store", "different", "younger"]
@@ -67,7 +67,7 @@ def _run(database, options, _conf):
         options.format)
     limit = options.limit if options.limit is not None or style == "json" else _LIMIT
     work = verification.Verification(
-        address.store, lambda: own_store.opened(database), hold.in_use_since(database),
+        address.store, lambda: fitting.opened(database, address.url), hold.in_use_since(database),
         lambda: time.sleep(options.wait))
     with moving_output.Findings(style) as findings, Spool() as kept:
         with moving_output.progress(address.sizes) as advance:

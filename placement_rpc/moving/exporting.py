@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from placement_rpc import exception
 from placement_rpc.db import api as db
 from placement_rpc.db.placement import connection, export_state, schema, writing
-from placement_rpc.moving import fitting, own_store, placement_store, rows, stores
+from placement_rpc.moving import fitting, placement_store, rows, stores
 from placement_rpc.moving.compare import Difference, compare
 from placement_rpc.objects import class_names
 
@@ -57,7 +57,7 @@ def export(database: db.Database, url: str, batch: int = BATCH, finish: bool = F
     :raises NotExportable: if it cannot hold a row
     """
     with connection.engine(url) as engine, contextlib.closing(
-            writing.Database(engine)) as target, own_store.opened(database) as own:
+            writing.Database(engine)) as target, fitting.opened(database, url) as source:
         with target.transaction() as tx:
             _check_revision(tx)
             run = export_state.begin(tx)
@@ -69,8 +69,7 @@ def export(database: db.Database, url: str, batch: int = BATCH, finish: bool = F
                 yield tx
 
         done = Export(
-            fitting.Fitted(own, writing.is_single_precision(engine)),
-            lambda: placement_store.opened(url), transaction,
+            source, lambda: placement_store.opened(url), transaction,
             writing.Writer(_standard_ids()), batch, report, advance)
         done.run()
         done.verify()

@@ -1,14 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store as a database of OpenStack Placement can hold it."""
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from placement_rpc.moving import rows, stores
+from placement_rpc.db import api as db
+from placement_rpc.db import urls
+from placement_rpc.db.placement import writing
+from placement_rpc.moving import own_store, rows, stores
 from placement_rpc.objects import fields
 
 # Digits that a column of the type FLOAT returns.
 _DIGITS = 6
+
+
+@contextlib.contextmanager
+def opened(database: db.Database, url: str) -> Iterator["Fitted"]:
+    """Open a snapshot of the store, as a database of Placement can hold it.
+
+    :param url: SQLAlchemy URL of that database
+    :raises StoreUnavailable: if the store cannot be read
+    """
+    with own_store.opened(database) as store:
+        yield Fitted(store, writing.is_single_precision(urls.parsed(url)))
 
 
 class Fitted:

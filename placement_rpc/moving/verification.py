@@ -48,7 +48,7 @@ class Verification:
     """One comparison of Placement's store and this one.
 
     :param source: opens a snapshot of Placement's store
-    :param target: opens a snapshot of this store
+    :param target: opens a snapshot of this store, as Placement's can hold it
     :param since: the times since which either store was in use without the other
     :param wait: called between the two looks
     """
@@ -64,7 +64,7 @@ class Verification:
             advance: Advance = lambda kind, number: None) -> Iterator[Verified]:
         """Compare the stores, and yield their differences in order of kinds and keys.
 
-        :param report: called for each finding of Placement's store
+        :param report: called for each finding of either store
         :param advance: called as rows of Placement's store are read
         """
         with _Spools() as first, _Spools() as second:
@@ -94,7 +94,7 @@ class Verification:
                 read["source"] = read["target"] = 0
                 for each in compare(
                         kind, _counted(source.rows(kind, report), kind, read, "source", advance),
-                        _counted(target.rows(kind), kind, read, "target")):
+                        _counted(target.rows(kind, report), kind, read, "target")):
                     spools.add(each)
 
 

@@ -86,6 +86,27 @@ class InUseTest(testscenarios.WithScenarios, _Case):
         self.document("verify", "--allow-younger")
 
 
+class SinglePrecisionTest(_Case):
+    """MariaDB's Placement holds fewer digits of a ratio than this service's store."""
+
+    def test_an_export_is_verified_as_placement_can_hold_it(self):
+        self.cloud = self.useFixture(placement_cloud.PlacementCloud("mariadb"))
+        self.store = self.useFixture(moving_stores.MovedTo())
+        writer = Writer(self.useFixture(moving_stores.Serving(self.store.url)))
+        writer.provider("exact")
+        writer.inventories("exact", VCPU=inventory(8, allocation_ratio=1.23456789))
+        self.store.done("export", "--to", self.cloud.url)
+        found = self.document("verify")
+        self.assertEqual([], found["differences"])
+        self.assertEqual(["allocation_ratio 1.23457 instead of 1.23456789"], [
+            each["done"] for each in found["findings"] if each["what"] == "values_changed"])
+        # What the digits of MariaDB can tell apart is a difference.
+        writer.inventories("exact", VCPU=inventory(8, allocation_ratio=1.2346))
+        differences = self.document("verify", code=1)["differences"]
+        self.assertEqual({"providers", "inventories"}, {each["kind"] for each in differences})
+        self.assertIn(1.2346, [each["store"].get("allocation_ratio") for each in differences])
+
+
 def _write(writer, name, begun, enough):
     """Create a provider, and claim and release of it until it is enough."""
     writer.provider(name)

@@ -61,9 +61,9 @@ class Database:
             raise Refused(str(error.orig)) from error
 
 
-def is_single_precision(engine: sa.Engine) -> bool:
-    """Return whether a database holds ratios in single precision."""
-    return engine.dialect.name in _MYSQL
+def is_single_precision(url: sa.URL) -> bool:
+    """Return whether the database of a URL holds ratios in single precision."""
+    return url.get_backend_name() in _MYSQL
 
 
 def _allow_id_0(connection, _record):
