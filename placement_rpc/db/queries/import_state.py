@@ -4,7 +4,7 @@
 import sqlalchemy as sa
 
 from placement_rpc.db import models
-from placement_rpc.db.queries import bulk
+from placement_rpc.db.queries import bulk, events
 
 _state = models.import_state
 _events = models.events
@@ -25,11 +25,10 @@ def begin(tx, source, pass_id):
     :param source: str, the database that is read, without its password
     :raises oslo_db.exception.DBDuplicateEntry: when two imports begin at once
     """
-    last = tx.execute(sa.select(sa.func.max(_events.c.id))).scalar() or 0
     now = bulk.now()
     tx.execute(sa.insert(_state), {
         "id": _ID, "source": source, "begun_at": now, "pass_begun_at": now, "passes": 0,
-        "is_interrupted": False, "pass_id": pass_id, "last_event_before": last})
+        "is_interrupted": False, "pass_id": pass_id, "last_event_before": events.last_id(tx)})
 
 
 def begin_pass(tx, source, pass_id):
