@@ -70,7 +70,10 @@ def _run(database, options, conf):
     if has_source:
         _pass(database, options, conf)
     if options.finish:
-        _take_snapshot(database, hold.finish(database))
+        snapshot_id = hold.finish(database)
+        # Said at once: clients need not wait for the many steps of the snapshot.
+        print("The import is finished: the store accepts changes", file=sys.stderr)
+        _take_snapshot(database, snapshot_id)
     else:
         print("The store is held: changes are refused until the import is run with --finish",
               file=sys.stderr)
@@ -142,4 +145,4 @@ def _take_snapshot(database, snapshot_id):
             advance(found.consumers - done)
             done = found.consumers
             snapshot.go_on(database)
-    print("The import is finished: the store accepts changes", file=sys.stderr)
+    print("The snapshot of all allocations is complete", file=sys.stderr)

@@ -8,12 +8,13 @@ import itertools
 import json
 import pathlib
 import types
+from unittest import mock
 
 import fixtures
 import sqlalchemy as sa
 
 from placement_rpc import api, exception, manager
-from placement_rpc.accounting import holding
+from placement_rpc.accounting import holding, snapshot
 from placement_rpc.cmd import manage
 from placement_rpc.db import api as db
 from placement_rpc.db import models
@@ -47,6 +48,7 @@ class ImportCase(base.TestCase):
         """Run a command; return its standard output as JSON, None if there is none."""
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()) as errors:
+            self.errors_so_far = errors.getvalue
             found = manage.main([
                 "--database", self.store.conf.database.connection, "placement", *arguments])
         self.errors = errors.getvalue()
@@ -302,6 +304,23 @@ class StateTest(FilledCase):
         self.assertEqual(["allocation.snapshot.begin", "allocation.snapshot.end"], [
             each for each in self.types() if each.startswith("allocation.snapshot")])
         self.run_import("--finish", code=1)
+
+    def test_changes_are_accepted_before_the_snapshot_is_complete(self):
+        """The operator reads so, and can switch the clients over meanwhile."""
+        seen = []
+        go_on = snapshot.go_on
+
+        def step(database):
+            seen.append((self.errors_so_far(), holding.is_held(self.database)))
+            return go_on(database)
+
+        with mock.patch.object(snapshot, "go_on", step):
+            self.run_import("--finish")
+        said, is_held = seen[0]
+        self.assertIn("the store accepts changes", said)
+        self.assertNotIn("snapshot", said)
+        self.assertFalse(is_held)
+        self.assertIn("The snapshot of all allocations is complete", self.errors)
 
     def test_what_no_import_has_brought_is_not_taken_away(self):
         self.api().create_provider(None, "of a client")
