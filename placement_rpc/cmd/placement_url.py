@@ -34,7 +34,7 @@ class Address(NamedTuple):
     @property
     def shown(self) -> str:
         """The URL without its password"""
-        return urls.parsed(self.url).render_as_string(hide_password=True)
+        return urls.without_passwords(self.url)
 
     def store(self):
         """Return a context manager of a snapshot of it, a :class:`PlacementStore`."""

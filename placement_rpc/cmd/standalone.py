@@ -11,13 +11,13 @@ import threading
 
 import oslo_messaging
 from oslo_log import log
-from sqlalchemy.engine import make_url
 
 import placement_rpc
 from placement_rpc import api, exception
 from placement_rpc.amqp.broker import EMBEDDED
 from placement_rpc.cmd import state_file
 from placement_rpc.conf import service as configuration
+from placement_rpc.db import urls
 from placement_rpc.http.facade import Facade
 from placement_rpc.http.server import Server
 from placement_rpc.service import private_files
@@ -133,7 +133,7 @@ def _print_addresses(conf, url, state_dir, http_url):
     print(f"  bus    {'inside this process' if in_process else f'RabbitMQ at {where}'}")
     token = " -H 'x-auth-token: admin'" if conf.api.auth_strategy == "noauth2" else ""
     print(f"  HTTP   {http_url}")
-    print(f"  store  {_without_password(conf.database.connection)}")
+    print(f"  store  {urls.without_passwords(conf.database.connection)}")
     print(f"  log    {conf.log_file}")
     # As it was called, since its directory need not be in PATH.
     program = "placement-rpc" if shutil.which("placement-rpc") else os.path.relpath(sys.argv[0])
@@ -151,7 +151,3 @@ def _print_addresses(conf, url, state_dir, http_url):
               f"  {program} --state-dir {state_dir} usages\n"
               f"  {program} --state-dir {state_dir} listen      events as they happen")
     sys.stdout.flush()
-
-
-def _without_password(url):
-    return make_url(url).render_as_string(hide_password=True)

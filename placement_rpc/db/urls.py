@@ -29,6 +29,18 @@ def parsed(text: str | None) -> sa.URL:
             reason="[database] connection is not set, or is not an SQLAlchemy URL") from error
 
 
+def without_passwords(text: str) -> str:
+    """Return a URL to be shown: passwords are replaced, those among its parameters too.
+
+    :raises StoreUnavailable: if the text is not a URL of a database
+    """
+    url = parsed(text)
+    # Drivers know several parameters for passwords, of users and of keys.
+    return url.update_query_dict({
+        name: "***" for name in url.query if "pass" in name.lower()
+    }).render_as_string(hide_password=True)
+
+
 def check_driver(url: sa.URL) -> None:
     """Check that the service supports the database and the driver of a URL.
 
