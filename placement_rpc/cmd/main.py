@@ -15,7 +15,15 @@ import placement_rpc
 from placement_rpc import api, bodies, exception
 from placement_rpc import conf as configuration
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.cmd import config_sources, errors, listen, output, state_file, usage_report
+from placement_rpc.cmd import (
+    arguments,
+    config_sources,
+    errors,
+    listen,
+    output,
+    state_file,
+    usage_report,
+)
 from placement_rpc.notifications.stream import StreamReader
 from placement_rpc.objects import codec
 
@@ -117,7 +125,7 @@ def _parser():
         command.add_argument("--timeout", type=_seconds, default=10, metavar="SECONDS",
                              help="time limit of each call (default: 10)")
         if name in ("providers", "usages"):
-            command.add_argument("--limit", type=_positive, metavar="N",
+            command.add_argument("--limit", type=arguments.positive, metavar="N",
                                  help="show only the first N providers")
         if name == "providers":
             command.add_argument("--name", help="show only the provider with this name")
@@ -131,13 +139,6 @@ def _seconds(text):
     value = float(text)
     if not 0 <= value < _LONGEST:
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds")
-    return value
-
-
-def _positive(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
     return value
 
 

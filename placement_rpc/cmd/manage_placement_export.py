@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``placement-rpc-manage placement export``: write the store to a database of Placement."""
 
-from placement_rpc.cmd import moving_output, placement_url
+from placement_rpc.cmd import arguments, moving_output, placement_url
 from placement_rpc.moving import exporting, own_store
 
 _COLUMNS = ["kind", "read", "created", "changed", "deleted"]
@@ -31,18 +31,12 @@ def add_command(commands):
     command.add_argument("--finish", action="store_true",
                          help="make this the last run: it removes the table placement_rpc_export, "
                               "by which a later run would know the database")
-    command.add_argument("--batch", type=_positive, default=exporting.BATCH, metavar="N",
+    command.add_argument("--batch", type=arguments.positive, default=exporting.BATCH, metavar="N",
                          help="rows that are written in one transaction (default: %(default)s); "
                               "more are faster and take longer to repeat after an interruption")
     command.add_argument("--format", choices=("auto", "table", "json"), default="auto",
                          help="default: a table on a terminal, JSON elsewhere")
     command.set_defaults(run=_run)
-
-
-def _positive(text):
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise ValueError
-    return int(text)
 
 
 def _run(database, options, _conf):

@@ -5,7 +5,7 @@ import sys
 
 from placement_rpc import exception
 from placement_rpc.accounting import snapshot
-from placement_rpc.cmd import moving_output, output, placement_url
+from placement_rpc.cmd import arguments, moving_output, output, placement_url
 from placement_rpc.moving import hold, importing, own_store
 from placement_rpc.upgrade import gate
 from placement_rpc.upgrade.status import EVERYWHERE
@@ -41,17 +41,11 @@ def add_command(commands):
     command.add_argument("--finish", action="store_true",
                          help="accept changes after this run; without a database to read, after "
                               "the last complete run")
-    command.add_argument("--batch", type=_positive, default=importing.BATCH, metavar="N",
+    command.add_argument("--batch", type=arguments.positive, default=importing.BATCH, metavar="N",
                          help="rows that are written in one transaction (default: %(default)s); "
                               "more are faster and take longer to repeat after an interruption")
     command.add_argument("--format", choices=("auto", "table", "json"), default="auto")
     command.set_defaults(run=_run)
-
-
-def _positive(text):
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise ValueError
-    return int(text)
 
 
 def _run(database, options, conf):

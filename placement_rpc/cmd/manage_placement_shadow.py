@@ -8,7 +8,13 @@ import sys
 import threading
 import urllib.parse
 
-from placement_rpc.cmd import output, shadow_credentials, shadow_output, state_file
+from placement_rpc.cmd import (
+    arguments,
+    output,
+    shadow_credentials,
+    shadow_output,
+    state_file,
+)
 from placement_rpc.moving import access_log, shadow
 from placement_rpc.moving.placement_service import Pace, PlacementService
 from placement_rpc.moving.request_sample import RequestSample
@@ -71,7 +77,7 @@ def add_command(commands):
 
 def _add_limits(command):
     for name, type_, default, text in (
-            ("sample", _positive, 500,
+            ("sample", arguments.positive, 500,
              "different requests of each kind, such as GET /usages, that are asked at most; the "
              "same ones in each run (default: 500)"),
             ("rate", _rate, 20.0,
@@ -80,7 +86,7 @@ def _add_limits(command):
              "requests at a time; with more than one they wait for each other in the services, "
              "and the latencies show it (default: 1)"),
             ("timeout", _rate, 60.0, "seconds for which an answer is awaited (default: 60)"),
-            ("show", _positive, 20, "differences that the table shows (default: 20)")):
+            ("show", arguments.positive, 20, "differences that the table shows (default: 20)")):
         command.add_argument(f"--{name}", type=type_, default=default, help=text,
                              metavar="SECONDS" if name == "timeout" else "N")
 
@@ -91,15 +97,8 @@ def _microversion(text):
     return text
 
 
-def _positive(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return value
-
-
 def _threads(text):
-    value = _positive(text)
+    value = arguments.positive(text)
     if value > _MAX_THREADS:
         raise argparse.ArgumentTypeError(f"{text} is more than {_MAX_THREADS}")
     return value
