@@ -49,11 +49,16 @@ def begin(database: Database) -> Begun:
     return database.write(change, "snapshot")
 
 
-def under_way(database: Database) -> str | None:
-    """Return the id of the snapshot that is being taken; None if there is none."""
+def under_way(database: Database, begun_at: datetime.datetime) -> str | None:
+    """Return the id of the snapshot that began at a time; None if it is complete.
+
+    :param begun_at: as given to :func:`begin_in`
+    """
     with database.reader() as tx:
         row = snapshots.state(tx)
-    return None if row is None or row.ended_at is not None else row.snapshot_id
+    if row is None or row.ended_at is not None or row.begun_at != begun_at:
+        return None
+    return row.snapshot_id
 
 
 def progress(database: Database, snapshot_id: str) -> Progress | None:
@@ -95,10 +100,13 @@ def _is_due(row, period):
     return period is not None and bulk.now() - row.begun_at >= datetime.timedelta(seconds=period)
 
 
-def begin_in(tx: Connection) -> str:
-    """Begin a snapshot in a transaction, instead of one that is being taken; return its id."""
+def begin_in(tx: Connection, at: datetime.datetime | None = None) -> str:
+    """Begin a snapshot in a transaction, instead of one that is being taken; return its id.
+
+    :param at: time to record as that of its begin; None for the present one
+    """
     snapshot_id = str(uuid.uuid4())
-    snapshots.begin(tx, snapshot_id, bulk.now())
+    snapshots.begin(tx, snapshot_id, at or bulk.now())
     _record(tx, "begin", snapshot_id, 0)
     return snapshot_id
 

@@ -125,9 +125,10 @@ def finish(database: Database) -> str:
                 + "; name the source with --from to make one")
         _check(tx, row)
         hold.release(tx)
-        import_state.finish(tx)
+        at = import_state.finish(tx)
         _announce(tx, row.passes, finished=True)
-        return snapshot.begin_in(tx)
+        # By the time it is told from later snapshots.
+        return snapshot.begin_in(tx, at)
 
     return database.write(change, "import")
 
@@ -138,7 +139,7 @@ def unfinished_snapshot(database: Database) -> str | None:
         row = import_state.get(tx)
         if row is None or row.finished_at is None:
             return None
-    return snapshot.under_way(database)
+    return snapshot.under_way(database, row.finished_at)
 
 
 def in_use_since(database: Database) -> Since:

@@ -305,6 +305,13 @@ class StateTest(FilledCase):
             each for each in self.types() if each.startswith("allocation.snapshot")])
         self.run_import("--finish", code=1)
 
+    def test_a_later_snapshot_is_not_taken_for_that_of_the_import(self):
+        self.run_import("--finish")
+        begun = snapshot.begin(self.database)
+        self.run_import("--finish", code=1)
+        self.assertIn("the import was finished at", self.errors)
+        self.assertFalse(snapshot.progress(self.database, begun.snapshot_id).complete)
+
     def test_changes_are_accepted_before_the_snapshot_is_complete(self):
         """The operator reads so, and can switch the clients over meanwhile."""
         seen = []

@@ -58,8 +58,10 @@ def end_pass(tx, pass_id):
 
 
 def finish(tx):
-    """Record that the import is finished."""
-    tx.execute(_update(finished_at=bulk.now()))
+    """Record that the import is finished; return the time of it, as it is stored."""
+    at = bulk.now()
+    tx.execute(_update(finished_at=at))
+    return at
 
 
 def _update(**values):
