@@ -123,6 +123,9 @@ def _records(file: TextIO, name: str, columns: tuple[str, ...],
             yield from _of_lines(rest, name, columns)
     except UnicodeDecodeError as error:
         raise exception.InvalidInput(what=name, reason=f"it is not UTF-8: {error}") from None
+    except (csv.Error, RecursionError, ValueError) as error:
+        # A value that is too long, too deep, or a number of too many digits.
+        raise exception.InvalidInput(what=name, reason=str(error)) from None
 
 
 class _Rest(io.TextIOBase):

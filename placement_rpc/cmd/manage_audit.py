@@ -19,7 +19,7 @@ from placement_rpc.audit import examination, listings, trees
 from placement_rpc.audit.corrections import Corrections
 from placement_rpc.audit.findings import CORRECTIONS, KINDS, Findings
 from placement_rpc.audit.known import Known, Servers
-from placement_rpc.cmd import errors, output
+from placement_rpc.cmd import output
 from placement_rpc.db.queries import events
 from placement_rpc.db.queries import summaries as queries
 from placement_rpc.manager import Manager
@@ -80,7 +80,7 @@ def add_commands(groups):
         "--most", type=_percent, default=10, metavar="PERCENT",
         help="with --fix: refuse to correct more than this share of all consumers or providers, "
              "since the list of servers may be incomplete (default: %(default)s)")
-    command.set_defaults(run=_audit)
+    command.set_defaults(run=_audit, failure=2)
 
 
 def _seconds(text):
@@ -98,17 +98,9 @@ def _percent(text):
 
 
 def _audit(database, options, conf):
-    try:
-        known, taken_at = _known(options)
-    except (exception.InvalidInput, OSError, UnicodeDecodeError) as error:
-        errors.report("placement-rpc-manage", error)
-        return 2
+    known, taken_at = _known(options)
     with contextlib.closing(Findings()) as found:
-        try:
-            counts = _examine(database, options, known, taken_at, found)
-        except exception.PlacementException as error:
-            errors.report("placement-rpc-manage", error)
-            return 2
+        counts = _examine(database, options, known, taken_at, found)
         if options.fix:
             return _fix(database, options, conf, found, counts)
         _show(found, counts, options.format)

@@ -454,6 +454,18 @@ class ProgramTest(AuditCase):
             self.assertIn(words, done.stderr)
             self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
 
+    def test_a_store_that_cannot_be_read(self):
+        servers = self.write("servers", base.new_uuid())
+        empty = self.directory / "empty.sqlite"
+        empty.touch()
+        for path, words in ((self.directory / "nowhere" / "x", "there is no file"),
+                            (empty, "db sync")):
+            done = programs.run(
+                manage, "--database", f"sqlite:///{path}", "audit", "--servers", servers)
+            self.assertEqual((2, ""), (done.code, done.stdout), done.stderr)
+            self.assertIn(words, done.stderr)
+            self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
+
     def test_help_says_what_is_found_and_done(self):
         out = io.StringIO()
         with fixtures.MonkeyPatch("sys.stdout", out):
