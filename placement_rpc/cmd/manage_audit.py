@@ -29,6 +29,8 @@ from placement_rpc.versions import contract
 _MOST_LINES = 1000
 # So many corrections are made whatever their share is.
 _FEW = 10
+# Of a correction that was under way when the audit was stopped.
+_NOT_KNOWN = "not known, since it was interrupted; the next audit shows it"
 _EXIT_CODES = (
     "Exit code: 0 if nothing is wrong, or all that was wrong is corrected; 1 if something is "
     "wrong; 2 if the audit could not be made.")
@@ -226,7 +228,7 @@ def _correct(database, conf, found, done):
     manager = Manager(conf, database)
     work = Corrections(database, lambda pending: manager.settle(contract.CLAIMS, pending))
     made = work.made(finding for finding, _ in found if finding.correction)
-    code, stopped = 0, None
+    code, stopped, is_known = 0, None, False
     with output.counter("Correcting") as advance:
         try:
             for finding, outcome, is_corrected in made:
@@ -236,23 +238,29 @@ def _correct(database, conf, found, done):
             code, stopped = 130, "interrupted"
         except exception.PlacementException as error:
             code, stopped = 1, str(error)
+            is_known = isinstance(error, exception.StoreHeld)
     if stopped:
         print(f"placement-rpc-manage: stopped after {done.corrected} corrections: {stopped}; run "
               "it again for the others", file=sys.stderr)
-    _add_others(found, done, len(done))
+    tried = len(done)
+    _add_others(found, done, tried, tried if is_known else work.begun)
     return code
 
 
-def _add_others(found, done, tried):
-    """Add the findings without a correction, and those whose correction was not tried."""
-    left = tried
+def _add_others(found, done, tried, begun):
+    """Add the findings without a correction, and those whose correction has no outcome.
+
+    :param tried: how many corrections have an outcome
+    :param begun: how many were begun
+    """
+    number = 0
     for finding, _ in found:
         if finding.correction is None:
             done.add(finding)
-        elif left:
-            left -= 1
-        else:
-            done.add(finding, "not tried")
+            continue
+        number += 1
+        if number > tried:
+            done.add(finding, _NOT_KNOWN if number <= begun else "not tried")
 
 
 # -- output -------------------------------------------------------------------------
