@@ -80,6 +80,10 @@ def migrations(file: TextIO, name: str) -> Iterator[Migration]:
     :raises InvalidInput: if it cannot be read
     """
     for label, record in _records(file, name, ()):
+        if _value(record, _MIGRATION) is None:
+            raise exception.InvalidInput(
+                what=label, reason="it has no UUID; the command line client needs "
+                                   "--os-compute-api-version 2.59 to list it")
         yield Migration(
             _uuid(label, _value(record, _MIGRATION)), _uuid(label, _value(record, _MIGRATED)),
             (_text(record, _STATUS) or "").lower())

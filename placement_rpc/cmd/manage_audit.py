@@ -50,7 +50,7 @@ def add_commands(groups):
         + "\n".join(f"  {name:10} {what}" for name, what in CORRECTIONS.items())
         + "\n\nLists are JSON, CSV with column names, or plain lines, for example of:\n\n"
         "  openstack server list --all-projects --long --limit -1 -f json\n"
-        "  openstack server migration list -f json\n"
+        "  openstack --os-compute-api-version 2.59 server migration list -f json\n"
         "  openstack hypervisor list -f json\n\n" + _EXIT_CODES)
     command.add_argument(
         "--servers", action="append", required=True, metavar="FILE",

@@ -105,6 +105,12 @@ class OtherListsTest(base.TestCase):
         self.assertRaises(exception.InvalidInput, list, listings.migrations(
             io.StringIO(f"{ONE}\n"), "list"))
 
+    def test_migrations_without_uuid(self):
+        # As the command line client lists them by default.
+        error = self.assertRaises(exception.InvalidInput, lambda: list(listings.migrations(
+            io.StringIO(json.dumps([{"Server UUID": ONE, "Status": "done"}])), "list")))
+        self.assertIn("--os-compute-api-version 2.59", error.text)
+
     def test_services(self):
         services = [{"ID": 1, "Binary": "nova-conductor", "Host": "ctl"},
                     {"ID": 2, "Binary": "nova-compute", "Host": "cmp1"}]
