@@ -206,7 +206,7 @@ class LockedStoreTest(base.TestCase):
         wanted = base.claim({uuid: {"VCPU": 1}})
         with running.database.writer():
             error = self.assertRaises(
-                exception.DeadlineExceeded, running.api.claim_allocations, None, wanted,
+                exception.StoreBusy, running.api.claim_allocations, None, wanted,
                 timeout=1)
         self.assertIn("too busy", error.text)
         self.assertNotIn("Incident", self.log.output)

@@ -102,7 +102,7 @@ class Soak(fixtures.Fixture):
         self.conductors = [self.useFixture(processes.Conductor({
             "DEFAULT": {"transport_url": self.broker.url},
             "database": {"connection": self.store.conf.database.connection},
-            "notifications": {"snapshot_period": 20, "lease": 2},
+            "notifications": {"snapshot_period": 10, "lease": 2},
             "conductor": {"host": f"host{number}", "workers": 1, "threads": 8,
                           "report_interval": 1}})) for number in range(_CONDUCTORS)]
         self.client = api.PlacementAPI(conf=self.store.conf)
