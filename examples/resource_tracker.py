@@ -300,6 +300,9 @@ class ResourceTracker:
 
     def _correct(self, host, device, provider, server, wants):
         held = self._api.get_allocations(None, server)
+        if held.consumer is None and not wants:
+            # It was released meanwhile.
+            return
         allocations = held.by_provider()
         allocations.pop(provider, None)
         if wants:

@@ -5,7 +5,7 @@ A page is read in one snapshot by a few statements: each provider has the invent
 and the aggregates that it had at its generation, and each consumer all of its allocations.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from placement_rpc.accounting.consumer_tags import consumer_tag
@@ -19,6 +19,7 @@ from placement_rpc.objects.summaries import (
     ConsumerSummaryList,
     ProviderSummary,
     ProviderSummaryList,
+    all_objects,
 )
 
 _Page = TypeVar("_Page", ProviderSummaryList, ConsumerSummaryList)
@@ -97,20 +98,12 @@ def all_providers(database: Database, size: int = 1000) -> Iterator[ProviderSumm
 
     :param size: of a page
     """
-    return _all(lambda marker: provider_page(database, marker, size))
+    return all_objects(lambda marker: provider_page(database, marker, size))
 
 
 def all_consumers(database: Database, size: int = 1000) -> Iterator[ConsumerSummary]:
     """As :func:`all_providers`, for consumers."""
-    return _all(lambda marker: consumer_page(database, marker, size))
-
-
-def _all(read: Callable[[str | None], Any]) -> Iterator[Any]:
-    page = read(None)
-    yield from page.objects
-    while page.more:
-        page = read(page.objects[-1].uuid)
-        yield from page.objects
+    return all_objects(lambda marker: consumer_page(database, marker, size))
 
 
 def _consumers(tx: Connection, rows: Sequence[Any]) -> list[ConsumerSummary]:

@@ -39,6 +39,8 @@ class Corrections:
         self._database, self._settle = database, settle
         #: The ids of its requests begin with this.
         self.request_id = f"audit-{uuid.uuid4().hex[:12]}"
+        #: How many corrections were begun: of the last of them, the outcome may not be known.
+        self.begun = 0
 
     def made(self, findings: Iterable[Finding]) -> Iterator[tuple[Finding, str, bool]]:
         """Make the corrections of findings that have one.
@@ -47,6 +49,7 @@ class Corrections:
         """
         numbered = enumerate(findings)
         while some := list(itertools.islice(numbered, _AT_ONCE)):
+            self.begun += len(some)
             yield from self._some(some)
 
     def _some(self, some: list[tuple[int, Finding]]) -> Iterator[tuple[Finding, str, bool]]:

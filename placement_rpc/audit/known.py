@@ -44,7 +44,6 @@ class Servers:
     If a list names a server twice, or several lists do, the last entry counts.
 
     :param servers: in any order
-    :ivar say_host: whether a list has hosts
     :ivar say_status: whether the lists have the status of every server
     """
 
@@ -52,7 +51,7 @@ class Servers:
         self._names = _Names()
         high, low, place = array.array("Q"), array.array("Q"), array.array("I")
         columns = [array.array("I") for _ in range(4)]
-        self.say_host, self.say_status = False, True
+        self.say_status = True
         for number, each in enumerate(servers):
             value = int(each.uuid.replace("-", ""), 16)
             high.append(value >> 64)
@@ -60,7 +59,6 @@ class Servers:
             place.append(number)
             for column, text in zip(columns, each[1:], strict=True):
                 column.append(self._names.number(text))
-            self.say_host = self.say_host or each.host is not None
             self.say_status = self.say_status and each.status is not None
         self._fill(high, low, place, columns)
 

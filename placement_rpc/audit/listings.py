@@ -80,6 +80,10 @@ def migrations(file: TextIO, name: str) -> Iterator[Migration]:
     :raises InvalidInput: if it cannot be read
     """
     for label, record in _records(file, name, ()):
+        if _value(record, _MIGRATION) is None:
+            raise exception.InvalidInput(
+                what=label, reason="it has no UUID; the command line client needs "
+                                   "--os-compute-api-version 2.59 to list it")
         yield Migration(
             _uuid(label, _value(record, _MIGRATION)), _uuid(label, _value(record, _MIGRATED)),
             (_text(record, _STATUS) or "").lower())
@@ -123,6 +127,9 @@ def _records(file: TextIO, name: str, columns: tuple[str, ...],
             yield from _of_lines(rest, name, columns)
     except UnicodeDecodeError as error:
         raise exception.InvalidInput(what=name, reason=f"it is not UTF-8: {error}") from None
+    except (csv.Error, RecursionError, ValueError) as error:
+        # A value that is too long, too deep, or a number of too many digits.
+        raise exception.InvalidInput(what=name, reason=str(error)) from None
 
 
 class _Rest(io.TextIOBase):

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client's calls that read the whole store in pages, for programs that compare it."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from oslo_context.context import RequestContext
 
@@ -11,6 +10,7 @@ from placement_rpc.objects.summaries import (
     ConsumerSummaryList,
     ProviderSummary,
     ProviderSummaryList,
+    all_objects,
 )
 from placement_rpc.rpc.client import Client
 
@@ -59,7 +59,7 @@ class SummaryCalls(Client):
         :param page: the most providers of a page
         :param timeout: seconds for each page
         """
-        return _all(lambda marker: self.list_provider_summaries(
+        return all_objects(lambda marker: self.list_provider_summaries(
             context, marker=marker, limit=page, timeout=timeout))
 
     def all_consumers(self, context: RequestContext | None, project_id: str | None = None,
@@ -72,14 +72,6 @@ class SummaryCalls(Client):
         :param timeout: seconds for each page
         :raises ProviderNotFound: if there is no such provider, also if it is deleted meanwhile
         """
-        return _all(lambda marker: self.list_consumers(
+        return all_objects(lambda marker: self.list_consumers(
             context, project_id=project_id, user_id=user_id, provider_uuid=provider_uuid,
             marker=marker, limit=page, timeout=timeout))
-
-
-def _all(read: Callable[[str | None], Any]) -> Iterator[Any]:
-    page = read(None)
-    yield from page.objects
-    while page.more:
-        page = read(page.objects[-1].uuid)
-        yield from page.objects

@@ -60,8 +60,9 @@ def _parser():
                              "used if none are configured (default: ./state)")
     parser.add_argument("--debug", action="store_true",
                         help="show the log, and the traceback of an error")
-    # A command that needs none overrides this, and is called without a database.
-    parser.set_defaults(needs_database=True)
+    # A command that needs no database overrides the first, and is called without one; a command
+    # whose exit code 1 is an answer overrides the second, the exit code of an error.
+    parser.set_defaults(needs_database=True, failure=1)
     groups = parser.add_subparsers(dest="group", required=True, metavar="GROUP")
     commands = groups.add_parser("db", help="the database schema").add_subparsers(
         dest="command", required=True, metavar="COMMAND")
@@ -88,8 +89,10 @@ def main(args=None):
         conf.set_override("transport_url", options.transport_url)
     state_file.configure(conf, options.state_dir)
     log.setup(conf, configuration.PROJECT)
+    run = errors.one_line_errors("placement-rpc-manage", options.failure)(
+        lambda _args: _run(options, conf))
     with errors.quietly(args):
-        return _run(options, conf)
+        return run(args)
 
 
 def _run(options, conf):

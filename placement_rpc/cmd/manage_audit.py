@@ -19,7 +19,7 @@ from placement_rpc.audit import examination, listings, trees
 from placement_rpc.audit.corrections import Corrections
 from placement_rpc.audit.findings import CORRECTIONS, KINDS, Findings
 from placement_rpc.audit.known import Known, Servers
-from placement_rpc.cmd import errors, output
+from placement_rpc.cmd import output
 from placement_rpc.db.queries import events
 from placement_rpc.db.queries import summaries as queries
 from placement_rpc.manager import Manager
@@ -29,6 +29,8 @@ from placement_rpc.versions import contract
 _MOST_LINES = 1000
 # So many corrections are made whatever their share is.
 _FEW = 10
+# Of a correction that was under way when the audit was stopped.
+_NOT_KNOWN = "not known, since it was interrupted; the next audit shows it"
 _EXIT_CODES = (
     "Exit code: 0 if nothing is wrong, or all that was wrong is corrected; 1 if something is "
     "wrong; 2 if the audit could not be made.")
@@ -48,7 +50,7 @@ def add_commands(groups):
         + "\n".join(f"  {name:10} {what}" for name, what in CORRECTIONS.items())
         + "\n\nLists are JSON, CSV with column names, or plain lines, for example of:\n\n"
         "  openstack server list --all-projects --long --limit -1 -f json\n"
-        "  openstack server migration list -f json\n"
+        "  openstack --os-compute-api-version 2.59 server migration list -f json\n"
         "  openstack hypervisor list -f json\n\n" + _EXIT_CODES)
     command.add_argument(
         "--servers", action="append", required=True, metavar="FILE",
@@ -80,7 +82,7 @@ def add_commands(groups):
         "--most", type=_percent, default=10, metavar="PERCENT",
         help="with --fix: refuse to correct more than this share of all consumers or providers, "
              "since the list of servers may be incomplete (default: %(default)s)")
-    command.set_defaults(run=_audit)
+    command.set_defaults(run=_audit, failure=2)
 
 
 def _seconds(text):
@@ -98,17 +100,9 @@ def _percent(text):
 
 
 def _audit(database, options, conf):
-    try:
-        known, taken_at = _known(options)
-    except (exception.InvalidInput, OSError, UnicodeDecodeError) as error:
-        errors.report("placement-rpc-manage", error)
-        return 2
+    known, taken_at = _known(options)
     with contextlib.closing(Findings()) as found:
-        try:
-            counts = _examine(database, options, known, taken_at, found)
-        except exception.PlacementException as error:
-            errors.report("placement-rpc-manage", error)
-            return 2
+        counts = _examine(database, options, known, taken_at, found)
         if options.fix:
             return _fix(database, options, conf, found, counts)
         _show(found, counts, options.format)
@@ -234,7 +228,7 @@ def _correct(database, conf, found, done):
     manager = Manager(conf, database)
     work = Corrections(database, lambda pending: manager.settle(contract.CLAIMS, pending))
     made = work.made(finding for finding, _ in found if finding.correction)
-    code, stopped = 0, None
+    code, stopped, is_known = 0, None, False
     with output.counter("Correcting") as advance:
         try:
             for finding, outcome, is_corrected in made:
@@ -244,23 +238,29 @@ def _correct(database, conf, found, done):
             code, stopped = 130, "interrupted"
         except exception.PlacementException as error:
             code, stopped = 1, str(error)
+            is_known = isinstance(error, exception.StoreHeld)
     if stopped:
         print(f"placement-rpc-manage: stopped after {done.corrected} corrections: {stopped}; run "
               "it again for the others", file=sys.stderr)
-    _add_others(found, done, len(done))
+    tried = len(done)
+    _add_others(found, done, tried, tried if is_known else work.begun)
     return code
 
 
-def _add_others(found, done, tried):
-    """Add the findings without a correction, and those whose correction was not tried."""
-    left = tried
+def _add_others(found, done, tried, begun):
+    """Add the findings without a correction, and those whose correction has no outcome.
+
+    :param tried: how many corrections have an outcome
+    :param begun: how many were begun
+    """
+    number = 0
     for finding, _ in found:
         if finding.correction is None:
             done.add(finding)
-        elif left:
-            left -= 1
-        else:
-            done.add(finding, "not tried")
+            continue
+        number += 1
+        if number > tried:
+            done.add(finding, _NOT_KNOWN if number <= begun else "not tried")
 
 
 # -- output -------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import contextlib
 import re
 import sys
 import threading
-import urllib.parse
 
 from placement_rpc.cmd import (
     arguments,
@@ -15,7 +14,7 @@ from placement_rpc.cmd import (
     shadow_output,
     state_file,
 )
-from placement_rpc.moving import access_log, shadow
+from placement_rpc.moving import access_log, placement_service, shadow
 from placement_rpc.moving.placement_service import Pace, PlacementService
 from placement_rpc.moving.request_sample import RequestSample
 from placement_rpc.moving.shadow_report import ShadowReport
@@ -115,7 +114,7 @@ def _shadow(options, conf):
     style = options.format
     if style == "auto":
         style = "table" if sys.stdout.isatty() else "json"
-    log = access_log.AccessLog([urllib.parse.urlsplit(options.url).path])
+    log = access_log.AccessLog([placement_service.address_parts(options.url).path])
     sample = _read(log, options)
     shadow_output.describe_log(log)
     if not log.reads:

@@ -23,7 +23,7 @@ def of_cloud(name):
     if name is None and os.environ.get("OS_AUTH_TYPE") == "none":
         return WithoutKeystone()
     try:
-        from keystoneauth1 import noauth
+        from keystoneauth1 import exceptions, noauth
         from openstack import config
         from openstack import exceptions as errors
     except ImportError as error:
@@ -32,7 +32,7 @@ def of_cloud(name):
     try:
         region = config.OpenStackConfig(app_name="placement-rpc-manage").get_one(cloud=name)
         session = region.get_session()
-    except (errors.SDKException, ValueError, TypeError) as error:
+    except (errors.SDKException, exceptions.ClientException, ValueError, TypeError) as error:
         raise ValueError(f"the credentials are not complete: {error}") from error
     if isinstance(session.auth, noauth.NoAuth):
         return WithoutKeystone()

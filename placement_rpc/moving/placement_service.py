@@ -75,13 +75,11 @@ class PlacementService:
     :param credentials: :class:`Credentials`
     :param pace: :class:`Pace` of its requests
     :param timeout: float, seconds for which a request waits for the service
+    :raises ValueError: if the address is none of a service
     """
 
     def __init__(self, url: str, credentials: Credentials, pace: Pace, timeout: float) -> None:
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{_without_password(parts)!r} is not the address of a service: it "
-                             "begins with http:// or https:// and a host")
+        parts = address_parts(url)
         self._url = url.rstrip("/")
         self._base = parts.path.rstrip("/")
         self.name = _without_password(parts)
@@ -157,6 +155,22 @@ class PlacementService:
                 f"placement-rpc-manage/{placement_rpc.__version__} shadow")
             session.verify, session.cert = self._credentials.verify, self._credentials.cert
         return session
+
+
+def address_parts(url: str) -> urllib.parse.SplitResult:
+    """Return the parts of an address.
+
+    :raises ValueError: if it is none of a service; the text has no user and password, which the
+        errors of the libraries may have
+    """
+    try:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return parts
+    except ValueError:
+        pass
+    raise ValueError(f"{url.rpartition('@')[2]!r} is not the address of a service: it begins with "
+                     "http:// or https:// and a host, and may have a port from 1 to 65535")
 
 
 def _without_password(parts: urllib.parse.SplitResult) -> str:

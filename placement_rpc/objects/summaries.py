@@ -6,6 +6,9 @@ order of uuids, and each begins after the last uuid of the one before. What does
 the pages are read is therefore in exactly one of them, whatever else is created or deleted.
 """
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 from placement_rpc.objects import base, fields
 
 _GENERATION = fields.WholeNumber(maximum=2 ** 63 - 1)
@@ -98,3 +101,15 @@ class ConsumerSummaryList(base.PlacementObjectList):
     VERSION = "1.0"
 
     fields = _page_of("ConsumerSummary")
+
+
+def all_objects(read: Callable[[str | None], Any]) -> Iterator[Any]:
+    """Return a generator of the objects of all pages, which reads a page when it is needed.
+
+    :param read: callable that returns the page after a uuid, or the first page for None
+    """
+    page = read(None)
+    yield from page.objects
+    while page.more:
+        page = read(page.objects[-1].uuid)
+        yield from page.objects

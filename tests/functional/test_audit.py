@@ -370,8 +370,7 @@ class ProgramTest(AuditCase):
         return Interfered
 
     def test_an_interrupt_says_what_was_done(self):
-        for _ in range(3):
-            self.orphan()
+        orphans = {self.orphan() for _ in range(3)}
 
         class Interrupted(corrections.Corrections):
             def made(self, findings):
@@ -384,8 +383,32 @@ class ProgramTest(AuditCase):
             done = self.run_program("--fix", "--yes", "--format", "json")
         self.assertEqual(130, done.code)
         self.assertIn("stopped after 1 corrections: interrupted", done.stderr)
-        self.assertEqual(["corrected", "not tried", "not tried"], [
+        # They were made together with the first one.
+        self.assertEqual(set(), orphans & self.held().keys())
+        unknown = "not known, since it was interrupted; the next audit shows it"
+        self.assertEqual(["corrected", unknown, unknown], [
             each["outcome"] for each in json.loads(done.stdout)["findings"]])
+
+    def test_an_interrupt_between_corrections(self):
+        orphans = {self.orphan() for _ in range(3)}
+        made = []
+
+        def interrupted(database, settle):
+            def settle_once(pending):
+                if made:
+                    raise KeyboardInterrupt
+                made.extend(pending)
+                return settle(pending)
+            return corrections.Corrections(database, settle_once)
+
+        self.useFixture(fixtures.MonkeyPatch("placement_rpc.audit.corrections._AT_ONCE", 1))
+        with fixtures.MonkeyPatch("placement_rpc.cmd.manage_audit.Corrections", interrupted):
+            done = self.run_program("--fix", "--yes", "--format", "json")
+        self.assertEqual(130, done.code)
+        self.assertEqual(2, len(orphans & self.held().keys()))
+        self.assertEqual(["corrected", "not known", "not tried"], [
+            each["outcome"].partition(",")[0]
+            for each in json.loads(done.stdout)["findings"]])
 
     def test_a_store_that_is_held_is_not_changed(self):
         orphan = self.orphan()
@@ -451,6 +474,18 @@ class ProgramTest(AuditCase):
                 (["--servers", "-", "--migrations", "-"], "one list only")):
             done = self.run_program(*arguments)
             self.assertEqual((2, ""), (done.code, done.stdout), arguments)
+            self.assertIn(words, done.stderr)
+            self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
+
+    def test_a_store_that_cannot_be_read(self):
+        servers = self.write("servers", base.new_uuid())
+        empty = self.directory / "empty.sqlite"
+        empty.touch()
+        for path, words in ((self.directory / "nowhere" / "x", "there is no file"),
+                            (empty, "db sync")):
+            done = programs.run(
+                manage, "--database", f"sqlite:///{path}", "audit", "--servers", servers)
+            self.assertEqual((2, ""), (done.code, done.stdout), done.stderr)
             self.assertIn(words, done.stderr)
             self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
 

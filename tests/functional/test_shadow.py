@@ -316,10 +316,16 @@ class TroubleTest(ShadowTest):
                                 f"{self.new.url}/identity", *self.arguments()[6:])
             self.assertEqual(1, done.code)
             self.assertIn("without the versions of a Placement service", done.stderr)
-        for url in ("ftp://host/", "host:8778", "http://"):
-            done = programs.run(manage, *self.arguments()[:5], url, *self.arguments()[6:])
-            self.assertEqual(1, done.code)
-            self.assertIn("is not the address of a service", done.stderr)
+
+    def test_what_is_no_address(self):
+        for url in ("ftp://host/", "host:8778", "http://", "u:s3cret@host:8778",
+                    "http://u:s3cret@host:99999/", "http://u:s3cret@host:port/",
+                    "http://u:s3cret@\u2100/"):
+            for name in ("--url", "--against"):
+                done = programs.run(manage, *self.arguments(), name, url)
+                self.assertEqual(1, done.code)
+                self.assertIn("is not the address of a service", done.stderr)
+                self.assertNotIn("s3cret", done.stderr)
 
     def test_a_token_that_is_refused(self):
         self.new.answer = lambda received: (401, {"errors": []})
@@ -425,6 +431,12 @@ class CredentialsTest(ShadowTest):
         code, _, err = self.shadow()
         self.assertEqual((1, []), (code, self.old.received))
         self.assertIn("--os-cloud", err)
+
+    def test_an_unknown_type_of_credentials(self):
+        self.useFixture(fixtures.EnvironmentVariable("OS_AUTH_TYPE", "pony"))
+        code, _, err = self.shadow()
+        self.assertEqual((1, []), (code, self.old.received))
+        self.assertIn("the credentials are not complete: The plugin pony", err)
 
     def test_a_token_of_the_environment(self):
         for name, value in (("AUTH_TYPE", "admin_token"), ("TOKEN", "gAAAA-secret"),

@@ -22,6 +22,43 @@ _GPU, _NIC = "pci_0000_3b_00_0", "pci_0000_5e_00_0"
 _LONG_AGO = "2020-01-01"
 
 
+def _module(name):
+    spec = importlib.util.spec_from_file_location(name, _EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class _Released:
+    """A client by which a consumer's allocations are found released when they are asked for."""
+
+    def __init__(self, api):
+        self._api = api
+
+    def __getattr__(self, name):
+        return getattr(self._api, name)
+
+    def get_allocations(self, context, consumer):
+        self._api.release_allocations(context, consumer)
+        return self._api.get_allocations(context, consumer)
+
+
+class TrackerRaceTest(base.TestCase):
+
+    def test_a_consumer_is_released_while_a_device_is_corrected(self):
+        resource_tracker = _module("resource_tracker")
+        host = resource_tracker.Host({**resource_tracker.make_up("cmp1"), "servers": {}})
+        api = self.useFixture(placement_fixtures.RunningService("local")).api
+        tracker = resource_tracker.ResourceTracker(_Released(api), lambda: host)
+        tracker.cycle()
+        api.claim_allocations(None, Claim(
+            consumer_uuid=base.new_uuid(), project_id="p", user_id="u",
+            allocations={host.provider_of(_GPU): {"VGPU": 1}}))
+        done = [each for _ in range(3) for each in tracker.cycle()]
+        self.assertEqual(["device allocations"], [each["what"] for each in done], done)
+        self.assertIn("holds {'VGPU': 1} in place of none", done[0]["detail"])
+
+
 class ExampleCase(base.TestCase):
     """A service on RabbitMQ, and the programs that call it."""
 
@@ -308,9 +345,7 @@ class SchedulerTest(ExampleCase):
         return client, self.useFixture(placement_fixtures.FaultyCaller(client, faults))
 
     def test_a_call_without_an_answer_is_repeated_under_its_id(self):
-        module = importlib.util.spec_from_file_location("scheduler", _EXAMPLES / "scheduler.py")
-        scheduler = importlib.util.module_from_spec(module)
-        module.loader.exec_module(scheduler)
+        scheduler = _module("scheduler")
         self.made_up(servers={})
         self.cycles(1)
         client, faulty = self.faulty(["unanswered"] * 20)
