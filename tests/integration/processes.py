@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import fixtures
+from testtools import content, content_type
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _CLAIMER = pathlib.Path(__file__).with_name("claimer.py")
@@ -34,6 +35,9 @@ class Conductor(fixtures.Fixture):
         self.log = pathlib.Path(directory, "log")
         self.write()
         self.addCleanup(self.kill)
+        # Part of the report of a test that fails.
+        self.addDetail("errors", content.Content(
+            content_type.UTF8_TEXT, lambda: [self._errors().encode()]))
         self.start()
 
     def write(self):
@@ -61,6 +65,9 @@ class Conductor(fixtures.Fixture):
 
     def said(self):
         return self.log.read_text(errors="replace")
+
+    def _errors(self):
+        return "".join(f"{line}\n" for line in self.said().splitlines() if " ERROR " in line)
 
 
 class Claimers:
