@@ -10,8 +10,8 @@ those that run and those that are being built. The file is read again in each cy
 * puts the host into its aggregates, whose shared storage then serves its DISK_GB, and sets traits;
 * keeps one child provider for each device, a GPU or the functions of a network card.
 
-What was lost behind its back, such as an inventory or an allocation that somebody deleted, is so
-written again. A cycle without changes makes two calls and writes nothing.
+Each cycle also writes again what others have deleted, such as an inventory or an allocation. A
+cycle without changes makes two calls and writes nothing.
 """
 
 import argparse
@@ -319,7 +319,7 @@ class ResourceTracker:
             else:
                 self._api.release_allocations(None, server, generation)
         except exception.Conflict as error:
-            # There is not enough left, or somebody else was faster; the next cycle looks again.
+            # Too little is left, or another process was faster: the next cycle looks again.
             self._note("device allocations", f"{device.name}: {server} is not corrected: {error}")
         else:
             self._note("device allocations", f"{device.name}: {server} is corrected")
@@ -330,7 +330,7 @@ class ResourceTracker:
         for child in found.keys() - wanted:
             name = found[child].name.removeprefix(f"{host.name}_")
             if child != host.provider_of(name):
-                # Somebody else has made it.
+                # Another process has made it.
                 continue
             try:
                 self._api.delete_provider(None, child)
