@@ -48,8 +48,6 @@ _USED_AT = "placement_used_at"
 # The same of its plans: when the session began to make them.
 _PLANNED_AT = "placement_planned_at"
 
-_DATABASE_ERRORS = (db_exc.DBError, sa.exc.DBAPIError)
-
 # Seconds of the pauses after a collision: the first at the most, and any.
 _FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 0.5
@@ -168,7 +166,7 @@ class Database:
         with self._check_out() as connection:
             try:
                 yield connection
-            except _DATABASE_ERRORS as error:
+            except errors.DATABASE_ERRORS as error:
                 _raise_translated(error, connection)
                 raise
 
@@ -247,7 +245,7 @@ class Database:
                     raise
                 LOG.debug("Attempt %d of %s met a locked row: %s", attempt + 1, method,
                           error.__cause__)
-            except (*_DATABASE_ERRORS, Stale) as error:
+            except (*errors.DATABASE_ERRORS, Stale) as error:
                 if not _is_collision(error, attempt):
                     raise
                 LOG.debug("Attempt %d of %s collided: %s", attempt + 1, method, error)
@@ -309,7 +307,7 @@ def _raise_translated(error, connection):
     :raises StoreBusy: if the database cancelled a statement that waited or ran too long
     :raises Locked: if another transaction kept a row locked
     """
-    if not isinstance(error, _DATABASE_ERRORS):
+    if not isinstance(error, errors.DATABASE_ERRORS):
         return
     kind = errors.kind(error)
     if kind is errors.Kind.UNAVAILABLE:

@@ -11,6 +11,9 @@ import enum
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
+#: What oslo.db and SQLAlchemy raise for an error of the database or of its driver.
+DATABASE_ERRORS = (db_exc.DBError, sa.exc.DBAPIError)
+
 
 class Kind(enum.Enum):
     """What an error means for the transaction in which it occurred."""
@@ -111,7 +114,7 @@ def kind(error):
     if isinstance(error, db_exc.DBConnectionError):
         return Kind.UNAVAILABLE
     of_connection = False
-    while isinstance(error, (db_exc.DBError, sa.exc.DBAPIError)):
+    while isinstance(error, DATABASE_ERRORS):
         if isinstance(error, db_exc.DBError):
             error = error.inner_exception
             continue

@@ -6,7 +6,12 @@ execution options, took longer than the statement: 160 us of processor time inst
 PostgreSQL, and 130 instead of 75 on SQLite.
 """
 
+import logging
+
+from placement_rpc.db import errors
 from placement_rpc.telemetry.spans import span
+
+LOG = logging.getLogger(__name__)
 
 # PostgreSQL and MariaDB alike: of the transaction that begins.
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
@@ -80,8 +85,12 @@ class Reading:
             elif self._dialect == "sqlite":
                 connection.info.pop("in_transaction", None)
         finally:
-            # Rolls back.
-            connection.close()
+            try:
+                # Rolls back.
+                connection.close()
+            except errors.DATABASE_ERRORS as error:
+                # SQLAlchemy has dropped it. There is nothing to undo, and what was read is right.
+                LOG.debug("A connection was lost after its last statement: %s", error)
 
     def _set_autocommit(self, value):
         driver = self._connection.connection.driver_connection

@@ -82,3 +82,35 @@ class ReadingTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual([], self.names())
         self.fail_to_write()
         self.assertEqual([], self.names())
+
+    def test_a_session_that_was_ended_after_its_last_statement(self):
+        """What was read is right; the one that has the connection next may learn of it."""
+        if self.kind == "sqlite":
+            # It has no sessions.
+            return
+        own, ends = {"postgresql": ("pg_backend_pid()", "SELECT pg_terminate_backend({})"),
+                     "mariadb": ("CONNECTION_ID()", "KILL {}")}[self.kind]
+
+        def read(fails, snapshot):
+            with self.database.reader(snapshot) as tx:
+                number = tx.exec_driver_sql(f"SELECT {own}").scalar()
+                with self.other.writer() as killer:
+                    killer.exec_driver_sql(ends.format(number))
+                if fails:
+                    raise ZeroDivisionError
+                return number
+
+        for snapshot in (False, True):
+            self.assertGreater(read(False, snapshot), 0)
+            self.await_connection()
+            self.assertRaises(ZeroDivisionError, read, True, snapshot)
+            self.await_connection()
+            self.fail_to_write()
+            self.assertEqual([], self.names())
+
+    def await_connection(self):
+        """Read once more, which is refused at the most once."""
+        try:
+            self.names()
+        except exception.StoreUnavailable:
+            self.names()
