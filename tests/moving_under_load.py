@@ -4,6 +4,7 @@
 The clients know one address: that of a proxy, which is switched from one service to the other.
 """
 
+import contextlib
 import itertools
 import json
 import pathlib
@@ -28,6 +29,8 @@ _ROOT = pathlib.Path(__file__).parents[1]
 _HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.38"}
 _TIMEOUT = 60
 _PAUSE = 0.02
+# The import says it as soon as clients may use the new service.
+_ACCEPTS = "the store accepts changes"
 # So many are held before a client rather releases than claims.
 _MOST_HELD = 50
 
@@ -157,6 +160,39 @@ class Moved(typing.NamedTuple):
     imports: list
 
 
+class _Import:
+    """A running import.
+
+    :param command: list of str
+    :ivar process: :class:`subprocess.Popen`
+    :ivar said: str, what it has printed so far
+    :ivar seconds: float, that it has taken
+    """
+
+    def __init__(self, command):
+        self._started = time.monotonic()
+        self.said, self.seconds = "", None
+        self.process = subprocess.Popen(
+            command, cwd=_ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def await_line(self, text):
+        """Read until a line has a text, or the end."""
+        for line in self.process.stdout:
+            self.said += line
+            if text in line:
+                break
+
+    def end(self):
+        """Await its end.
+
+        :raises AssertionError: if it has failed
+        """
+        self.said += self.process.stdout.read()
+        if self.process.wait():
+            raise AssertionError(f"The import failed: {self.said}")
+        self.seconds = time.monotonic() - self._started
+
+
 class UnderLoad(fixtures.Fixture):
     """Placement on a filled database, this service on an empty one, and clients of a proxy.
 
@@ -184,14 +220,20 @@ class UnderLoad(fixtures.Fixture):
                         for number in range(self._count)]
 
     def _import(self, *arguments):
-        started = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.manage", "--database",
-             self._store_url, "placement", "import", "--from", self._cloud.url, *arguments],
-            cwd=_ROOT, check=False, text=True, capture_output=True)
-        if done.returncode:
-            raise AssertionError(f"The import failed: {done.stdout} {done.stderr}")
-        return time.monotonic() - started, done.stdout + done.stderr
+        """Return the seconds that an import has taken, and what it printed."""
+        with self._begun_import(*arguments) as begun:
+            pass
+        return begun.seconds, begun.said
+
+    @contextlib.contextmanager
+    def _begun_import(self, *arguments):
+        """Begin an import, which has ended after the block."""
+        begun = _Import([
+            sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.manage", "--database",
+            self._store_url, "placement", "import", "--from", self._cloud.url, *arguments])
+        with begun.process:
+            yield begun
+            begun.end()
 
     def move(self, passes=2, changes=20):
         """Move over as ``docs/source/moving.rst`` says it; return :class:`Moved`.
@@ -206,9 +248,11 @@ class UnderLoad(fixtures.Fixture):
         stopped = time.monotonic()
         self._old.process.terminate()
         self._old.process.wait()
-        done.append(self._import("--finish"))
-        self._proxy.switch(_port(self._new.url))
-        self._await_changes(changes)
+        with self._begun_import("--finish") as last:
+            last.await_line(_ACCEPTS)
+            self._proxy.switch(_port(self._new.url))
+            self._await_changes(changes)
+        done.append((last.seconds, last.said))
         self._stop.set()
         for client in self.clients:
             client.join(_TIMEOUT)
