@@ -28,7 +28,8 @@ from tests.placement_contents import uuid_of
 _ROOT = pathlib.Path(__file__).parents[1]
 _HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.38"}
 _TIMEOUT = 60
-_PAUSE = 0.02
+# Seconds after which a client repeats a request, and which the time without answers is exact to.
+_PAUSE = 0.1
 # The import says it as soon as clients may use the new service.
 _ACCEPTS = "the store accepts changes"
 # So many are held before a client rather releases than claims.
