@@ -219,27 +219,40 @@ class Database:
     def write(self, change, method="change", waits=True):
         """Run ``change`` in a writer transaction; retry it when concurrent writers collide.
 
+        It is also retried once if its session ends before COMMIT. That happens when the server
+        restarts or fails over, and when this process pauses for longer than ``[transactions]
+        idle_timeout``.
+
         :param change: callable that takes the connection; called once per attempt
         :param method: str, named in the error after the last attempt
         :param waits: bool, whether to retry it too if a row stays locked
         :returns: the result of ``change`` in the attempt that was committed
         :raises StoreBusy: after ``[claims] max_attempts`` collisions; nothing was done
         :raises Locked: if a row stays locked, and ``waits`` is false; nothing was done
+        :raises StoreUnavailable: when the database cannot be reached. If the connection was lost
+            during COMMIT, the change may have been made
         """
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, jitter=1)
         versions = self.versions()
+        was_lost = False
         for attempt in range(self.max_attempts):
+            # Whether the transaction has begun, and its COMMIT has not been sent.
+            is_open = False
             try:
                 with self._writer() as connection:
-                    connection.info.pop(EVENTS_WRITTEN, None)
-                    connection.info.pop(HOLD_CHECKED, None)
-                    connection.info[VERSIONS] = versions
-                    connection.info[MAY_OVERFILL] = self._may_overfill
+                    is_open = True
+                    self._prepare(connection, versions)
                     result = change(connection)
                     has_events = connection.info.pop(EVENTS_WRITTEN, False)
+                    is_open = False
                 for call in self._after_commit if has_events else ():
                     call()
                 return result
+            except exception.StoreUnavailable as error:
+                if not is_open or was_lost:
+                    raise
+                was_lost = True
+                LOG.debug("Attempt %d of %s was lost: %s", attempt + 1, method, error)
             except Locked as error:
                 if not waits:
                     raise
@@ -251,6 +264,13 @@ class Database:
                 LOG.debug("Attempt %d of %s collided: %s", attempt + 1, method, error)
             time.sleep(backoff.next())
         raise exception.StoreBusy(method=method, attempts=self.max_attempts)
+
+    def _prepare(self, connection, versions):
+        """Say what queries need to know of a change that begins."""
+        connection.info.pop(EVENTS_WRITTEN, None)
+        connection.info.pop(HOLD_CHECKED, None)
+        connection.info[VERSIONS] = versions
+        connection.info[MAY_OVERFILL] = self._may_overfill
 
     def close(self):
         """Close the connections of the pool."""

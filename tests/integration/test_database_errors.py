@@ -8,13 +8,11 @@ import testscenarios
 
 from placement_rpc import exception
 from placement_rpc.db import models
-from placement_rpc.db.queries import services
+from placement_rpc.db.queries import providers, services
 from placement_rpc.testing import fixtures as placement_fixtures
-from tests import base, servers
+from tests import base, database_sessions, servers
 from tests.benchmarks import fleet
 
-_SESSION = {"postgresql": "SELECT pg_backend_pid()", "mariadb": "SELECT connection_id()"}
-_END = {"postgresql": "SELECT pg_terminate_backend({})", "mariadb": "KILL {}"}
 _READ_ONLY = {"postgresql": "SET TRANSACTION READ ONLY",
               "mariadb": "SET SESSION TRANSACTION READ ONLY"}
 _TOO_LONG = {
@@ -40,13 +38,50 @@ class ServerErrorsTest(testscenarios.WithScenarios, base.TestCase):
     def test_a_session_that_is_ended_is_a_lost_store(self):
         def end_and_go_on():
             with self.database.writer() as tx:
-                session = tx.exec_driver_sql(_SESSION[self.kind]).scalar()
-                with self.database.reader() as other:
-                    other.exec_driver_sql(_END[self.kind].format(session))
+                database_sessions.end(self.kind, tx, self.database)
                 _beat(tx)
 
         self.assertRaises(exception.StoreUnavailable, end_and_go_on)
         self.database.write(_beat)
+
+    def test_a_change_whose_session_is_ended_is_made_again(self):
+        """A server that restarts ends sessions, and so does one whose client pauses for long."""
+        attempts = []
+
+        def change(tx):
+            attempts.append(tx)
+            providers.insert(tx, base.new_uuid(), f"of attempt {len(attempts)}")
+            if len(attempts) == 1:
+                database_sessions.end(self.kind, tx, self.database)
+                _beat(tx)
+
+        self.database.write(change)
+        with self.database.reader() as tx:
+            self.assertEqual(
+                ["of attempt 2"], [row.name for row in providers.page(tx, limit=10).rows])
+
+    def test_a_change_whose_session_is_ended_again_is_given_up(self):
+        attempts = []
+
+        def change(tx):
+            attempts.append(tx)
+            database_sessions.end(self.kind, tx, self.database)
+            _beat(tx)
+
+        self.assertRaises(exception.StoreUnavailable, self.database.write, change)
+        self.assertEqual(2, len(attempts))
+
+    def test_a_change_whose_session_is_ended_before_commit_is_not_repeated(self):
+        """The server may have committed it. The sender finds out by the id of its request."""
+        attempts = []
+
+        def change(tx):
+            attempts.append(tx)
+            _beat(tx)
+            database_sessions.end(self.kind, tx, self.database)
+
+        self.assertRaises(exception.StoreUnavailable, self.database.write, change)
+        self.assertEqual(1, len(attempts))
 
     def test_a_server_that_only_reads_is_left(self):
         """As a primary becomes after a failover, while the connections to it stay open."""

@@ -2,7 +2,6 @@
 """Row locks: wait for them for a short time, or lock what is free."""
 
 import sqlalchemy as sa
-from oslo_db import exception as db_exc
 
 from placement_rpc.db import api, errors, models
 from placement_rpc.db.queries import bulk
@@ -18,7 +17,7 @@ def execute(tx, statement, lists):
     """
     try:
         return statement.execute(tx, lists)
-    except (db_exc.DBError, sa.exc.DBAPIError) as error:
+    except errors.DATABASE_ERRORS as error:
         # On MariaDB the limit of a locking statement is one of its time.
         if errors.kind(error) in (errors.Kind.LOCKED, errors.Kind.BUSY):
             raise api.Locked from error
