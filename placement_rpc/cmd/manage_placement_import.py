@@ -2,14 +2,21 @@
 """``placement-rpc-manage placement import``: bring over the data of OpenStack Placement."""
 
 import sys
+import time
 
 from placement_rpc import exception
 from placement_rpc.accounting import snapshot
+from placement_rpc.backoff import Backoff
 from placement_rpc.cmd import arguments, moving_output, output, placement_url
 from placement_rpc.moving import hold, importing, own_store
 from placement_rpc.upgrade import gate
 from placement_rpc.upgrade.status import EVERYWHERE
 
+#: Seconds for which a step of the snapshot is tried again while the database cannot be reached.
+PATIENCE = 60.0
+
+_INCOMPLETE = ("The snapshot is not complete: run the import with --finish again, or let the "
+               "conductors complete it")
 _COLUMNS = ["kind", "read", "created", "changed", "deleted"]
 _PLANNED = {"created": "to_create", "changed": "to_change", "deleted": "to_delete"}
 _DESCRIPTION = """\
@@ -132,11 +139,36 @@ def _check_services(database, conf):
 
 
 def _take_snapshot(database, snapshot_id):
-    """Take the steps of a snapshot until it is complete; conductors take some of them."""
+    """Take the steps of a snapshot until it is complete; conductors take some of them.
+
+    :raises StoreUnavailable: if the database cannot be reached for :data:`PATIENCE`
+    :raises StoreBusy: if it is as busy for as long
+    """
     done = 0
     with output.counter("Taking the snapshot of all allocations") as advance:
-        while (found := snapshot.progress(database, snapshot_id)) and not found.complete:
-            advance(found.consumers - done)
-            done = found.consumers
-            snapshot.go_on(database)
+        while (consumers := _take_step(database, snapshot_id)) is not None:
+            advance(consumers - done)
+            done = consumers
     print("The snapshot of all allocations is complete", file=sys.stderr)
+
+
+def _take_step(database, snapshot_id):
+    """Take one step, and try again while the database cannot be reached.
+
+    The store accepts changes by now, so a restart of the database must not end the command.
+
+    :returns: how many consumers the snapshot had before the step; None if it was complete
+    """
+    deadline, backoff = time.monotonic() + PATIENCE, Backoff()
+    while True:
+        try:
+            found = snapshot.progress(database, snapshot_id)
+            if found is None or found.complete:
+                return None
+            snapshot.go_on(database)
+            return found.consumers
+        except (exception.StoreUnavailable, exception.StoreBusy):
+            if time.monotonic() >= deadline:
+                print(_INCOMPLETE, file=sys.stderr)
+                raise
+        time.sleep(backoff.next())

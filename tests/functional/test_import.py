@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from placement_rpc import api, exception, manager
 from placement_rpc.accounting import holding, snapshot
-from placement_rpc.cmd import manage
+from placement_rpc.cmd import manage, manage_placement_import
 from placement_rpc.db import api as db
 from placement_rpc.db import models
 from placement_rpc.db.queries import bulk, events, services
@@ -24,7 +24,7 @@ from placement_rpc.moving import hold, importing, own_store, placement_store, ro
 from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.usage import UsageAccount
 from placement_rpc.testing import fixtures as placement_fixtures
-from tests import base, placement_cloud, placement_contents
+from tests import base, placement_cloud, placement_contents, placement_oddities
 
 # The progress of an import, and what processes write about themselves.
 _NOT_CONTENTS = {"import_state", "leases", "services"}
@@ -228,10 +228,10 @@ class ImportTest(FilledCase):
                              "consumer_types", "resource_providers", "consumers")})
 
     def test_odd_rows_are_listed_with_what_is_done(self):
-        placement_contents.spoil(self.cloud)
+        placement_oddities.spoil(self.cloud)
         done = self.run_import()
         self.assert_equal()
-        self.assertGreater(len(done["findings"]), len(placement_contents.ODDITIES) / 2)
+        self.assertGreater(len(done["findings"]), len(placement_oddities.ODDITIES) / 2)
         self.assertEqual(done["findings"], self.run_import()["findings"])
 
     def test_a_run_that_is_interrupted_is_run_again(self):
@@ -328,6 +328,29 @@ class StateTest(FilledCase):
         self.assertNotIn("snapshot", said)
         self.assertFalse(is_held)
         self.assertIn("The snapshot of all allocations is complete", self.errors)
+
+    def test_the_snapshot_goes_on_after_the_database_was_away(self):
+        go_on, refusals = snapshot.go_on, [
+            exception.StoreUnavailable(reason="away"), exception.StoreBusy(method="x", attempts=1)]
+
+        def step(database):
+            if refusals:
+                raise refusals.pop()
+            return go_on(database)
+
+        with mock.patch.object(snapshot, "go_on", step):
+            self.run_import("--finish")
+        self.assertIn("The snapshot of all allocations is complete", self.errors)
+        self.assertEqual("allocation.snapshot.end", self.types()[-1])
+
+    def test_the_database_stays_away_during_the_snapshot(self):
+        away = mock.Mock(side_effect=exception.StoreUnavailable(reason="away"))
+        with mock.patch.object(snapshot, "go_on", away), \
+                mock.patch.object(manage_placement_import, "PATIENCE", 0.2):
+            self.run_import("--finish", code=1)
+        self.assertIn("run the import with --finish again", self.errors)
+        self.run_import("--finish")
+        self.assertEqual("allocation.snapshot.end", self.types()[-1])
 
     def test_what_no_import_has_brought_is_not_taken_away(self):
         self.api().create_provider(None, "of a client")

@@ -8,7 +8,7 @@ import testscenarios
 
 from placement_rpc.db.placement import schema
 from placement_rpc.moving import placement_store, rows
-from tests import base, placement_contents
+from tests import base, placement_oddities
 from tests.filled_placement import FilledCloud
 from tests.placement_contents import uuid_of
 
@@ -55,7 +55,7 @@ EXPECTED = {
 
 class OddityTest(testscenarios.WithScenarios, base.TestCase):
 
-    scenarios = [(name, {"oddity": name}) for name in placement_contents.ODDITIES]
+    scenarios = [(name, {"oddity": name}) for name in placement_oddities.ODDITIES]
 
     def setUp(self):
         super().setUp()
@@ -69,7 +69,7 @@ class OddityTest(testscenarios.WithScenarios, base.TestCase):
 
     def test_it_is_found(self):
         before = self.findings()
-        placement_contents.spoil(self.cloud, self.oddity)
+        placement_oddities.spoil(self.cloud, self.oddity)
         found = [each for each in self.findings() if each not in before]
         self.assertEqual(EXPECTED[self.oddity],
                          sorted(f"{each.kind} {each.what}" for each in found))
@@ -86,7 +86,7 @@ class FilledTest(base.TestCase):
         self.cloud = self.useFixture(FilledCloud())
 
     def rows(self, kind, *oddities):
-        placement_contents.spoil(self.cloud, *oddities)
+        placement_oddities.spoil(self.cloud, *oddities)
         with placement_store.opened(self.cloud.url, "no project", "no user") as store:
             return {row.key: row for row in store.rows(kind)}
 
@@ -131,7 +131,7 @@ class FilledTest(base.TestCase):
             {key[1:]: row.used for key, row in found.items() if key[0] == uuid})
 
     def test_every_reference_is_to_a_row(self):
-        placement_contents.spoil(self.cloud)
+        placement_oddities.spoil(self.cloud)
         with placement_store.opened(self.cloud.url) as store:
             found = {kind: {row.key: row for row in store.rows(kind)} for kind in rows.KINDS}
         for row in found["providers"].values():
@@ -146,7 +146,7 @@ class FilledTest(base.TestCase):
                                  if row.consumer_type} - {*found["consumer_types"]})
 
     def test_uuids_are_written_in_one_way(self):
-        placement_contents.spoil(self.cloud)
+        placement_oddities.spoil(self.cloud)
         usual = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
         with placement_store.opened(self.cloud.url) as store:
             for kind in ("providers", "consumers", "allocations"):

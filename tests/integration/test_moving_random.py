@@ -8,7 +8,14 @@ import hypothesis
 import testscenarios
 from hypothesis import strategies as st
 
-from tests import base, moving_stores, placement_cloud, placement_contents, servers
+from tests import (
+    base,
+    moving_stores,
+    placement_cloud,
+    placement_contents,
+    placement_oddities,
+    servers,
+)
 from tests.placement_contents import Writer, inventory, uuid_of
 
 _HOSTS, _CONSUMERS = 6, 5
@@ -156,14 +163,14 @@ class RandomHistoryTest(testscenarios.WithScenarios, base.TestCase):
 
     def test_with_oddities(self):
         """What is repaired stays as it is on the way back, and on the way there again."""
-        names = sorted(placement_contents.ODDITIES)
+        names = sorted(placement_oddities.ODDITIES)
 
         def check(drawn):
             parts, odd = drawn
             with self.world() as (cloud, store, back), \
                     moving_stores.MovedTo(self.target) as again:
                 placement_contents.fill(cloud)
-                placement_contents.spoil(cloud, *odd)
+                placement_oddities.spoil(cloud, *odd)
                 self.apply(parts, cloud, store, back)
                 store.done("import", "--from", cloud.url, "--finish")
                 store.done("verify", "--from", cloud.url)

@@ -6,7 +6,14 @@ import threading
 
 import testscenarios
 
-from tests import base, moving_stores, placement_cloud, placement_contents, servers
+from tests import (
+    base,
+    moving_stores,
+    placement_cloud,
+    placement_contents,
+    placement_oddities,
+    servers,
+)
 from tests.functional.test_placement_oddities import EXPECTED
 from tests.placement_contents import Writer, inventory
 
@@ -36,7 +43,7 @@ class OdditiesTest(testscenarios.WithScenarios, _Case):
 
     def test_every_oddity_is_said_and_the_store_verified(self):
         self.filled(self.source, self.target)
-        placement_contents.spoil(self.cloud)
+        placement_oddities.spoil(self.cloud)
         planned = self.document("import", "--dry-run")["findings"]
         imported = self.document("import")["findings"]
         verified = self.document("verify")
