@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HAProxy in front of HTTP facades, with the file of ``etc/``."""
+
+import csv
+import socket
+import subprocess
+import threading
+
+import fixtures
+import requests
+
+from placement_rpc.testing import fixtures as placement_fixtures
+from tests import base, servers
+from tests.integration import machine
+from tests.integration.deployment import ADDRESS, API, DeploymentCase, configured, run
+
+
+class Facades(fixtures.Fixture):
+    """HTTP facades behind gunicorn, each started as its unit does, on one store.
+
+    :param number: int, how many
+    """
+
+    def __init__(self, number):
+        super().__init__()
+        self._number = number
+
+    def _setUp(self):
+        self.store = self.useFixture(placement_fixtures.Store(
+            servers.new_database("postgresql")))
+        self.addresses = [f"127.0.0.1:{machine.free_port()}" for _ in range(self._number)]
+        self.machines = [self.useFixture(machine.Machine()) for _ in self.addresses]
+        self.running = [self.start(number) for number in range(self._number)]
+
+    def disabling(self, number):
+        """Return the path of the file that takes a facade out of rotation."""
+        return self.machines[number].path("/var/lib/placement-rpc/out")
+
+    def start(self, number):
+        """Start a facade; return :class:`tests.integration.machine.Running`."""
+        where = self.machines[number]
+        where.path("/etc/placement-rpc/placement-rpc.conf").write_text(configured(
+            api={"auth_strategy": "noauth2"},
+            database={"connection": self.store.conf.database.connection},
+            healthcheck={"backends": "disable_by_file",
+                         "disable_by_file_path": self.disabling(number)}))
+        where.install("gunicorn/gunicorn.conf.py", "/etc/placement-rpc/gunicorn.conf.py", {
+            ADDRESS: self.addresses[number], "workers = 2": "workers = 1"})
+        running = where.start(where.command(API), PLACEMENT_RPC_CONF=str(
+            where.path("/etc/placement-rpc/placement-rpc.conf")))
+        # Ready, so that it answers at once.
+        requests.get(f"http://{self.addresses[number]}/healthcheck", timeout=5).raise_for_status()
+        return running
+
+
+class Proxy(fixtures.Fixture):
+    """HAProxy with the file of ``etc/`` in front of two addresses; ``url`` is where."""
+
+    def __init__(self, addresses):
+        super().__init__()
+        self._addresses = addresses
+
+    def _setUp(self):
+        where = self.useFixture(machine.Machine())
+        self._socket = where.path("/run/haproxy/placement-rpc.sock")
+        port = machine.free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        path = where.install("haproxy/haproxy.cfg", "/etc/haproxy/haproxy.cfg", {
+            f"    bind {ADDRESS}": f"    bind 127.0.0.1:{port}",
+            "192.0.2.11:8778": self._addresses[0], "192.0.2.12:8778": self._addresses[1],
+            "log /dev/log local0": "log stdout format raw local0",
+            "maxconn 4000": "maxconn 200"})
+        self._log = where.path("/run/haproxy/log")
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [machine.program("haproxy"), "-db", "-f", str(path)], stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log)
+        self.addCleanup(self._process.wait)
+        self.addCleanup(self._process.kill)
+
+    def states(self):
+        """Return the state of each facade: UP or DOWN."""
+        if not self._socket.exists():
+            return None
+        with socket.socket(socket.AF_UNIX) as asked:
+            asked.connect(str(self._socket))
+            asked.sendall(b"show stat\n")
+            lines = asked.makefile().read().splitlines()
+        return [row["status"].split()[0] for row in csv.DictReader(lines)
+                if row["svname"].startswith("facade")]
+
+    def wait_for(self, *states):
+        base.wait_until(lambda: self._process.poll() is not None or (
+            self.states() == list(states)), seconds=30, message=self._said)
+        if self._process.poll() is not None:
+            raise RuntimeError(self._said())
+
+    def _said(self):
+        return f"{self.states()}\n{self._log.read_text()}"
+
+
+class BalancerFileTest(base.TestCase):
+
+    def test_haproxy_has_nothing_to_say_about_it(self):
+        done = run(machine.program("haproxy"), "-c", "-f",
+                   str(machine.ETC / "haproxy/haproxy.cfg"))
+        self.assertEqual((0, "Configuration file is valid\n"), (done.returncode, done.stdout))
+
+
+class BalancerTest(DeploymentCase):
+    """HAProxy in front of two facades, of which one dies."""
+
+    def setUp(self):
+        super().setUp()
+        self.facades = self.useFixture(Facades(2))
+        self.proxy = self.useFixture(Proxy(self.facades.addresses))
+        self.proxy.wait_for("UP", "UP")
+
+    def send(self, method, path, json=None, **headers):
+        return requests.request(method, self.proxy.url + path, timeout=60, json=json, headers={
+            "x-auth-token": "admin", "openstack-api-version": "placement 1.28", **headers})
+
+    def test_one_dies(self):
+        provider = base.new_uuid()
+        self.assertEqual(200, self.send("POST", "/resource_providers", json={
+            "name": "node", "uuid": provider}).status_code)
+        self.assertEqual(200, self.send(
+            "PUT", f"/resource_providers/{provider}/inventories", json={
+                "resource_provider_generation": 0,
+                "inventories": {"VCPU": {"total": 10000}}}).status_code)
+        workers = [Worker(self, provider) for _ in range(4)]
+        for each in workers:
+            each.start()
+        self.addCleanup(lambda: [each.end() for each in workers])
+        base.wait_until(lambda: all(len(each.claimed) > 5 for each in workers), message=lambda: (
+            str([each.failed for each in workers])))
+        self.facades.running[0].kill()
+        self.proxy.wait_for("DOWN", "UP")
+        seen = [len(each.claimed) for each in workers]
+        base.wait_until(lambda: all(
+            len(each.claimed) > before + 5
+            for each, before in zip(workers, seen, strict=True)))
+        self.facades.start(0)
+        self.proxy.wait_for("UP", "UP")
+        for each in workers:
+            each.end()
+        self.assertEqual([], [each.failed for each in workers if each.failed])
+        claimed = [consumer for each in workers for consumer in each.claimed]
+        found = self.send("GET", f"/resource_providers/{provider}/allocations").json()
+        self.assertEqual(set(claimed), set(found["allocations"]))
+
+    def test_one_is_taken_out_of_rotation(self):
+        self.facades.disabling(1).touch()
+        self.proxy.wait_for("UP", "DOWN")
+        self.assertEqual(200, self.send("GET", "/resource_providers").status_code)
+        self.facades.disabling(1).unlink()
+        self.proxy.wait_for("UP", "UP")
+        # What clients see besides.
+        self.assertEqual(403, self.send("GET", "/metrics").status_code)
+        self.assertEqual(200, self.send("GET", "/resource_providers?member_of=in:" + ",".join(
+            base.new_uuid() for _ in range(500))).status_code)
+        self.assertEqual(200, self.send("GET", "/events?after=now&wait=2").status_code)
+
+
+class Worker(threading.Thread):
+    """A client that claims and reads, and repeats nothing."""
+
+    def __init__(self, test, provider):
+        super().__init__(daemon=True)
+        self._test, self._provider = test, provider
+        self._ended = threading.Event()
+        self.claimed, self.failed = [], []
+
+    def run(self):
+        while not self._ended.is_set():
+            consumer = base.new_uuid()
+            try:
+                answers = [self._claim(consumer),
+                           self._test.send("GET", f"/allocations/{consumer}")]
+            except requests.RequestException as error:
+                self.failed.append(str(error))
+                continue
+            self.failed += [each.text for each in answers if not each.ok]
+            self.claimed.append(consumer)
+
+    def _claim(self, consumer):
+        return self._test.send("PUT", f"/allocations/{consumer}", {
+            "project_id": "ada", "user_id": "anna", "consumer_generation": None,
+            "allocations": {self._provider: {"resources": {"VCPU": 1}}}},
+            **{"idempotency-key": base.new_uuid()})
+
+    def end(self):
+        self._ended.set()
+        self.join()
