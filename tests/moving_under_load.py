@@ -177,11 +177,15 @@ class _Import:
             command, cwd=_ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def await_line(self, text):
-        """Read until a line has a text, or the end."""
+        """Read the output up to the line that contains a text.
+
+        :raises AssertionError: if the output ends without it
+        """
         for line in self.process.stdout:
             self.said += line
             if text in line:
-                break
+                return
+        raise AssertionError(f"The import never said {text!r}: {self.said}")
 
     def end(self):
         """Await its end.

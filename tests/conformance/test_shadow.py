@@ -60,6 +60,10 @@ class Both:
         for query in candidate_cases.LIMITED:
             for limit in (1, 2, 50):
                 yield self._candidates(f"{query}&limit={limit}"), "1.36"
+        # Which candidate each service keeps depends on uuids: all the same for none of these
+        # amounts is all but impossible.
+        for amount in range(1, 17):
+            yield self._candidates(f"resources=<cpu>:{amount}&limit=1"), "1.36"
         world = self.world
         for uuid in (world.full, world.child, world.missing):
             for part in ("", "/inventories", "/usages", "/traits", "/aggregates", "/allocations"):
@@ -102,7 +106,7 @@ class ShadowTest(base.TestCase):
         self.assertEqual([], found["differences"])
         self.assertEqual((0, found["planned"]), (code, found["verdicts"]["same"]))
         self.assertGreater(found["planned"], 220)
-        self.assertGreaterEqual(found["cut_by_limit"], 3)
+        self.assertGreaterEqual(found["cut_by_limit"], 1)
         by_kind = {row["kind"]: row for row in found["kinds"]}
         self.assertEqual(14, len(by_kind), sorted(by_kind))
         for row in by_kind.values():

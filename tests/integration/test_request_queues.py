@@ -109,7 +109,8 @@ class ClaimServerTest(ClaimTest):
         for thread in threads:
             thread.join()
         self.assertEqual((9, 9), (sum(sizes), self.used()))
-        self.assertLess(len(sizes), 5)
+        # Some may still be on their way through the broker when the first transaction ends.
+        self.assertGreater(max(sizes), 1)
 
     def test_a_message_that_is_not_a_call_is_dead_lettered_and_the_next_is_answered(self):
         self.publish("", "5", "[]", "{", '{"oslo.version": "2.0", "oslo.message": "{"}',
