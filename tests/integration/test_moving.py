@@ -6,7 +6,9 @@ What the services tell over HTTP is compared, in addition to what ``placement ve
 
 import contextlib
 import functools
+import itertools
 import multiprocessing
+import os
 import pathlib
 import random
 import signal
@@ -139,7 +141,7 @@ class UnknownRevisionTest(base.TestCase):
 
 
 class KilledTest(base.TestCase):
-    """``kill -9`` at ten random points, and again: the import ends the same."""
+    """``kill -9`` at ten random writes, one run after the other: the result is the same."""
 
     time_limit = 300
     points = 10
@@ -151,35 +153,32 @@ class KilledTest(base.TestCase):
         self.store = self.useFixture(moving_stores.MovedTo("postgresql"))
         self.said = self.useFixture(fixtures.TempDir()).join("said")
 
-    def start(self, *arguments):
-        """Start a command in a process of its own; return it."""
-        process = _forks().Process(target=_run, args=(self.said, "--database", self.store.url,
-                                                      "placement", *arguments))
+    def start(self, *arguments, killed_at=None):
+        """Start a command in a process of its own; return it.
+
+        :param killed_at: int, the number of the write at which it kills itself
+        """
+        process = _forks().Process(target=_run, args=(
+            self.said, killed_at, "--database", self.store.url, "placement", *arguments))
         process.start()
         self.addCleanup(process.join)
         self.addCleanup(process.kill)
         return process
 
-    def killed(self, url, *arguments):
-        """Kill a command when it has written some more rows, ten times; then let it end."""
+    def killed(self, *arguments):
+        """Kill a command just before a write or a COMMIT, ten times; then let it end."""
         rng = random.Random(16)
-        engine = sa.create_engine(url, poolclass=sa.NullPool)
-        killed = 0
         for _ in range(self.points):
-            process = self.start(*arguments)
-            wanted = _rows(engine) + rng.randint(0, 20)
-            base.wait_until(lambda process=process, wanted=wanted: (
-                not process.is_alive() or _rows(engine) >= wanted))
-            process.kill()
+            process = self.start(*arguments, killed_at=rng.randint(1, 12))
             process.join()
-            killed += process.exitcode == -signal.SIGKILL
-        self.assertGreater(killed, self.points // 2, "it was too fast to be killed")
+            self.assertEqual(
+                -signal.SIGKILL, process.exitcode, pathlib.Path(self.said).read_text())
         process = self.start(*arguments)
         process.join()
         self.assertEqual(0, process.exitcode, pathlib.Path(self.said).read_text())
 
     def test_import(self):
-        self.killed(self.store.url, "import", "--from", self.cloud.url, "--batch", "3")
+        self.killed("import", "--from", self.cloud.url, "--batch", "3")
         self.store.done("verify", "--from", self.cloud.url)
         self.store.done("import", "--from", self.cloud.url, "--finish")
         self.assertEqual(placement_contents.dump(self.cloud.send), placement_contents.dump(
@@ -188,7 +187,7 @@ class KilledTest(base.TestCase):
     def test_export(self):
         self.store.done("import", "--from", self.cloud.url, "--finish")
         back = self.useFixture(placement_cloud.PlacementCloud("mariadb"))
-        self.killed(back.url, "export", "--to", back.url, "--batch", "3")
+        self.killed("export", "--to", back.url, "--batch", "3")
         self.store.done("verify", "--from", back.url)
         self.assertEqual(placement_contents.dump(self.cloud.send),
                          placement_contents.dump(back.send))
@@ -202,19 +201,31 @@ def _forks():
     return context
 
 
-def _run(output, *arguments):
+def _run(output, killed_at, *arguments):
     """Run ``placement-rpc-manage``; what it prints is appended to a file."""
+    if killed_at:
+        _kill_at(killed_at)
     with open(output, "a") as file, contextlib.redirect_stdout(file), (
             contextlib.redirect_stderr(file)):
         sys.exit(manage.main(list(arguments)))
 
 
-def _rows(engine):
-    """Return the number of rows in those tables that both services have."""
-    with engine.connect() as connection:
-        return sum(connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar()
-                   for table in ("resource_providers", "inventories", "consumers", "allocations",
-                                 "resource_provider_traits", "resource_provider_aggregates"))
+def _kill_at(number):
+    """Make this process kill itself just before that write or COMMIT, in whichever database."""
+    writes = itertools.count(1)
+
+    def count():
+        if next(writes) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    @sa.event.listens_for(sa.Engine, "before_cursor_execute")
+    def execute(connection, cursor, statement, *_):
+        if statement.startswith(("INSERT", "UPDATE", "DELETE")):
+            count()
+
+    @sa.event.listens_for(sa.Engine, "commit")
+    def commit(connection):
+        count()
 
 
 class UnderLoadTest(base.TestCase):
