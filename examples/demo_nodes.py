@@ -45,11 +45,11 @@ class Operator:
         self._run("manage", 0, "compute-nodes", "import", str(NODES), "--format", "table")
         self._console.print("A conductor of the previous release is still running:")
         self._run("status", None, "upgrade", "check")
-        self._run("manage", 2, "db", "online_data_migrations")
+        self._run("manage", 2, "db", "online_data_migrations", "--format", "table")
         self._console.print("It is stopped, and so the gate opens:")
         self._old_conductor(services.remove)
         began = time.monotonic()
-        self._run("manage", 0, "db", "online_data_migrations")
+        self._run("manage", 0, "db", "online_data_migrations", "--format", "table")
         self._console.print(f"That took {time.monotonic() - began:.1f} s. "
                             "No service needs the old columns any more:")
         self._run("manage", 0, "db", "contract")

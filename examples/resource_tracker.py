@@ -19,9 +19,9 @@ import contextlib
 import dataclasses
 import functools
 import json
+import queue
 import signal
 import sys
-import threading
 import time
 import uuid
 
@@ -180,30 +180,13 @@ class ResourceTracker:
         """Report the host and its servers in one call; return its result."""
         servers = {server: {name: values[name] for name in ("project_id", "user_id", "resources")}
                    for server, values in host.servers.items()}
-        while True:
-            try:
-                result = self._api.sync_compute_node(
-                    None, host.node, servers, looked, shares_disk=host.shares_disk, heal=heal)
-            except exception.CapacityConflict as error:
-                self._shrink(host, error.kwargs["resource_class"])
-                continue
-            if result.changed:
-                self._note("node", ", ".join(result.changed))
-            return result
-
-    def _shrink(self, host, name):
-        """Set a capacity below what servers use: of memory that has failed, say.
-
-        A report is refused then, as it may be a mistake. Here the hypervisor is right: an event
-        inventory.capacity_exceeded says so, and nothing more can be claimed.
-        """
-        total = {"VCPU": host.node.vcpus, "MEMORY_MB": host.node.memory_mb,
-                 "DISK_GB": host.node.local_gb}[name]
-        inventory, = (each for each in self._api.get_inventory(None, host.uuid).objects
-                      if each.resource_class == name)
-        inventory.total = inventory.max_unit = total
-        self._api.update_inventory(None, host.uuid, inventory, allow_below_use=True)
-        self._note("inventory", f"{name} is {total}, less than servers use")
+        # Hardware that has shrunk is a fact: a capacity below what servers use is stored, an event
+        # inventory.capacity_exceeded says so, and nothing more can be claimed.
+        result = self._api.sync_compute_node(
+            None, host.node, servers, looked, shares_disk=host.shares_disk, heal=heal)
+        if result.changed:
+            self._note("node", ", ".join(result.changed))
+        return result
 
     def _settle(self, provider, wanted, keep, *arguments):
         """Compare a provider, unless its generation says that nothing has changed since it agreed.
@@ -358,10 +341,10 @@ def make_up(name):
             "devices": {"pci_0000_3b_00_0": {"VGPU": 1}}}}}
 
 
-def run(tracker, options, ended):
-    """Run cycles until a signal ends them; return the exit code."""
+def run(tracker, options, signals):
+    """Run cycles until a signal comes; return the exit code."""
     code = number = 0
-    while not ended.is_set():
+    while signals.empty():
         try:
             show(tracker.cycle(), options.format)
             code = 0
@@ -371,7 +354,8 @@ def run(tracker, options, ended):
         number += 1
         if number == options.cycles:
             return code
-        ended.wait(options.interval)
+        with contextlib.suppress(queue.Empty):
+            signals.put(signals.get(timeout=options.interval))
     return 0
 
 
@@ -415,9 +399,10 @@ def main():
         return 0
     if not options.host:
         parser.error("give the file of a host, or --make-up NAME for one")
-    ended = threading.Event()
+    # A handler that set an Event would wait for ever if the signal came while its lock is held.
+    signals = queue.SimpleQueue()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+        signal.signal(number, lambda received, _: signals.put(received))
     try:
         look = functools.partial(read, options.host)
         look()
@@ -428,7 +413,7 @@ def main():
             elif options.release:
                 print(tracker.release(options.release))
             else:
-                return run(tracker, options, ended)
+                return run(tracker, options, signals)
     except (exception.PlacementException, OSError, ValueError) as error:
         print(f"resource_tracker: {error}", file=sys.stderr)
         return 1

@@ -31,3 +31,8 @@ class Backoff:
     def reset(self) -> None:
         """Start again with the first pause, after an attempt that succeeded."""
         self._pause = self._first
+
+
+def spread(seconds: float) -> float:
+    """Return a random time that is up to half as long again, so that many do not act together."""
+    return random.uniform(seconds, 1.5 * seconds)  # noqa: S311

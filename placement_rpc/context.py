@@ -189,6 +189,24 @@ def _check(values):
         raise exception.InvalidInput(what="is_admin_project", reason="it is not true or false")
 
 
+def wire_schema():
+    """Return the JSON schema of a context as it travels; all fields may be missing.
+
+    :returns: dict
+    """
+    texts, lists = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
+    return {"type": "object", "properties": {
+        **dict.fromkeys(_TEXTS, texts), **dict.fromkeys(_ROLES, lists),
+        "is_admin_project": {"type": "boolean"},
+        "deadline": {
+            "type": "number", "description": "Seconds since the epoch after which the sender does "
+                                             "not wait any more"},
+        "manifest": {
+            "description": "The versions of objects that the sender reads: a version of the "
+                           "contract, or a mapping of the names of objects to versions",
+            "type": ["string", "object"], "additionalProperties": {"type": "string"}}}}
+
+
 def versions_of(manifest):
     """Return the versions of objects that a caller reads.
 

@@ -170,6 +170,16 @@ class RequestIdReused(InvalidInput):
     )
 
 
+class SeveralCells(InvalidInput):
+    """A change names what is in several cells, each of which has a store of its own."""
+
+    code = "placement.cell.several"
+    message = (
+        "{what} spans the cells {cells}, and a change is made in one: nothing was sent; split it "
+        "up or choose providers of one cell"
+    )
+
+
 class PreconditionRequired(InvalidInput):
     """A change of a resource pool must name the state that the caller read, and does not."""
 
@@ -436,6 +446,26 @@ class ServiceUnavailable(PlacementException):
     http_status = 503
     retryable = True
     message = "The placement service is not available: {reason}"
+
+
+class ServiceOverloaded(ServiceUnavailable):
+    """A client has more calls waiting than can be answered in time; nothing was done.
+
+    ``retry_after`` is the number of seconds after which the call may succeed. ``PlacementAPI``
+    waits for them within the deadline of the call, and sends it again.
+    """
+
+    code = "placement.service.overloaded"
+    message = "The placement service is overloaded: {reason}; try again in {retry_after} s"
+
+
+class CellUnreachable(PlacementException):
+    """Cells did not answer, and what the call needs may be in them."""
+
+    code = "placement.cell.unreachable"
+    http_status = 503
+    retryable = True
+    message = "The answer to {method} needs the cells {cells}, which cannot be reached: {reason}"
 
 
 class StoreUnavailable(PlacementException):

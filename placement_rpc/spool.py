@@ -3,6 +3,7 @@
 
 import itertools
 import pickle
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from typing import Any, Self
@@ -48,3 +49,36 @@ class Spool:
     def close(self) -> None:
         """Remove the file."""
         self._file.close()
+
+
+class SpooledTexts:
+    """Texts that are kept under keys; a text that is kept under a key again replaces the first."""
+
+    def __init__(self) -> None:
+        # SQLite keeps a database without a name in a file that is gone when it is closed, and 2
+        # MiB of it in memory. It is not read after an error, and needs neither a journal nor a
+        # commit.
+        self._database = sqlite3.connect("", isolation_level=None)
+        for statement in (
+                "PRAGMA temp_store = FILE", "PRAGMA cache_size = -2048",
+                "PRAGMA journal_mode = OFF",
+                "CREATE TABLE texts (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID", "BEGIN"):
+            self._database.execute(statement)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def __setitem__(self, key: str, value: str) -> None:
+        self._database.execute("INSERT OR REPLACE INTO texts VALUES (?, ?)", (key, value))
+
+    def get(self, key: str) -> str | None:
+        """Return the text of a key; None if there is none."""
+        row = self._database.execute("SELECT value FROM texts WHERE name = ?", (key,)).fetchone()
+        return None if row is None else row[0]
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._database.close()

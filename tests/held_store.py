@@ -20,11 +20,11 @@ class HeldStore:
         self.asked, self.release = threading.Event(), threading.Event()
 
     @contextlib.contextmanager
-    def reader(self, snapshot=False):
+    def reader(self, snapshot=False, causal=True):
         if self._thread in (None, threading.current_thread().name):
             self._after -= 1
             if self._after < 0:
                 self.asked.set()
                 self.release.wait()
-        with self.database.reader(snapshot) as tx:
+        with self.database.reader(snapshot, causal) as tx:
             yield tx

@@ -270,8 +270,10 @@ class Poisoner:
             if self._connection is None:
                 self._connection = self._broker.connect(confirm_publish=True)
                 self._channel = self._connection.channel()
-            self._channel.basic_publish(
-                _Message(poison.body, poison.properties), routing_key=queue, mandatory=True)
+            # Another thread sends heartbeats.
+            with self._connection.writing():
+                self._channel.basic_publish(
+                    _Message(poison.body, poison.properties), routing_key=queue, mandatory=True)
         except FAILURES:
             # The broker itself does not read everything.
             self.close()

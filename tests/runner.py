@@ -6,7 +6,8 @@ without such times takes them from ``tests/timings.txt``, which ``--save-timings
 
 A failed test of servers is run once more, alone: such tests have time limits, which a machine
 that stands still for seconds exceeds. Both results are shown. Tests of what must never fail, that
-nothing is lost and nothing done twice, are not run again; nor is anything if many tests failed.
+nothing is lost and nothing done twice, are run again only if they exceeded the time limit of the
+whole test, before they could judge; nothing is run again if many tests failed.
 """
 
 import argparse
@@ -25,10 +26,12 @@ _STESTR = (sys.executable, "-W", "ignore", "-m", "tests.servers", sys.executable
 # Shorter tests change little in the distribution.
 _SHORTEST_TIMING = 1.0
 _MOST_RETRIED = 3
-_RETRIED = re.compile(r"tests\.(integration|upgrade|conformance)\.")
-_NEVER_RETRIED = re.compile(r"\.(test_exactly_once|test_concurrency)\.|KilledTest")
+_RETRIED = re.compile(r"tests\.(integration|upgrade|conformance|ui)\.")
+_MUST_HOLD = re.compile(
+    r"\.(test_exactly_once|test_concurrency|test_soak|test_cluster_rolling|test_standby_failures|"
+    r"test_galera_failures|test_galera_writers|test_restore)\.|KilledTest")
 
-Result = collections.namedtuple("Result", "status seconds")
+Result = collections.namedtuple("Result", "status seconds is_late")
 
 
 def _repository():
@@ -74,7 +77,9 @@ def _result(test):
     began, ended = test["timestamps"]
     if test["status"] == "exists" or began is None or ended is None:
         return None
-    return Result(test["status"], (ended - began).total_seconds())
+    is_late = any("TimeoutException" in detail.as_text()
+                  for name, detail in test["details"].items() if name.startswith("traceback"))
+    return Result(test["status"], (ended - began).total_seconds(), is_late)
 
 
 def _failed(results):
@@ -87,9 +92,10 @@ def _without_scenario(test):
     return test.partition("(")[0]
 
 
-def _may_retry(failed):
+def _may_retry(failed, results):
     return 0 < len(failed) <= _MOST_RETRIED and all(
-        _RETRIED.match(test) and not _NEVER_RETRIED.search(test) for test in failed)
+        _RETRIED.match(test) and (results[test].is_late or not _MUST_HOLD.search(test))
+        for test in failed)
 
 
 def _report(results, retried):
@@ -126,7 +132,7 @@ def main():
     repository = _repository()
     status, results = _run(repository, *filter(None, [options.pattern]))
     failed = _failed(results)
-    if status and _may_retry(failed):
+    if status and _may_retry(failed, results):
         print("\nFailed alongside the others, and run once more, alone:", *failed, sep="\n  ",
               flush=True)
         names = "|".join(sorted({re.escape(_without_scenario(test)) for test in failed}))

@@ -10,5 +10,5 @@ def is_held(database: Database) -> bool:
 
     :raises StoreUnavailable: if the database cannot be reached
     """
-    with database.reader() as tx:
+    with database.reader(causal=False) as tx:
         return hold.state(tx).held_since is not None

@@ -203,11 +203,12 @@ def _locked(tx, provider_uuid, classes, generation=None):
 
 
 def merge(tx: db.Connection, outbox: Outbox, provider_uuid: str, inventories: Iterable[Inventory],
-          classes: Collection[str]) -> InventoryList:
+          classes: Collection[str], below_use: BelowUse = False) -> InventoryList:
     """Set the inventories of some classes, and leave those of all others as they are.
 
     :param inventories: of these classes only
     :param classes: class names; one that is not among the inventories has none afterwards
+    :param below_use: see :meth:`LockedInventories.change`
     :raises ProviderNotFound: if there is no such provider
     :raises InvalidInventory: if an inventory contradicts itself, or two are of one class
 
@@ -215,7 +216,8 @@ def merge(tx: db.Connection, outbox: Outbox, provider_uuid: str, inventories: It
     """
     wanted = columns_of(inventories)
     with _locked(tx, provider_uuid, wanted) as locked:
-        locked.change(wanted, (locked.classes & set(classes)) - wanted.keys(), outbox)
+        locked.change(wanted, (locked.classes & set(classes)) - wanted.keys(), outbox,
+                      below_use)
     return locked.inventories()
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
+from placement_rpc.candidates.place import Place
 from placement_rpc.db.api import Connection
 from placement_rpc.db.queries import usages as queries
 from placement_rpc.objects.usage import UNKNOWN_TYPE, ProjectUsages
@@ -46,9 +47,8 @@ class UsageReader:
         self._sums = _Sums(most_rows)
         # Held while events are read and processed.
         self._reading = threading.Lock()
-        # Up to where events are processed, and the ids of those without a position that are.
-        self._position, self._epoch = 0, ""
-        self._seen: set[int] = set()
+        # Up to where events are processed; nothing is, before the first read.
+        self._place = Place(0, "", None, set())
         # Whether the last read has found all events.
         self._is_current = False
         # Reads of events are numbered; a request needs one that began after the request did.
@@ -81,19 +81,19 @@ class UsageReader:
     def _read_events(self, tx):
         """Read the events after those that are processed; the caller holds the lock."""
         self._last_begun += 1
-        found = queries.since(tx, self._position)
-        waiting = {each.id for each in found.events if each.position is None}
-        distance = found.position - self._position
+        before, found = self._place, queries.since(tx, self._place.position)
+        self._place, events = Place.after(found), before.beyond(found)
+        waiting = self._place.waiting
         self._is_current = len(waiting) <= queries.MOST
-        if not self._is_current or found.epoch != self._epoch or distance != len(
-                found.events) - len(waiting):
-            # There are too many, or some are not kept any more, or the store is another one.
+        positioned = len(events) - len(waiting)
+        if not self._is_current or before.is_lost(found) or (
+                found.position - before.position != positioned):
+            # There are too many, or some are not kept any more, or the store has lost changes.
             self._sums.clear()
         else:
-            for each in found.events:
-                if each.payload is not None and each.id not in self._seen:
+            for each in events:
+                if each.payload is not None and each.event_id not in before.waiting:
                     self._process(each)
-        self._position, self._epoch, self._seen = found.position, found.epoch, waiting
         self._last_done = self._last_begun
 
     def _process(self, event):

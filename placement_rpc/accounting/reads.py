@@ -49,9 +49,8 @@ def inventories(database: Database, provider_uuid: str) -> InventoryList:
 
     :raises ProviderNotFound: if there is no such provider
     """
-    with database.reader() as tx:
-        row = get_or_404(tx, provider_uuid)
-        return inventory_list(row.uuid, row.generation, inventory_queries.of_provider(tx, row.id))
+    first, rows = _with_provider(database, inventory_queries.with_provider, provider_uuid)
+    return inventory_list(first.provider_uuid, first.generation, rows)
 
 
 def usages(database: Database, provider_uuid: str) -> UsageList:
@@ -59,12 +58,10 @@ def usages(database: Database, provider_uuid: str) -> UsageList:
 
     :raises ProviderNotFound: if there is no such provider
     """
-    with database.reader() as tx:
-        row = get_or_404(tx, provider_uuid)
-        found = inventory_queries.of_provider(tx, row.id)
-    return UsageList(provider_uuid=row.uuid, generation=row.generation, objects=[
+    first, rows = _with_provider(database, inventory_queries.with_provider, provider_uuid)
+    return UsageList(provider_uuid=first.provider_uuid, generation=first.generation, objects=[
         Usage(resource_class=each.resource_class, used=each.used, capacity=each.capacity)
-        for each in found])
+        for each in rows])
 
 
 def aggregates(database: Database, provider_uuid: str) -> ProviderAggregates:
@@ -72,11 +69,10 @@ def aggregates(database: Database, provider_uuid: str) -> ProviderAggregates:
 
     :raises ProviderNotFound: if there is no such provider
     """
-    with database.reader() as tx:
-        row = get_or_404(tx, provider_uuid)
-        return ProviderAggregates(
-            provider_uuid=row.uuid, generation=row.generation,
-            aggregates=list(aggregate_queries.of_provider(tx, row.id)))
+    first, rows = _with_provider(database, aggregate_queries.with_provider, provider_uuid)
+    return ProviderAggregates(
+        provider_uuid=first.provider_uuid, generation=first.generation,
+        aggregates=[each.uuid for each in rows])
 
 
 def consumer_allocations(database: Database, consumer_uuid: str) -> AllocationList:
@@ -109,13 +105,29 @@ def provider_allocations(database: Database, provider_uuid: str) -> AllocationLi
 
     :raises ProviderNotFound: if there is no such provider
     """
+    first, rows = _with_provider(database, allocation_queries.with_provider, provider_uuid)
+    return AllocationList(
+        objects=_allocations(rows), consumer=None, generation=first.provider_generation,
+        position=first.position or 0, updated_at=_newest(rows))
+
+
+def _with_provider(database, query, uuid):
+    """Read a provider and what belongs to it in one statement.
+
+    PostgreSQL and MariaDB show each statement what was committed before it. Two statements could
+    answer with a generation and with contents of another one, which a caller would take for the
+    contents that a change with this generation replaces.
+
+    :param query: ``with_provider`` of a module of queries
+    :returns: tuple of the first row, which has the columns of the provider, and of the list of the
+        rows that have an id
+    :raises ProviderNotFound: if there is no such provider
+    """
     with database.reader() as tx:
-        # Before the rows: they include at least what happened until then.
-        position = events.last_position(tx)
-        row = get_or_404(tx, provider_uuid)
-        rows = allocation_queries.of_provider(tx, row.uuid)
-    return AllocationList(objects=_allocations(rows), consumer=None, generation=row.generation,
-                          position=position, updated_at=_newest(rows))
+        rows = query(tx, uuid)
+    if not rows:
+        raise exception.ProviderNotFound(provider=uuid)
+    return rows[0], [] if rows[0].id is None else rows
 
 
 def _allocations(rows):
@@ -245,11 +257,10 @@ def provider_traits(database: Database, provider_uuid: str) -> ProviderTraits:
 
     :raises ProviderNotFound: if there is no such provider
     """
-    with database.reader() as tx:
-        row = get_or_404(tx, provider_uuid)
-        return ProviderTraits(provider_uuid=row.uuid, generation=row.generation,
-                              updated_at=row.updated_at.isoformat(),
-                              traits=list(trait_queries.of_provider(tx, row.id)))
+    first, rows = _with_provider(database, trait_queries.with_provider, provider_uuid)
+    return ProviderTraits(provider_uuid=first.provider_uuid, generation=first.generation,
+                          updated_at=first.updated_at.isoformat(),
+                          traits=[each.name for each in rows])
 
 
 def trait_page(database: Database, **filters: Any) -> TraitList:

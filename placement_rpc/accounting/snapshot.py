@@ -89,7 +89,7 @@ def is_wanted(database: Database, period: int | None = None) -> bool:
 
     :param period: as for :func:`go_on`
     """
-    with database.reader() as tx:
+    with database.reader(causal=False) as tx:
         if hold.state(tx).held_since is not None:
             return False
         row = snapshots.state(tx)

@@ -6,6 +6,9 @@ the parent and the root, whose rows the foreign keys lock too. For a move they a
 the tree that the provider leaves, the new parent and its root. One statement locks the rows in the
 order of their uuids, as in all other changes. After that the transaction reads the tree again. If
 it has changed, the transaction is repeated.
+
+Nodes of a Galera cluster do not see each other's locks. There a change of a tree also writes the
+root of each tree that it concerns, so that two changes of one tree conflict.
 """
 
 import dataclasses
@@ -58,6 +61,7 @@ def lock_parent(tx: db.Connection, uuid: str) -> Any:
     locked = providers.get(tx, uuid)
     if locked is None or locked.root_id != row.root_id:
         raise db.Stale("a tree of resource providers")
+    queries.touch(tx, {row.root_id})
     return locked
 
 
@@ -106,6 +110,7 @@ def move(tx: db.Connection, row: Any, parent_uuid: str | None) -> Move:
         if parent.id == row.id or parent.id in below:
             raise exception.TreeLoop(provider=row.uuid, parent=parent_uuid)
     root_id, root_uuid = (parent.root_id, parent.root_uuid) if parent else (row.id, row.uuid)
+    queries.touch(tx, {row.root_id, root_id})
     queries.set_parent(tx, row.id, parent and parent.id)
     if root_id == row.root_id:
         return Move(root_uuid, ())

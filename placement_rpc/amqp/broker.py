@@ -6,7 +6,8 @@ kombu is the library below oslo.messaging; connections are made from the same op
 
 import contextlib
 import dataclasses
-import random
+import functools
+import socket
 import ssl
 import urllib.parse
 from collections.abc import Iterator
@@ -18,9 +19,10 @@ from oslo_utils import netutils
 
 from placement_rpc import conf as configuration
 from placement_rpc import exception
-from placement_rpc.amqp import contents, frames
+from placement_rpc.amqp import contents, frames, heartbeats
 from placement_rpc.amqp import options as rabbit_options
 from placement_rpc.amqp.connection import Connection
+from placement_rpc.amqp.node_order import NodeOrder
 from placement_rpc.amqp.tls import (
     HandshakeFailed,
     Problem,
@@ -31,11 +33,13 @@ from placement_rpc.amqp.tls import (
 )
 from placement_rpc.backoff import Backoff
 
-#: Seconds, for each node.
+#: Seconds for an attempt to connect to a node; fewer if there is another one to try.
 CONNECT_TIMEOUT = 5
+_SHORT_CONNECT_TIMEOUT = 3
 #: The kind of transport URL of a service that is called in its own process only.
 EMBEDDED = "inprocess"
 _RABBIT = ("rabbit", "kombu")
+# Seconds that a read or a write of a part of a frame may block if there are no heartbeats.
 _SOCKET_TIMEOUT = 60
 _PORTS = 2 ** 16
 
@@ -67,6 +71,10 @@ class Broker:
     virtual_host: str
     options: cfg.ConfigOpts.GroupAttr = dataclasses.field(repr=False, compare=False)
     tls: Tls | None = None
+    _order: NodeOrder = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "_order", NodeOrder(self.nodes))
 
     @classmethod
     def of(cls, conf: cfg.ConfigOpts, url: str | None = None) -> Self | None:
@@ -94,6 +102,19 @@ class Broker:
             parsed.virtual_host or "/", options, Tls.of(options, conf.broker.check_hostname))
 
     @classmethod
+    def needed(cls, conf: cfg.ConfigOpts, why: str) -> Self:
+        """Return the broker of a configuration, for what no other bus can do.
+
+        :param why: what only RabbitMQ can do, as a sentence without its end
+        :raises InvalidInput: as :meth:`of`, and if the bus is not RabbitMQ
+        """
+        found = cls.of(conf)
+        if found is None:
+            raise exception.InvalidInput(
+                what="transport_url", reason=f"{why}; give its address")
+        return found
+
+    @classmethod
     def at(cls, broker: Self | str) -> Self:
         """Return the broker at a URL such as ``rabbit://user:password@host:port/``.
 
@@ -114,50 +135,83 @@ class Broker:
         """Return the pauses between attempts to connect, up to ``rabbit_interval_max``."""
         return Backoff(longest=self.options.rabbit_interval_max)
 
-    def connect(self, patience: float = _SOCKET_TIMEOUT,
-                largest_body: int = contents.LARGEST_BODY, **options: Any) -> Connection:
-        """Connect to one of the nodes, in random order.
+    @property
+    def silence(self) -> float:
+        """Seconds after which a node counts as hung if nothing comes from it."""
+        heartbeat = self.options.heartbeat_timeout_threshold
+        return heartbeat / 2 * frames.MISSED_HEARTBEATS or _SOCKET_TIMEOUT
 
-        :param patience: seconds that a read or a write of a part of a frame may block
+    def connect(self, patience: float | None = None,
+                largest_body: int = contents.LARGEST_BODY, **options: Any) -> Connection:
+        """Connect to one of the nodes.
+
+        All connections of a process go to one node, which differs from process to process. When
+        it is lost, or a connection to it, they go to the next one.
+
+        :param patience: seconds that a read or a write of a part of a frame may block; None for
+            :attr:`silence`
         :param largest_body: the most bytes in the body of a message that is read
         :param options: further arguments of py-amqp's connection
         :raises FAILURES: if no node accepts a connection
         """
         failed: Exception | None = None
-        for node in random.sample(self.nodes, len(self.nodes)):
+        for node in self._order.now():
             try:
                 connection = self._connect(node, largest_body, options)
             except frames.FAILURES as error:
                 # What TLS says helps more than that another node is down.
                 if not isinstance(failed, HandshakeFailed):
                     failed = explained(error, node.address) or error
+                self._order.leave(node)
                 continue
-            frames.set_patience(connection, patience)
-            return Connection(connection, self.tls is not None)
+            frames.set_patience(connection, self.silence if patience is None else patience)
+            found = Connection(connection, self.tls is not None,
+                               on_loss=functools.partial(self._order.leave, node))
+            if self.options.heartbeat_timeout_threshold:
+                heartbeats.send_on(found)
+            return found
         raise failed or ValueError("a broker without nodes")
 
     def _connect(self, node, largest_body, options):
+        several = len(self.nodes) > 1
+        settings = {}
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            # In milliseconds. The library's second ends connections when a network pauses.
+            settings[socket.TCP_USER_TIMEOUT] = int(1000 * self.silence)
         connection = frames.KombuConnection(
             netutils.escape_ipv6(node.host), node.user, node.password, self.virtual_host,
-            node.port, connect_timeout=CONNECT_TIMEOUT,
+            node.port, connect_timeout=_SHORT_CONNECT_TIMEOUT if several else CONNECT_TIMEOUT,
             heartbeat=self.options.heartbeat_timeout_threshold,
             login_method=self.options.rabbit_login_method,
-            ssl=self.tls.parameters(node.host) if self.tls else False, transport_options=options,
+            ssl=self.tls.parameters(node.host) if self.tls else False,
+            transport_options={"socket_settings": settings, **options},
             largest_body=largest_body)
         connection.ensure_connection(max_retries=0)
         return connection
 
     @contextlib.contextmanager
     def connected(self, **options: Any) -> Iterator[Connection]:
-        """Hold a connection for a block; arguments and errors are those of :meth:`connect`."""
+        """Hold a connection for a block; arguments and errors are those of :meth:`connect`.
+
+        An error of the connection in the block is the node's. Any other, such as that of a queue
+        that does not exist, is not, and further connections go to the same node.
+        """
         connection = self.connect(**options)
         try:
             yield connection
-        except BaseException:
+        except BaseException as error:
             # A graceful close of a broken connection would block on the reply.
-            connection.drop()
+            connection.drop(lost=frames.is_loss(error))
             raise
         connection.close()
+
+    @staticmethod
+    def reach(node: Node) -> None:
+        """Open and close a TCP connection to a node.
+
+        :raises OSError: if the node cannot be reached
+        """
+        socket.create_connection((node.host, node.port), CONNECT_TIMEOUT).close()
 
     def tls_problem(self, node: Node) -> Problem | None:
         """Make a TLS handshake with a node, without logging in, and return what fails.

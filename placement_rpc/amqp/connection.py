@@ -29,10 +29,13 @@ class Connection:
 
     :param connection: an open :class:`kombu.Connection`
     :param tls: whether it is encrypted
+    :param on_loss: called by :meth:`drop` of a connection that was lost
     """
 
-    def __init__(self, connection: kombu.Connection, tls: bool = False) -> None:
+    def __init__(self, connection: kombu.Connection, tls: bool = False,
+                 on_loss: Callable[[], object] = lambda: None) -> None:
         self._connection = connection
+        self._on_loss = on_loss
         # Reentrant only because such a lock knows its owner.
         self._lock = threading.RLock()
         self._reading = self._lock if tls else contextlib.nullcontext()
@@ -59,7 +62,7 @@ class Connection:
 
     def read(self, seconds: float, enough: Callable[[], bool] = lambda: False,
              waker: socket.socket | None = None) -> None:
-        """Wait for data and read all that has arrived, then check the heartbeats.
+        """Wait for data and read all that has arrived, then check the broker's heartbeats.
 
         Callbacks of the channels run in this thread. Reading stops after a second, even if more
         messages keep arriving.
@@ -77,14 +80,10 @@ class Connection:
             else:
                 is_empty = True
             seconds = 0
-        if time.monotonic() >= self._check_at:
+        # They may be among what is still to be read.
+        if is_empty and time.monotonic() >= self._check_at:
             self._check_at = time.monotonic() + _CHECK
-            with self.writing():
-                if is_empty:
-                    frames.check(self._connection)
-                else:
-                    # The broker's own heartbeats may be among what is still to be read.
-                    frames.beat(self._connection)
+            frames.check(self._connection)
 
     @contextlib.contextmanager
     def writing(self, timeout: float = -1) -> Iterator[None]:
@@ -114,12 +113,15 @@ class Connection:
             self._lock.release()
 
     def heartbeat(self) -> None:
-        """Send a heartbeat, from any thread, even while the reading thread is busy.
+        """Send a heartbeat, from any thread, unless that would block.
 
+        :raises TimeoutError: if another thread writes: what that one sends is a sign of life, too
         :raises FAILURES: if the connection is lost
         """
-        with self.writing():
-            frames.beat(self._connection)
+        with self.writing(timeout=0):
+            # What fills the buffer is a sign of life when it gets to the broker.
+            if frames.has_room(self._connection):
+                frames.beat(self._connection)
 
     def shut(self) -> None:
         """End the connection from any thread: the thread that reads gets an error."""
@@ -130,6 +132,11 @@ class Connection:
         with contextlib.suppress(*FAILURES):
             self._connection.release()
 
-    def drop(self) -> None:
-        """Close the connection without a close handshake, which would block if it is broken."""
+    def drop(self, lost: bool = True) -> None:
+        """Close the connection without a close handshake, which would block if it is broken.
+
+        :param lost: whether its node may be the reason; if not, the node is used further on
+        """
+        if lost:
+            self._on_loss()
         frames.drop(self._connection)

@@ -105,19 +105,12 @@ class Consumer:
         return received
 
     def keep_alive(self, seconds: float) -> None:
-        """Read frames and send heartbeats, without returning messages.
+        """Read frames and check the broker's heartbeats, without returning messages.
 
         :param seconds: how long to wait; it returns earlier when a frame arrives
         :raises FAILURES: if the connection is lost
         """
         self._connection.read(seconds)
-
-    def heartbeat(self) -> None:
-        """Send a heartbeat, from any thread, even while the receiving thread is busy.
-
-        :raises FAILURES: if the connection is lost
-        """
-        self._connection.heartbeat()
 
     def acknowledge(self, messages: list) -> None:
         """Acknowledge messages that were received.

@@ -37,11 +37,15 @@ _REPLAY_ID = re.compile(r"[0-9a-f-]{36}")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeadLetterQueue:
-    """The queue that keeps dead letters: its name, and its limits in messages and in seconds."""
+    """The queue that keeps dead letters: its name, and its limits in messages and in seconds.
+
+    ``on_kept`` is called when the broker has confirmed that a message is kept.
+    """
 
     name: str
     max_length: int
     max_age: int
+    on_kept: Callable[[], object] = dataclasses.field(default=lambda: None, compare=False)
 
     def declare(self, connection: Connection) -> None:
         """Declare the queue.
@@ -69,6 +73,7 @@ class DeadLetterQueue:
         """
         channel.send(self.outgoing(message, queue, reason, whole))
         channel.settle()
+        self.on_kept()
 
     def outgoing(self, message: Any, queue: str, reason: str, whole: bool = True) -> Outgoing:
         """Return a dead letter to publish; parameters as of :meth:`dead_letter`."""

@@ -12,6 +12,7 @@ import functools
 import logging
 import select
 import socket
+import time
 from struct import unpack_from
 from typing import Any
 
@@ -31,9 +32,21 @@ LOG = logging.getLogger(__name__)
 FAILURES = (amqp_exceptions.AMQPError, kombu_exceptions.KombuError, OSError)
 #: The errors that end a channel and leave its connection open.
 CHANNEL_FAILURES = (amqp_exceptions.ChannelError,)
+
+
+def is_loss(error: BaseException) -> bool:
+    """Return whether an error ends the connection that it comes from."""
+    return isinstance(error, FAILURES) and not isinstance(error, CHANNEL_FAILURES)
+
+
 _HEARTBEAT_FRAME, _FRAME_END = 8, b"\xce"
 # The most bytes in a frame; the broker may offer more.
 _LARGEST_FRAME = 2 ** 20
+# Seconds within which the broker answers a method. A node that waits for another one, which hangs,
+# keeps sending heartbeats and does not answer.
+_ANSWER_TIMEOUT = 10.0
+#: How many heartbeats the broker may leave out. It sends two in the time that was negotiated.
+MISSED_HEARTBEATS = 3
 
 
 class Malformed(amqp_exceptions.RecoverableConnectionError):
@@ -47,6 +60,10 @@ class _Connection(pyamqp.Connection):
     :func:`read_event`.
     """
 
+    # Bytes that had come at the last check, and since when there are no more.
+    _received: int | None = None
+    _received_at = 0.0
+
     def connect(self, callback=None):
         try:
             return super().connect(callback)
@@ -54,6 +71,25 @@ class _Connection(pyamqp.Connection):
             # The library leaves the socket open after some errors.
             self.collect()
             raise
+
+    def drain_events(self, timeout=None):
+        ends = time.monotonic() + _ANSWER_TIMEOUT
+        while not self.blocking_read(timeout):
+            if time.monotonic() > ends:
+                raise TimeoutError(f"the broker did not answer within {_ANSWER_TIMEOUT:.0f} s")
+
+    def check_silence(self):
+        """Check that the broker sends anything; the library's check sends heartbeats, too.
+
+        :raises ConnectionForced: if nothing came for so many heartbeats
+        """
+        now = time.monotonic()
+        if self._received != self.bytes_recv:
+            self._received, self._received_at = self.bytes_recv, now
+        # The library waits for four heartbeats, and so does the broker.
+        elif self.heartbeat and now > self._received_at + self.heartbeat / 2 * MISSED_HEARTBEATS:
+            raise amqp_exceptions.ConnectionForced(
+                f"nothing came from the broker for {MISSED_HEARTBEATS} heartbeats")
 
     def blocking_read(self, timeout=None):
         with self.transport.having_timeout(timeout):
@@ -196,10 +232,33 @@ def has_come(connection: kombu.Connection, seconds: float = 0,
         raise amqp_exceptions.RecoverableConnectionError("the socket is closed") from error
 
 
+def has_room(connection: kombu.Connection) -> bool:
+    """Return whether a write of a few bytes would not block.
+
+    :raises FAILURES: if the connection is lost
+    """
+    socket_ = opened(connection)._transport.sock
+    if socket_ is None:
+        # Another thread closed it just now.
+        raise amqp_exceptions.RecoverableConnectionError("the socket is closed")
+    try:
+        return _writable(socket_)
+    except ValueError as error:
+        raise amqp_exceptions.RecoverableConnectionError("the socket is closed") from error
+
+
+def _writable(socket_):
+    if not hasattr(select, "poll"):
+        # eventlet removes it.
+        return bool(select.select([], [socket_], [], 0)[1])
+    poller = select.poll()
+    poller.register(socket_, select.POLLOUT)
+    return bool(poller.poll(0))
+
+
 def _readable(sockets, seconds):
     """Return whether the first socket is readable."""
     if not hasattr(select, "poll"):
-        # eventlet removes it.
         return sockets[0] in select.select(sockets, [], [], seconds)[0]
     # Unlike select, it takes file descriptors above 1023.
     poller = select.poll()
@@ -234,13 +293,15 @@ def beat(connection: kombu.Connection) -> None:
 
 
 def check(connection: kombu.Connection) -> None:
-    """Check that the broker sends anything, and send a heartbeat if one is due.
+    """Check that the broker sends anything.
 
     Only for the thread that reads, after it has read what was there.
 
     :raises FAILURES: if the broker was silent for too long, or the connection is lost
     """
-    opened(connection).heartbeat_tick()
+    # A process that was suspended meanwhile has not read what came.
+    if not has_come(connection):
+        opened(connection).check_silence()
 
 
 def shut(connection: kombu.Connection) -> None:

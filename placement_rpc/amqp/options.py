@@ -34,8 +34,10 @@ HONOURED = {
     "rabbit_quorum_max_memory_bytes": "The limit of request queues that are quorum queues.",
     "rabbit_transient_queues_ttl": "The seconds after which an unused reply queue is deleted.",
     "heartbeat_timeout_threshold": "The heartbeat that is negotiated with the broker, in seconds. "
-                                   "Either end closes a connection on which it receives nothing "
-                                   "for twice as long. 0 switches heartbeats off.",
+                                   "A program leaves a node from which nothing came for one and a "
+                                   "half times as long; the broker closes a connection on which "
+                                   "nothing came for twice as long or more. 0 switches heartbeats "
+                                   "off.",
     "enable_cancel_on_failover": "Consumers of request and reply queues are cancelled, and start "
                                  "again, when a mirrored queue fails over.",
     "amqp_durable_queues": "Whether the exchange and the request queues are durable; they always "
@@ -52,7 +54,8 @@ MEANINGLESS = {
     "kombu_reconnect_splay": "All pauses between attempts to reconnect have a random part.",
     "kombu_missing_consumer_retry_timeout": "A server does not wait for a client that is away: "
                                             "the client repeats its request.",
-    "kombu_failover_strategy": "Each attempt tries all nodes once, in random order.",
+    "kombu_failover_strategy": "Each process tries the nodes in a random order of its own, and "
+                               "begins with the one after that which it lost.",
     "rabbit_retry_interval": "The first attempt to reconnect is made at once, the second after "
                              "0.1 s at most; each further pause is twice as long.",
     "rabbit_retry_backoff": "Each pause is twice as long as the one before, up to "

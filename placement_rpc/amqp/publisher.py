@@ -107,7 +107,7 @@ class ConfirmedChannel:
         return not self._unconfirmed
 
     def keep_alive(self) -> None:
-        """Read what has arrived, and send a heartbeat if one is due.
+        """Read what has arrived, and check the broker's heartbeats.
 
         :raises FAILURES: if the connection is lost
         """
@@ -172,13 +172,14 @@ class Publisher:
                 if not kept or isinstance(error, CHANNEL_FAILURES):
                     raise
                 LOG.info("The connection to the broker was lost; reconnecting: %s", error)
-                self.close()
+                self.close(lost=True)
                 self._attempt(messages, ends, still)
         except FAILURES as error:
-            self.close()
+            self.close(lost=frames.is_loss(error))
             raise Unconfirmed(f"{type(error).__name__}: {error}") from error
         except BaseException:
-            self.close()
+            # Also if nothing was confirmed in time.
+            self.close(lost=True)
             raise
 
     def _attempt(self, messages, ends, still):
@@ -203,14 +204,14 @@ class Publisher:
                 return
             except FAILURES as error:
                 LOG.info("The broker is away, or closed an idle connection: %s", error)
-                self.close()
+                self.close(lost=frames.is_loss(error))
         elif time.monotonic() < self._retry_at:
             return
         try:
             self._open()
         except FAILURES as error:
             LOG.info("The broker cannot be reached: %s", error)
-            self.close()
+            self.close(lost=frames.is_loss(error))
             self._retry_at = time.monotonic() + self._backoff.next()
         else:
             self._backoff.reset()
@@ -223,8 +224,11 @@ class Publisher:
             self._channel = ConfirmedChannel(self._connection)
         return self._channel
 
-    def close(self) -> None:
-        """Drop the connection, which may be broken; the next publish opens another."""
+    def close(self, lost: bool = False) -> None:
+        """Drop the connection, which may be broken; the next publish opens another.
+
+        :param lost: whether to open it to another node
+        """
         connection, self._connection, self._channel = self._connection, None, None
         if connection is not None:
-            connection.drop()
+            connection.drop(lost)

@@ -87,7 +87,7 @@ class Reconnect:
                 self._log(error)
         except BaseException:
             # A graceful close would block if it is broken.
-            connection.drop()
+            connection.drop(lost=False)
             raise
         else:
             connection.close()

@@ -92,6 +92,7 @@ class Rejections:
         sent, self._sent = self._sent, []
         self._consumer.acknowledge([rejected.message for rejected in sent])
         for rejected in sent:
+            self._dead_letters.on_kept()
             try:
                 answer = rejected.answer()
             except Exception as error:

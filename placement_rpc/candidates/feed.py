@@ -16,11 +16,9 @@ from typing import NamedTuple
 
 from placement_rpc.candidates import changes as index_changes
 from placement_rpc.candidates import loading
+from placement_rpc.candidates.place import Place
 from placement_rpc.candidates.trees import BrokenTree
 from placement_rpc.db.queries import candidate_feed as queries
-
-#: Greater than every position and every id: a read after it has events without a position only.
-LATEST = 2 ** 63 - 1
 
 # Providers that one statement reads again.
 _READ_AGAIN = 500
@@ -51,8 +49,7 @@ class ProviderRows(NamedTuple):
 class Changes(NamedTuple):
     """Changes that were read from the feed and are not applied yet.
 
-    :param position: the last position that the relay assigned
-    :param waiting: ids of the events that have no position
+    :param place: where in the feed they end
     :param events: the number of new events
     :param touched: the changes that the new events name
     :param read: the providers that had to be read again
@@ -60,8 +57,7 @@ class Changes(NamedTuple):
     :param traits: set of the names of all traits; None if no trait was created or deleted
     """
 
-    position: int
-    waiting: set[int]
+    place: Place
     events: int
     touched: "_Touched"
     read: ProviderRows
@@ -87,11 +83,11 @@ class FollowedIndex:
         self._read_at = time.monotonic()
         try:
             with reader(snapshot=True) as tx:
-                position, waiting = queries.since(tx, LATEST)
-                self._seen = {row.id for row in waiting}
+                found = queries.since(tx, queries.last_position(tx))
+                self._place = Place.after(found)
                 loader = loading.Loader(tx)
             self.index = loader.index()
-            self.index.position = position
+            self.index.position = found.position
         except (BrokenTree, loading.CutText) as error:
             raise IndexStale(str(error)) from error
 
@@ -123,17 +119,18 @@ class FollowedIndex:
                 traits=set(queries.traits(tx).values()) if touched.traits else None)
 
     def _changes(self, tx):
-        before = self.index.position
-        last, rows = queries.since(tx, before)
-        positioned = sum(row.position is not None for row in rows)
+        before, found = self._place.position, queries.since(tx, self._place.position)
+        events = self._place.beyond(found)
+        positioned, last = sum(each.position is not None for each in events), found.position
         if positioned != last - before:
             raise IndexStale(
                 f"{last - before} positions were assigned after {before}, and {positioned} of "
                 "their events are in the store")
-        new = [row for row in rows if row.id not in self._seen]
-        return Changes(
-            last, {row.id for row in rows if row.position is None}, len(new),
-            _touched(row.touched for row in new), _NOTHING, None, None)
+        if self._place.is_lost(found):
+            raise IndexStale("the store has lost changes that it had before")
+        new = [each for each in events if each.event_id not in self._place.waiting]
+        return Changes(Place.after(found), len(new), _touched(each.touched for each in new),
+                       _NOTHING, None, None)
 
     def apply(self, changes: Changes) -> None:
         """Apply what :meth:`changes` read.
@@ -148,8 +145,7 @@ class FollowedIndex:
         if changes.touched.read:
             self._replace(changes.read, changes.touched.read)
         self._set_used(changes)
-        self.index.position = changes.position
-        self._seen = changes.waiting
+        self._place, self.index.position = changes.place, changes.place.position
         self.applied += changes.events
         self._read_at = time.monotonic()
 

@@ -5,31 +5,11 @@ from typing import Any
 
 import numpy as np
 
-# The spare room of an array that grows is an eighth of its size.
-_SLACK = 8
+from placement_rpc.candidates.column_table import ColumnTable, with_room
 
 
-class GrowingTable:
-    """Rows by their position, one array for each column.
-
-    :param dtypes: NumPy type of each column, by its name
-    """
-
-    def __init__(self, **dtypes: Any) -> None:
-        self._arrays = {name: np.empty(0, dtype) for name, dtype in dtypes.items()}
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        """Return a view of the values of a column."""
-        return self._arrays[name][:self._size]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return sum(array.nbytes for array in self._arrays.values())
+class GrowingTable(ColumnTable):
+    """Rows by their position, one array for each column."""
 
     def append(self, count: int, **values: Any) -> None:
         """Add rows at the end.
@@ -41,7 +21,7 @@ class GrowingTable:
         for name, array in self._arrays.items():
             if size > len(array):
                 # The first rows come all at once, when an index is built.
-                grown = np.empty(size + (size // _SLACK if self._size else 0), array.dtype)
+                grown = np.empty(with_room(size) if self._size else size, array.dtype)
                 grown[:self._size] = array[:self._size]
                 self._arrays[name] = array = grown
             array[self._size:size] = values[name]

@@ -3,28 +3,19 @@
 
 import numpy as np
 
-# The spare room of an array that grows is an eighth of its size.
-_SLACK = 8
+from placement_rpc.candidates.column_table import ColumnTable, with_room
 
 
-class SortedTable:
+class SortedTable(ColumnTable):
     """Rows in ascending order of their keys, one array for each column.
 
     :param dtypes: NumPy type of each column, by its name
     """
 
     def __init__(self, **dtypes):
+        super().__init__(**dtypes)
         self._names = tuple(dtypes)
-        self._arrays = {name: np.empty(0, dtype) for name, dtype in dtypes.items()}
         self._keys = np.empty(0, np.int64)
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        """Return a view of the values of a column, in the order of the keys."""
-        return self._arrays[name][:self._size]
 
     @property
     def keys(self) -> np.ndarray:
@@ -33,8 +24,8 @@ class SortedTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays, without the objects that a column of objects refers to."""
-        return self._keys.nbytes + sum(array.nbytes for array in self._arrays.values())
+        """As of a :class:`ColumnTable`, with the keys."""
+        return self._keys.nbytes + super().nbytes
 
     def row_of(self, key: int) -> int | None:
         """Return the row of a key; None if the key is missing."""
@@ -86,7 +77,7 @@ class SortedTable:
         if places[0] == self._size and size <= len(array):
             array[self._size:size] = values
             return array
-        grown = np.empty(size + size // _SLACK, array.dtype)
+        grown = np.empty(with_room(size), array.dtype)
         if places[0] == self._size:
             grown[:self._size] = array[:self._size]
             grown[self._size:size] = values

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placement_rpc.candidates import structure
-from placement_rpc.candidates.feed import LATEST
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.inventories import VALUES
 from placement_rpc.db.queries import candidate_feed as queries
@@ -19,6 +18,8 @@ SLICE = 200
 # A provider that is created or deleted after the store was read differs in one comparison and not
 # in the next.
 _COMPARISONS = 3
+# Greater than every id.
+_LATEST = 2 ** 63 - 1
 
 
 class Source(NamedTuple):
@@ -51,7 +52,7 @@ def differences(source: Source, after: int, limit: int) -> tuple[dict[int, str],
         with source.reader(snapshot=True) as tx:
             names = (queries.classes(tx), set(queries.traits(tx).values())) if not after else None
             rows = queries.providers(tx, after, limit)
-            last = rows[-1].id if len(rows) == limit else LATEST
+            last = rows[-1].id if len(rows) == limit else _LATEST
             stored = _stored(tx, rows, last)
         known, faults = source.copy(
             lambda index: _checked(index, after, last, names))  # noqa: B023

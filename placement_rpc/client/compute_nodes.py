@@ -18,8 +18,8 @@ class ComputeNodeCalls(Client):
                           allocations: dict[str, dict[str, Any]], snapshot_at: float,
                           shares_disk: bool | None = None,
                           devices_in_use: dict[str, int] | None = None, heal: bool = False,
-                          request_id: str | None = None,
-                          timeout: float | None = None) -> SyncResult:
+                          request_id: str | None = None, timeout: float | None = None,
+                          allow_below_use: bool | None = None) -> SyncResult:
         """Report one periodic cycle of a resource tracker.
 
         A new node is created, and what changed of a known one is stored; a cycle without changes
@@ -34,16 +34,19 @@ class ComputeNodeCalls(Client):
         :param devices_in_use: dict of class of PCI devices to how many are claimed or allocated,
             which the node's pools leave out; None if not known
         :param heal: whether to change stored allocations to those that the tracker reports
+        :param allow_below_use: whether a capacity may fall below what is used, as of
+            :meth:`PlacementAPI.set_inventory`
         :raises ComputeNodeExists: if the uuid belongs to another node
         :raises NameInUse: if another provider has the name
-        :raises CapacityConflict: if a capacity would fall below what is used
+        :raises CapacityConflict: if a capacity would fall below what is used, and may not
+        :raises UpgradeInProgress: the same, while a service older than contract 1.3 is live
         :raises InventoryInUse: if an inventory that has allocations would be removed
         :raises ServiceTooOld: if a service is older than the call
         """
         return self._change(
             context, "sync_compute_node", request_id, timeout, node=node,
             allocations=allocations, snapshot_at=snapshot_at, shares_disk=shares_disk,
-            devices_in_use=devices_in_use, heal=heal)
+            devices_in_use=devices_in_use, heal=heal, allow_below_use=allow_below_use)
 
     def object_class_action_versions(self, context: RequestContext | None, objname: str,
                                      objmethod: str, object_versions: dict[str, str],

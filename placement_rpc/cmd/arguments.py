@@ -1,7 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of arguments that several commands have."""
+"""Arguments that several commands have, and their types.
+
+Programs print their help without loading anything else, so this module imports nothing else.
+"""
 
 import argparse
+import datetime
+
+#: The formats of a command that prints rows, and of one that prints more than one table.
+ROWS = ("table", "json", "csv", "yaml")
+DOCUMENT = ("table", "json")
+
+
+def add_format(command, formats=ROWS):
+    """Add ``--format``, whose value :func:`placement_rpc.cmd.output.style_of` understands.
+
+    :param command: the parser of the command
+    :param formats: tuple of str, the formats that the command can print
+    """
+    command.add_argument("--format", choices=("auto", *formats), default="auto",
+                         help="default: auto, a table on a terminal and JSON elsewhere")
+
+
+def add_batch(command, default):
+    """Add ``--batch``, the rows of one transaction.
+
+    :param command: the parser of the command
+    :param default: int
+    """
+    command.add_argument("--batch", type=positive, default=default, metavar="N",
+                         help="rows that are written in one transaction (default: %(default)s); "
+                              "more are faster and take longer to repeat after an interruption")
 
 
 def positive(text):
@@ -14,3 +43,14 @@ def positive(text):
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
     return int(text)
+
+
+def moment(text):
+    """Return the datetime in UTC of a text in ISO 8601; local time without a zone.
+
+    :raises ValueError: if it is not a time
+    """
+    try:
+        return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
+    except OverflowError:
+        raise ValueError(f"{text} is not a time in UTC") from None

@@ -1,47 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-conductor``: the worker processes that answer calls."""
+"""``placement-rpc-conductor``: the worker processes that answer calls.
+
+What it needs is imported when its arguments are parsed: printing help loads none of it.
+"""
 
 import sys
 
-from oslo_log import log
+from placement_rpc.cmd import errors, service_parser
+from placement_rpc.service import private_files
 
-from placement_rpc.amqp.broker import Broker
-from placement_rpc.cmd import errors
-from placement_rpc.conf import service as configuration
-from placement_rpc.db import api as db
-from placement_rpc.db import migration
-from placement_rpc.service import conductor, private_files
-from placement_rpc.upgrade import startup_check
-from placement_rpc.versions import pins
+PROGRAM = "placement-rpc-conductor"
 
 
-@errors.one_line_errors(conductor.BINARY)
+@errors.one_line_errors(PROGRAM)
 @private_files.owner_only()
 def main(args=None):
-    conf = configuration.new_config(
-        sys.argv[1:] if args is None else args, prog=conductor.BINARY)
-    log.setup(conf, configuration.PROJECT)
-    # Checked before the workers start, so that an error is reported once and not by each worker.
-    with errors.quietly(args):
-        _check(conf)
-    conductor.run_conductor(conf)
-    return 0
-
-
-def _check(conf):
-    """Check the configuration, the database and the other processes.
-
-    :raises PlacementException: if a worker could not run
-    """
-    database = db.Database(conf)
-    try:
-        migration.check(database)
-        startup_check.check(conf, database)
-    finally:
-        database.close()
-    for option in (conf.upgrade_levels.placement, conf.notifications.payload_pin):
-        pins.fixed(option or pins.AUTO)
-    Broker.of(conf)
+    options = service_parser.conductor().parse_args(args)
+    return errors.service_module("conductor_process").run(options, args)
 
 
 if __name__ == "__main__":

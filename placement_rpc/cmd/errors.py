@@ -3,13 +3,11 @@
 
 import contextlib
 import functools
+import importlib
 import logging
 import os
 import sys
 import traceback
-
-import oslo_messaging
-from oslo_config import cfg
 
 from placement_rpc import exception
 
@@ -20,11 +18,27 @@ class ExtraMissing(Exception):
     """A command needs an extra of the package that is not installed."""
 
 
+def service_module(name):
+    """Import a module of the programs that needs the extra ``service``.
+
+    A client's installation lacks the extra, so a program imports such a module only for the
+    command that needs it.
+
+    :param name: str, the name of the module in :mod:`placement_rpc.cmd`
+    :raises ExtraMissing: if the extra is not installed
+    """
+    try:
+        return importlib.import_module(f"placement_rpc.cmd.{name}")
+    except ModuleNotFoundError as error:
+        raise ExtraMissing(
+            f"{error.name} is not installed; this command needs the extra 'service': "
+            "pip install 'placement-rpc[service]'") from None
+
+
 # Their text says what is wrong. Any other error is a defect, or an outage that was not expected.
-_EXPECTED = (
-    ExtraMissing, exception.PlacementException, cfg.Error, oslo_messaging.InvalidTransportURL,
-    OSError, ValueError,
-)
+_EXPECTED = (ExtraMissing, exception.PlacementException, OSError, ValueError)
+# Those of libraries, by the module of the class, which a program loads only if it needs it.
+_EXPECTED_OF_LIBRARIES = (("oslo_config.cfg", "Error"), ("oslo_messaging", "InvalidTransportURL"))
 _LONGEST = 1000
 
 
@@ -65,7 +79,7 @@ def report(program, error, args=None):
     if is_debug(args):
         traceback.print_exception(error)
     text = _line(error)
-    if not isinstance(error, _EXPECTED):
+    if not _is_expected(error):
         text = f"unexpected error: {text}; {_DEBUG} shows the traceback"
     print(f"{program}: {text}", file=sys.stderr)
 
@@ -106,10 +120,18 @@ def quietly(args=None):
             root.removeHandler(nothing)
 
 
+def _is_expected(error):
+    """Return whether the text of an error says what is wrong."""
+    # An error of a library that has not been loaded cannot have been raised.
+    loaded = [(sys.modules[module], name) for module, name in _EXPECTED_OF_LIBRARIES
+              if module in sys.modules]
+    return isinstance(error, (*_EXPECTED, *(getattr(module, name) for module, name in loaded)))
+
+
 def _line(error):
     """Return an error in one line, with its cause if that says more."""
     text = str(error).strip()
-    if not isinstance(error, _EXPECTED):
+    if not _is_expected(error):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     cause = error.__cause__
     if isinstance(error, exception.StoreUnavailable) and cause is not None:

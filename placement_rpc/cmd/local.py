@@ -2,7 +2,7 @@
 """``placement-rpc --local``: commands that read the store instead of calling the service."""
 
 from placement_rpc import api, exception, manager
-from placement_rpc.cmd import usage_report
+from placement_rpc.cmd import calls, provider_names, state_file, usage_report
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
@@ -13,38 +13,37 @@ from placement_rpc.notifications.usage import UsageAccount
 _PAGE = 1000
 
 
-def run(options, conf, running):
-    """Run a command on the configured store, or on that of the running service.
+def run(options, conf):
+    """Run a command on the configured store, or on that of the state directory.
 
     :param options: the parsed arguments
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
-    :param running: dict that :func:`placement_rpc.cmd.state_file.read` returned, or None
     :returns: int, the exit code
-    :raises StoreUnavailable: if no database is configured and no service runs here
+    :raises StoreUnavailable: if no database is configured and the state directory has none
     """
-    configuration.register(conf)
-    if running and not conf.database.connection:
-        conf.set_override("connection", running["database"], group="database")
+    state_file.configure(configuration.register(conf))
     if not conf.database.connection:
         raise exception.StoreUnavailable(
-            reason="no database is configured: set [database] connection, or name the state "
-                   "directory of a running service with --state-dir")
+            reason="no database is configured and the state directory "
+                   f"{conf.standalone.state_dir!r} has none: set [database] connection, or name "
+                   "the directory of a service with --state-dir")
     database = db.Database(conf)
     try:
         migration.check(database)
-        if options.command == "usage-report":
-            return report_usage(database, options)
         with api.PlacementAPI("local", conf, manager=manager.Manager(conf, database)) as client:
-            options.call(client, options)
+            if options.command == "usage-report":
+                return report_usage(database, options, provider_names.ProviderNames(client))
+            calls.call(client, options)
     finally:
         database.close()
     return 0
 
 
-def report_usage(database, options):
+def report_usage(database, options, names=None):
     """Report from the outbox, which has all events that are kept, published or not.
 
     :param database: :class:`placement_rpc.db.api.Database`
+    :param names: as of :func:`placement_rpc.cmd.usage_report.report`
     :returns: int, the exit code
     """
     account = UsageAccount(options.begin, usage_report.end_of(options))
@@ -58,7 +57,7 @@ def report_usage(database, options):
         for row in rows or waiting:
             account.apply(Event.of_row(row))
         if not rows:
-            return usage_report.report(account, options)
+            return usage_report.report(account, options, names)
 
 
 def stored_events(database, position=0):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``placement-rpc-manage audit``: compare the store with what nova knows, and correct it."""
 
-import argparse
 import contextlib
 import datetime
 import json
@@ -17,7 +16,7 @@ from placement_rpc import exception
 from placement_rpc.accounting import summaries
 from placement_rpc.audit import examination, listings, trees
 from placement_rpc.audit.corrections import Corrections
-from placement_rpc.audit.findings import CORRECTIONS, KINDS, Findings
+from placement_rpc.audit.findings import CORRECTIONS, Findings
 from placement_rpc.audit.known import Known, Servers
 from placement_rpc.cmd import output
 from placement_rpc.db.queries import events
@@ -31,78 +30,14 @@ _MOST_LINES = 1000
 _FEW = 10
 # Of a correction that was under way when the audit was stopped.
 _NOT_KNOWN = "not known, since it was interrupted; the next audit shows it"
-_EXIT_CODES = (
-    "Exit code: 0 if nothing is wrong, or all that was wrong is corrected; 1 if something is "
-    "wrong; 2 if the audit could not be made.")
 
 
-def add_commands(groups):
-    """Add the command to the parser.
-
-    :param groups: what ``add_subparsers`` of the program returned
-    """
-    text = "compare all allocations with the servers that nova knows, and correct them"
-    command = groups.add_parser(
-        "audit", help=text, formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Compare all allocations with the servers that nova knows. Findings:\n\n"
-        + "\n".join(f"  {kind:10} {what}" for kind, what in KINDS.items())
-        + "\n\nNothing is changed without --fix, which makes the corrections that are listed:\n\n"
-        + "\n".join(f"  {name:10} {what}" for name, what in CORRECTIONS.items())
-        + "\n\nLists are JSON, CSV with column names, or plain lines, for example of:\n\n"
-        "  openstack server list --all-projects --long --limit -1 -f json\n"
-        "  openstack --os-compute-api-version 2.59 server migration list -f json\n"
-        "  openstack hypervisor list -f json\n\n" + _EXIT_CODES)
-    command.add_argument(
-        "--servers", action="append", required=True, metavar="FILE",
-        help="the servers that nova knows, - for standard input; a plain line is a uuid and the "
-             "host if it is known. Repeat it for further cells, or for other services' consumers")
-    command.add_argument(
-        "--migrations", action="append", metavar="FILE",
-        help="the migrations that nova knows, with their UUID, so that what a move has left can "
-             "be told from what it still needs; can be repeated")
-    command.add_argument(
-        "--services", action="append", metavar="FILE",
-        help="the hypervisors or the compute services that nova knows; providers without one are "
-             "found only if it is given; can be repeated")
-    command.add_argument(
-        "--margin", type=_seconds, default=3600, metavar="SECONDS",
-        help="do not judge what changed later than so long before the list of servers was "
-             "written, or before now for standard input (default: %(default)s)")
-    command.add_argument("--only", action="append", choices=list(KINDS), metavar="KIND",
-                         help=f"only findings of this kind: {', '.join(KINDS)}; can be repeated")
-    command.add_argument("--format", choices=("auto", "table", "json"), default="auto",
-                         help="default: a table on a terminal, JSON elsewhere")
-    command.add_argument(
-        "--fix", action="store_true",
-        help="make the corrections, after they were listed and confirmed. A consumer or a "
-             "provider that has changed since it was read is left as it is. Every event of a "
-             "correction has the reason")
-    command.add_argument("--yes", action="store_true", help="with --fix: do not ask")
-    command.add_argument(
-        "--most", type=_percent, default=10, metavar="PERCENT",
-        help="with --fix: refuse to correct more than this share of all consumers or providers, "
-             "since the list of servers may be incomplete (default: %(default)s)")
-    command.set_defaults(run=_audit, failure=2)
-
-
-def _seconds(text):
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError("it is below 0")
-    return value
-
-
-def _percent(text):
-    value = float(text)
-    if not 0 <= value <= 100:
-        raise argparse.ArgumentTypeError("it is not between 0 and 100")
-    return value
-
-
-def _audit(database, options, conf):
+def audit(database, options, conf):
     known, taken_at = _known(options)
     with contextlib.closing(Findings()) as found:
-        counts = _examine(database, options, known, taken_at, found)
+        with output.interruptible(
+                "placement-rpc-manage", lambda: "nothing was changed", "run it again"):
+            counts = _examine(database, options, known, taken_at, found)
         if options.fix:
             return _fix(database, options, conf, found, counts)
         _show(found, counts, options.format)
@@ -119,7 +54,7 @@ def _known(options):
     if given.count("-") > 1:
         raise exception.InvalidInput(what="-", reason="standard input can be one list only")
     taken_at = min(map(_written_at, options.servers))
-    with output.counter("Reading lists") as advance:
+    with output.progress("Reading lists") as advance:
         servers = Servers(_counted(_entries(listings.servers, options.servers), advance))
         return Known(servers, *(
             None if files is None else _counted(_entries(read, files), advance)
@@ -156,7 +91,7 @@ def _examine(database, options, known, taken_at, found):
     before = taken_at - datetime.timedelta(seconds=options.margin)
     with database.reader() as tx:
         hosts = examination.stored_hosts(queries.node_hosts(tx))
-    with output.counter("Reading providers") as advance:
+    with output.progress("Reading providers") as advance:
         nodes = trees.Trees(
             map(trees.node_of, _counted(summaries.all_providers(database), advance)), hosts,
             {*known.servers.hosts(), *(known.services or ())})
@@ -166,7 +101,7 @@ def _examine(database, options, known, taken_at, found):
             return events.released_since(tx, consumers, before)
 
     examined = examination.Examination(known, nodes, before, released_since)
-    with output.counter("Comparing consumers") as advance:
+    with output.progress("Comparing consumers") as advance:
         for finding in examined.findings(_counted(summaries.all_consumers(database), advance)):
             if not options.only or finding.kind in options.only:
                 found.add(finding)
@@ -229,7 +164,7 @@ def _correct(database, conf, found, done):
     work = Corrections(database, lambda pending: manager.settle(contract.CLAIMS, pending))
     made = work.made(finding for finding, _ in found if finding.correction)
     code, stopped, is_known = 0, None, False
-    with output.counter("Correcting") as advance:
+    with output.progress("Correcting") as advance:
         try:
             for finding, outcome, is_corrected in made:
                 done.add(finding, outcome, is_corrected)

@@ -16,39 +16,8 @@ from placement_rpc.notifications import envelope
 from placement_rpc.rpc import command_queue
 
 
-def add_commands(groups):
-    """Add the group to the parser.
-
-    :param groups: what ``add_subparsers`` of the program returned
-    """
-    commands = groups.add_parser(
-        "dead-letters", help="calls, casts and events that could not be handled").add_subparsers(
-            dest="command", required=True, metavar="COMMAND")
-    text = "list dead letters, oldest first"
-    command = commands.add_parser("list", help=text, description=text.capitalize())
-    command.add_argument("--queue", help="only those from this queue")
-    command.add_argument("--format", choices=("auto", "table", "json"), default="auto")
-    command.set_defaults(run=_list, needs_database=False)
-    text = "show a dead letter with its body"
-    command = commands.add_parser("show", help=text, description=text.capitalize())
-    command.add_argument("ids", nargs=1, metavar="ID")
-    command.set_defaults(run=_show, needs_database=False)
-    for name, text, run in (
-            ("replay", "send dead letters to their queues again", _replay),
-            ("discard", "delete dead letters", _discard)):
-        command = commands.add_parser(name, help=text, description=text.capitalize())
-        command.add_argument("ids", nargs="*", metavar="ID")
-        command.add_argument("--all", action="store_true", help="all of them")
-        command.add_argument("--queue", help="only those from this queue; without IDs, all of "
-                                             "them")
-        command.set_defaults(run=run, needs_database=False)
-
-
 def _dead_letters(conf):
-    broker = Broker.of(conf)
-    if broker is None:
-        raise exception.InvalidInput(
-            what="transport_url", reason="only RabbitMQ has dead letters; give its address")
+    broker = Broker.needed(conf, "only RabbitMQ has dead letters")
     return DeadLetters(broker, command_queue.dead_letter_queue(conf.queues))
 
 
@@ -70,14 +39,15 @@ def _subject(body):
         return None
 
 
-def _list(options, conf):
+def list_letters(options, conf):
     rows = [_row(letter) for letter in _dead_letters(conf).all()
             if options.queue in (None, letter.queue)]
-    output.show(rows, ["id", "queue", "what", "died_at", "reason"], options.format)
+    output.show(rows, ["id", "queue", "what", "died_at", "reason"], options.format,
+                empty="There are no dead letters.")
     return 0
 
 
-def _show(options, conf):
+def show(options, conf):
     for letter in _dead_letters(conf).all():
         if letter.id in options.ids:
             try:
@@ -123,13 +93,13 @@ def _check_unambiguous(options, dead_letters):
                                            f"one of {', '.join(sorted(queues[each]))}")
 
 
-def _replay(options, conf):
+def replay(options, conf):
     wanted, dead_letters = _wanted(options), _dead_letters(conf)
     _check_unambiguous(options, dead_letters)
     return _report(options, *dead_letters.replay(wanted, _progress), "sent again")
 
 
-def _discard(options, conf):
+def discard(options, conf):
     wanted, dead_letters = _wanted(options), _dead_letters(conf)
     _check_unambiguous(options, dead_letters)
     return _report(options, *dead_letters.discard(wanted, _progress), "removed")

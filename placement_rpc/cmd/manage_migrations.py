@@ -9,30 +9,7 @@ from placement_rpc.db import migration
 from placement_rpc.upgrade import contract_check, gate, online
 
 
-def add_commands(commands):
-    """Add the commands to the group ``db``.
-
-    :param commands: what ``add_subparsers`` of the group returned
-    """
-    command = commands.add_parser(
-        "contract", help="drop the parts of the schema that no service needs any more",
-        description="Drop the parts of the schema that no service needs any more. Refused, with "
-                    "exit code 1, while a live service or a row needs them.")
-    command.set_defaults(run=_contract)
-    command = commands.add_parser(
-        "online_data_migrations", help="migrate data while the service runs",
-        description="Migrate data while the service runs, in batches. Exits with 0 if everything "
-                    "is migrated; with 1 if --max-count is given, some rows were migrated and "
-                    "there may be more; with 2 if some rows cannot be migrated, or none can "
-                    "because the gate is closed; with 127 for an invalid number.")
-    command.add_argument("--max-count", metavar="N",
-                         help="maximum number of rows to migrate (default: all)")
-    command.add_argument("--format", choices=("auto", "table", "json"), default="table",
-                         help="auto: a table on a terminal, JSON elsewhere (default: table)")
-    command.set_defaults(run=_online)
-
-
-def _contract(database, _options, conf):
+def contract(database, _options, conf):
     migration.check(database)
     found = contract_check.to_contraction(database, conf)
     for each in found:
@@ -45,7 +22,7 @@ def _contract(database, _options, conf):
     return 0
 
 
-def _online(database, options, conf):
+def migrate_online(database, options, conf):
     limit = _number(options.max_count)
     if limit == 0:
         print("placement-rpc-manage: --max-count must be a number above 0", file=sys.stderr)
@@ -59,15 +36,8 @@ def _online(database, options, conf):
     settings = inventory_gate.settings
     rows, refused, waiting, done = [], 0, 0, 0
     for name, migrate in online.MIGRATIONS.items():
-        with output.counter(name) as advance:
-            before = 0
-
-            def report(progress, advance=advance):
-                nonlocal before
-                advance(progress.found - before)
-                before = progress.found
-
-            progress = migrate(database, settings, limit, report)
+        progress = _migrated(name, lambda report, migrate=migrate: migrate(
+            database, settings, limit, report))
         for label, error in progress.refused:
             print(f"{label}: {error}", file=sys.stderr)
         rows.append({"migration": name, "found": progress.found, "done": progress.done})
@@ -80,6 +50,21 @@ def _online(database, options, conf):
     if limit is not None and done:
         return 1
     return 2 if refused or waiting else 0
+
+
+def _migrated(name, migrate):
+    """Run a migration and show its progress; return what it did."""
+    seen = 0
+    with output.interruptible(
+            "placement-rpc-manage", lambda: f"{name} has looked at {seen} rows",
+            "run it again to go on"), output.progress(name) as advance:
+
+        def report(progress):
+            nonlocal seen
+            advance(progress.found - seen)
+            seen = progress.found
+
+        return migrate(report)
 
 
 def _number(text):

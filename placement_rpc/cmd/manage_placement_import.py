@@ -7,7 +7,7 @@ import time
 from placement_rpc import exception
 from placement_rpc.accounting import snapshot
 from placement_rpc.backoff import Backoff
-from placement_rpc.cmd import arguments, moving_output, output, placement_url
+from placement_rpc.cmd import moving_output, output, placement_url
 from placement_rpc.moving import hold, importing, own_store
 from placement_rpc.upgrade import gate
 from placement_rpc.upgrade.status import EVERYWHERE
@@ -17,45 +17,13 @@ PATIENCE = 60.0
 
 _INCOMPLETE = ("The snapshot is not complete: run the import with --finish again, or let the "
                "conductors complete it")
+_AGAIN = "run the import again to complete it"
+_NOTHING_CHANGED = "nothing was changed"
 _COLUMNS = ["kind", "read", "created", "changed", "deleted"]
 _PLANNED = {"created": "to_create", "changed": "to_change", "deleted": "to_delete"}
-_DESCRIPTION = """\
-Make the store equal to a database of OpenStack Placement: uuids, names and generations
-are those of Placement. Run it again and again while Placement serves: a later run brings
-only what has changed, and takes away what has gone. A run that was interrupted, in
-whatever way, is simply run again.
-
-From the first run on the store is held: changes are refused with 503, casts wait in
-their queue. Stop Placement, and run it a last time with --finish: the store then accepts
-changes, a snapshot of all allocations enters the stream of events, and billing begins.
-After that an import is refused.
-
-What Placement's data may be and this store's may not is listed, with what is done about
-each. Exits with 0 if the store is as said, 1 if not, 2 for wrong arguments."""
 
 
-def add_command(commands):
-    """Add ``import`` to the group.
-
-    :param commands: what ``add_subparsers`` of the group returned
-    """
-    command = commands.add_parser(
-        "import", help="bring over a cloud's data from Placement's database",
-        description=_DESCRIPTION, formatter_class=placement_url.Formatter)
-    placement_url.add_arguments(command, "from", "Placement's database", required=False)
-    command.add_argument("--dry-run", action="store_true",
-                         help="print what would be done, and change nothing")
-    command.add_argument("--finish", action="store_true",
-                         help="accept changes after this run; without a database to read, after "
-                              "the last complete run")
-    command.add_argument("--batch", type=arguments.positive, default=importing.BATCH, metavar="N",
-                         help="rows that are written in one transaction (default: %(default)s); "
-                              "more are faster and take longer to repeat after an interruption")
-    command.add_argument("--format", choices=("auto", "table", "json"), default="auto")
-    command.set_defaults(run=_run)
-
-
-def _run(database, options, conf):
+def run(database, options, conf):
     has_source = placement_url.is_given(options, "from")
     if (options.dry_run and options.finish) or not (has_source or options.finish):
         print("placement-rpc-manage: give --from or --from-config, with --dry-run or --finish or "
@@ -83,12 +51,12 @@ def _run(database, options, conf):
 
 def _dry_run(database, options, conf):
     obstacle = None
+    address = placement_url.address_of(options, "from")
     try:
         _check_services(database, conf)
-        hold.check(database)
+        hold.check(database, address.shown, options.force)
     except exception.PlacementException as error:
         obstacle = error
-    address = placement_url.address_of(options, "from")
     with address.store() as source:
         _compared(database, source, address, options, lambda work: work.compare(), planned=True)
     if obstacle is not None:
@@ -101,22 +69,17 @@ def _pass(database, options, conf):
     address = placement_url.address_of(options, "from")
     # It is opened first: a wrong address must not hold the store.
     with address.store() as source:
-        pass_id = hold.begin_pass(database, address.shown)
-        try:
-            _compared(database, source, address, options,
-                      lambda work: work.run(database, pass_id, options.batch))
-            hold.end_pass(database, pass_id)
-        except KeyboardInterrupt:
-            print("placement-rpc-manage: interrupted; run the import again to complete it",
-                  file=sys.stderr)
-            raise
+        pass_id = hold.begin_pass(database, address.shown, options.force)
+        _compared(database, source, address, options,
+                  lambda work: work.run(database, pass_id, options.batch))
+        hold.end_pass(database, pass_id)
 
 
 def _compared(database, source, address, options, work, planned=False):
     """Do the work of a pass, and print what was found and done."""
     with moving_output.Findings(options.format) as findings:
         with own_store.opened(database) as target, moving_output.progress(
-                address.sizes) as advance:
+                address.sizes, _NOTHING_CHANGED if planned else _AGAIN) as advance:
             done = importing.Pass(source, target, findings.add, advance)
             work(done)
         rows = [{"kind": kind, **found._asdict()} for kind, found in done.counts.items()]
@@ -145,7 +108,9 @@ def _take_snapshot(database, snapshot_id):
     :raises StoreBusy: if it is as busy for as long
     """
     done = 0
-    with output.counter("Taking the snapshot of all allocations") as advance:
+    with output.interruptible(
+            "placement-rpc-manage", lambda: f"the snapshot has {done} consumers", _INCOMPLETE,
+    ), output.progress("Taking the snapshot of all allocations") as advance:
         while (consumers := _take_step(database, snapshot_id)) is not None:
             advance(consumers - done)
             done = consumers

@@ -2,75 +2,26 @@
 """``placement-rpc-manage placement verify``: compare every row of Placement's store and this one.
 """
 
-import argparse
 import time
 
-from placement_rpc.cmd import moving_output, placement_url
+from placement_rpc.cmd import moving_output, output, placement_url
+from placement_rpc.cmd.parsers import placement_verify
 from placement_rpc.moving import fitting, hold, verification
 from placement_rpc.spool import Spool
 
 _COLUMNS = ["kind", "placement", "store", "different", "younger"]
-_WAIT = 1.0
-_LONGEST_WAIT = 3600
-_LIMIT = 50
-_DESCRIPTION = """\
-Compare every row of a database of OpenStack Placement with the store, and print the differences.
-Nothing is changed, and both may be in use meanwhile: what differs is read again after a moment.
-
-A difference is called younger if it comes of use: a row has changed while it was compared, or
-since the last import, or was deleted since. The next import brings what is younger in Placement.
-Run it after the last import, with Placement stopped: then there must be no difference at all.
-
-Exits with 0 if there are no differences, 1 if there are any, 2 for wrong arguments."""
 
 
-def add_command(commands):
-    """Add ``verify`` to the group.
-
-    :param commands: what ``add_subparsers`` of the group returned
-    """
-    command = commands.add_parser(
-        "verify", help="compare every row of Placement's database with the store",
-        description=_DESCRIPTION, formatter_class=placement_url.Formatter)
-    placement_url.add_arguments(command, "from", "Placement's database")
-    command.add_argument("--allow-younger", action="store_true",
-                         help="exit with 0 if all differences are younger")
-    command.add_argument("--wait", type=_seconds, default=_WAIT, metavar="SECONDS",
-                         help="how long to wait before what differs is read again (default: "
-                              "%(default)s); more tells more of the rows that change all the time")
-    command.add_argument("--limit", type=_whole_number, default=None, metavar="N",
-                         help="how many differences of each kind to print; all are counted "
-                              f"(default: {_LIMIT} in a table, all in JSON)")
-    command.add_argument("--format", choices=("auto", "table", "json"), default="auto",
-                         help="default: a table on a terminal, JSON elsewhere")
-    command.set_defaults(run=_run)
-
-
-def _seconds(text):
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= _LONGEST_WAIT:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {_LONGEST_WAIT}")
-    return number
-
-
-def _whole_number(text):
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
-
-
-def _run(database, options, _conf):
-    address, style = placement_url.address_of(options, "from"), moving_output.style_of(
+def run(database, options, _conf):
+    address, style = placement_url.address_of(options, "from"), output.style_of(
         options.format)
-    limit = options.limit if options.limit is not None or style == "json" else _LIMIT
+    limit = placement_verify.LIMIT if options.limit is None and style == "table" else options.limit
     work = verification.Verification(
         address.store, lambda: fitting.opened(database, address.url), hold.in_use_since(database),
         lambda: time.sleep(options.wait))
     with moving_output.Findings(style) as findings, Spool() as kept:
-        with moving_output.progress(address.sizes) as advance:
+        with moving_output.progress(
+                address.sizes, "run it again for the whole comparison") as advance:
             left_out = _keep(work.run(findings.add, advance), kept, limit)
         counts = work.counts
         findings.show([{"kind": kind, **each._asdict()} for kind, each in counts.items()],

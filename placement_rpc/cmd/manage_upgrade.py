@@ -13,27 +13,9 @@ _SERVICE = ["binary", "host", "worker", "version", "rpc_version", "release", "pi
             "oldest_caller", "alive"]
 
 
-def add_commands(groups):
-    """Add the group to the parser.
-
-    :param groups: what ``add_subparsers`` of the program returned
-    """
-    commands = groups.add_parser("upgrade", help="releases side by side").add_subparsers(
-        dest="command", required=True, metavar="COMMAND")
-    command = commands.add_parser(
-        "status", help="show the releases at work and the remaining steps",
-        description="Show the release and the pin of each service, what a newer pin would break, "
-                    "how many compute nodes are migrated, which unpublished events have an old "
-                    "version of their payload, whether calls that older services do not know "
-                    "are open, and to which release going back is possible.")
-    command.add_argument("--format", choices=("auto", "table", "json"), default="auto",
-                         help="auto is tables on a terminal and JSON elsewhere")
-    command.set_defaults(run=_status)
-
-
-def _status(database, options, conf):
+def show_status(database, options, conf):
     found = status.status(database, conf)
-    if options.format == "json" or (options.format == "auto" and not sys.stdout.isatty()):
+    if output.style_of(options.format) == "json":
         json.dump({"release": releases.CURRENT.name, **dataclasses.asdict(found)}, sys.stdout,
                   indent=2)
         print()

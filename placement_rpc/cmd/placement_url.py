@@ -5,7 +5,6 @@ A URL on the command line is in the process list, with its password, while the c
 address can also be read from Placement's own configuration file.
 """
 
-import argparse
 import pathlib
 from typing import NamedTuple
 
@@ -44,26 +43,6 @@ class Address(NamedTuple):
         """Return about how many rows of each kind it has."""
         with connection.engine(self.url) as engine, connection.snapshot(engine) as begun:
             return sizes.sizes(begun, connection.check_revision(begun))
-
-
-class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the paragraphs of a description."""
-
-
-def add_arguments(command, name, text, required=True):
-    """Add ``--NAME URL`` and ``--NAME-config PATH``, of which at most one can be given.
-
-    :param command: the parser of the command
-    :param name: str, ``from`` or ``to``
-    :param text: str, what the database is, as the help says it
-    :param required: bool, whether one has to be given
-    """
-    group = command.add_mutually_exclusive_group(required=required)
-    group.add_argument(f"--{name}", dest=f"{name}_url", metavar="URL",
-                       help=f"SQLAlchemy URL of {text}; it is visible in the process list")
-    group.add_argument(f"--{name}-config", dest=f"{name}_config", metavar="PATH",
-                       help=f"read that URL from Placement's configuration file, option "
-                            f"[{_GROUP}] connection, so that its password is in no process list")
 
 
 def is_given(options, name):

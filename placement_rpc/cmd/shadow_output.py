@@ -5,9 +5,6 @@ import contextlib
 import json
 import sys
 
-import rich.console
-import rich.progress
-
 from placement_rpc.cmd import output
 from placement_rpc.moving.shadow import Verdict
 
@@ -60,23 +57,15 @@ def progress(size):
     :param size: int, how many requests there are
     :returns: context manager that gives a callable of each result
     """
-    console = rich.console.Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda result: None
-        return
     differing = 0
-    with rich.progress.Progress(
-            rich.progress.TextColumn("{task.description}"), rich.progress.BarColumn(),
-            rich.progress.MofNCompleteColumn(), rich.progress.TimeRemainingColumn(),
-            console=console, transient=True) as bar:
-        task = bar.add_task("Asking both", total=size)
+    with output.progress("Asking both", lambda: size) as advance:
 
-        def advance(result):
+        def add(result):
             nonlocal differing
             differing += result.difference is not None
-            bar.update(task, advance=1, description=f"Asking both ({differing} differ)")
+            advance(1, f"Asking both ({differing} differ)")
 
-        yield advance
+        yield add
 
 
 def print_json(report, log, facts):
@@ -120,7 +109,7 @@ def print_tables(report, facts, shown):
 
 def _remarks(report, facts, shown):
     differing = sum(report.verdicts[each] for each in (
-        Verdict.DIFFERENT, Verdict.DATA, Verdict.MOVING))
+        Verdict.DIFFERENT, Verdict.DATA, Verdict.MOVING, Verdict.UNANSWERED))
     if differing > shown:
         yield f"{differing - shown} more differ; --show N shows more, --format json up to 1000."
     if report.cut:
@@ -131,6 +120,8 @@ def _remarks(report, facts, shown):
                "verify' compares all rows.")
     if report.verdicts[Verdict.FORBIDDEN]:
         yield "403 is no answer to compare: use credentials with the role admin or service."
+    if report.verdicts[Verdict.UNANSWERED]:
+        yield "No answer, and 503, cannot be compared: run it again when both services answer."
     if report.unlike_log:
         yield (f"{report.unlike_log} answers of the old service have another status than in the "
                "log: what they ask for is gone, or they were asked at another microversion.")

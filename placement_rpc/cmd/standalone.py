@@ -4,10 +4,10 @@
 import contextlib
 import os
 import pathlib
+import queue
 import shutil
 import signal
 import sys
-import threading
 
 import oslo_messaging
 from oslo_log import log
@@ -20,11 +20,11 @@ from placement_rpc.conf import service as configuration
 from placement_rpc.db import urls
 from placement_rpc.http.facade import Facade
 from placement_rpc.http.server import Server
-from placement_rpc.service import private_files
+from placement_rpc.service import interpreter, private_files
 from placement_rpc.service.conductor import Conductor, prepare_store
 
 IN_PROCESS = f"{EMBEDDED}://standalone/"
-_STORE, _LOG = "placement.sqlite", "placement-rpc.log"
+_LOG = "placement-rpc.log"
 
 
 @private_files.owner_only()
@@ -35,13 +35,16 @@ def run(options, conf):
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :returns: int, the exit code
     """
-    ended = threading.Event()
+    interpreter.take_short_turns()
+    # A handler that set an Event would wait for ever if the signal came while its lock is held.
+    signals: queue.SimpleQueue[int] = queue.SimpleQueue()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+        signal.signal(number, lambda received, _: signals.put(received))
     state_dir = pathlib.Path(conf.standalone.state_dir).absolute()
     state_dir.mkdir(parents=True, exist_ok=True)
     # Earlier releases left them as the user's default permissions are.
-    private_files.tighten(state_dir, _LOG, _STORE, f"{_STORE}-wal", f"{_STORE}-shm")
+    private_files.tighten(
+        state_dir, _LOG, *(f"{state_file.STORE}{end}" for end in ("", "-wal", "-shm")))
     running = state_file.read(state_dir)
     if running:
         print(f"placement-rpc: process {running['pid']} already runs on {state_dir}; stop it or "
@@ -61,7 +64,7 @@ def run(options, conf):
                          management_url=management_url, http_url=server.url)
         stack.callback(state_file.remove, state_dir)
         _print_addresses(conf, url, state_dir, server.url)
-        ended.wait()
+        signals.get()
         print("\nStopping after the accepted calls are finished.", flush=True)
     print("Stopped.", flush=True)
     return 0
@@ -70,7 +73,7 @@ def run(options, conf):
 def _configure(options, conf, state_dir):
     """Set the places of database and log, unless they are configured."""
     if not (options.database or conf.database.connection):
-        conf.set_override("connection", f"sqlite:///{state_dir / _STORE}",
+        conf.set_override("connection", f"sqlite:///{state_dir / state_file.STORE}",
                           group="database")
     elif options.database:
         conf.set_override("connection", options.database, group="database")
@@ -89,7 +92,8 @@ def _http_server(conf, conductor, stack):
     client = api.PlacementAPI(
         "local", conf, manager=conductor.manager, deadline=conf.api.deadline)
     stack.callback(client.close)
-    server = Server(Facade(conf, client, metrics=conductor.manager.metrics))
+    server = Server(Facade(conf, client, metrics=conductor.manager.metrics,
+                           check=conductor.check_database))
     stack.callback(server.stop)
     server.start()
     return server
@@ -133,6 +137,8 @@ def _print_addresses(conf, url, state_dir, http_url):
     print(f"  bus    {'inside this process' if in_process else f'RabbitMQ at {where}'}")
     token = " -H 'x-auth-token: admin'" if conf.api.auth_strategy == "noauth2" else ""
     print(f"  HTTP   {http_url}")
+    if conf.api.ui:
+        print(f"  page   {http_url}/ui/")
     print(f"  store  {urls.without_passwords(conf.database.connection)}")
     print(f"  log    {conf.log_file}")
     # As it was called, since its directory need not be in PATH.

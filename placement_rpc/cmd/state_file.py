@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file in a state directory by which the command line finds a running service."""
+"""The file in a state directory by which the command line finds a running service.
+
+The store of a service that has stopped is found by its own name.
+"""
 
 import contextlib
 import fcntl
@@ -8,6 +11,8 @@ import os
 import pathlib
 
 NAME = "service.json"
+#: The SQLite file of a service that has no other database.
+STORE = "placement.sqlite"
 
 
 def write(directory, **facts):
@@ -55,15 +60,31 @@ def _checked(facts):
     return facts
 
 
+def store_of(directory, running):
+    """Return the SQLAlchemy URL of a state directory's store, or None if it has none.
+
+    It is that of the running service, or the SQLite file that a stopped one has left.
+
+    :param running: what :func:`read` returned
+    """
+    if running:
+        return running["database"]
+    path = pathlib.Path(directory, STORE).absolute()
+    return f"sqlite:///{path}" if path.is_file() else None
+
+
 def configure(conf, directory=None):
     """Set database and bus, unless configured, to those of the service in a state directory.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param directory: str; None for the configured one
     """
-    running = read(directory or conf.standalone.state_dir) or {}
-    if running and not conf.database.connection:
-        conf.set_override("connection", running["database"], group="database")
-        if conf.transport_url == "rabbit://":
-            conf.set_override("transport_url", running["transport_url"])
-            conf.set_override("management_url", running.get("management_url"), group="queues")
+    if conf.database.connection:
+        return
+    directory = directory or conf.standalone.state_dir
+    running = read(directory)
+    if store := store_of(directory, running):
+        conf.set_override("connection", store, group="database")
+    if running and conf.transport_url == "rabbit://":
+        conf.set_override("transport_url", running["transport_url"])
+        conf.set_override("management_url", running.get("management_url"), group="queues")

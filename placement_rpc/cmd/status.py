@@ -1,162 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``placement-rpc-status upgrade check``: whether the next step of an upgrade can be taken."""
+"""``placement-rpc-status upgrade check``: whether the next step of an upgrade can be taken.
+
+What it needs is imported when its arguments are parsed: printing help loads none of it.
+"""
 
 import sys
 
-from oslo_log import log
-from oslo_upgradecheck import upgradecheck
-
-from placement_rpc import exception
-from placement_rpc.amqp.broker import Broker
-from placement_rpc.cmd import errors, state_file
-from placement_rpc.conf import service as configuration
-from placement_rpc.db import api as db
-from placement_rpc.db import migration
+from placement_rpc.cmd import errors, service_parser
 from placement_rpc.service import private_files
-from placement_rpc.upgrade import contract_check, gate, startup_check, status
 
 PROGRAM = "placement-rpc-status"
-
-
-def _result(code, sentences):
-    return upgradecheck.Result(code, "; ".join(sentences)) if sentences else (
-        upgradecheck.Result(upgradecheck.Code.SUCCESS))
-
-
-class Checks(upgradecheck.UpgradeCommands):
-    """The checks. A failure blocks the next step of an upgrade; a warning names remaining work.
-
-    :param conf: :class:`oslo_config.cfg.ConfigOpts`, not parsed yet
-    :param args: list of str, the arguments of the program; None for those of this process
-    """
-
-    def __init__(self, conf, args=None):
-        self._conf = conf
-        self._args = args
-        self._database = None
-
-    def check(self):
-        """Run all checks; return the worst :class:`oslo_upgradecheck.upgradecheck.Code`.
-
-        :raises StoreUnavailable: if the database cannot be reached
-        """
-        log.setup(self._conf, configuration.PROJECT)
-        with errors.quietly(self._args):
-            state_file.configure(self._conf)
-            self._database = db.Database(self._conf)
-            try:
-                return super().check()
-            finally:
-                self._database.close()
-
-    def _schema(self):
-        found, needed = migration.current(self._database), migration.newest()
-        return _result(upgradecheck.Code.FAILURE, [] if found and found >= needed else [
-            f"the schema is at {found or 'nothing'}, but this release needs {needed}: run "
-            "'placement-rpc-manage db sync'"])
-
-    def _ready(self):
-        """Return whether the tables exist that the other checks read."""
-        return (migration.current(self._database) or "") >= migration.newest()
-
-    def _services(self):
-        if not self._ready():
-            return _not_yet()
-        return _result(upgradecheck.Code.FAILURE, [
-            f"{gate.name(row)} is too old to run alongside this release: upgrade or stop it"
-            for row in startup_check.too_old(
-                self._database, self._conf.conductor.service_down_time)])
-
-    def _gate(self):
-        if not self._ready():
-            return _not_yet()
-        return _result(upgradecheck.Code.WARNING, [
-            f"{gate.name(row)} keeps the gate closed: compute nodes are not migrated while it is "
-            "alive"
-            for row in gate.InventoryGate(self._conf, self._database).holders()])
-
-    def _calls(self):
-        if not self._ready():
-            return _not_yet()
-        calls = status.status(self._database, self._conf).calls
-        return _result(upgradecheck.Code.WARNING, [
-            f"calls of contract {calls['contract']} (traits, trees, types of consumers) are "
-            f"refused while {name} is alive" for name in calls["held_by"]])
-
-    def _nodes(self):
-        if not self._ready():
-            return _not_yet()
-        nodes = status.status(self._database, self._conf).compute_nodes
-        left = nodes["nodes"] - nodes["migrated"]
-        return _result(upgradecheck.Code.WARNING, [
-            f"{left} of {nodes['nodes']} compute nodes are not migrated: run "
-            "'placement-rpc-manage db online_data_migrations'"] if left else [])
-
-    def _pins(self):
-        if not self._ready():
-            return _not_yet()
-        found = status.status(self._database, self._conf)
-        pinned = [f"{each['binary']} {each['worker']} on {each['host']} is pinned to "
-                  f"{each['pin']}" for each in found.services
-                  if each["alive"] and each["pin"] not in (None, "auto")]
-        return _result(upgradecheck.Code.WARNING, pinned + [
-            f"{number} unpublished events are at {payload}"
-            for payload, number in status.outdated(found.waiting_payloads).items()])
-
-    def _contraction(self):
-        if not self._ready() or migration.is_contracted(self._database):
-            return upgradecheck.Result(upgradecheck.Code.SUCCESS)
-        found = contract_check.to_contraction(self._database, self._conf)
-        return upgradecheck.Result(
-            upgradecheck.Code.SUCCESS,
-            "not possible yet: " + "; ".join(found) if found else
-            "possible: 'placement-rpc-manage db contract'")
-
-    def _broker(self):
-        """Try TLS as this release makes it, which verifies more than earlier releases did."""
-        try:
-            broker = Broker.of(self._conf)
-        except exception.InvalidInput as error:
-            return _result(upgradecheck.Code.FAILURE, [str(error)])
-        refused, absent = [], []
-        for node in broker.nodes if broker else ():
-            try:
-                problem = broker.tls_problem(node)
-            except OSError as error:
-                absent.append(f"{node.address} cannot be reached: {error}")
-            else:
-                if problem:
-                    refused.append(f"{node.address}: {problem.trouble}; {problem.remedy}")
-        if refused and broker.tls.checks_names:
-            return _result(upgradecheck.Code.FAILURE, refused + absent)
-        return _result(upgradecheck.Code.WARNING, refused + absent)
-
-    _upgrade_checks = (
-        ("Schema", _schema),
-        ("Services alongside this release", _services),
-        ("Gate of the compute nodes' migration", _gate),
-        ("Calls that every live service must know", _calls),
-        ("Compute nodes in inventories", _nodes),
-        ("Pins and payloads", _pins),
-        ("Contraction of the schema", _contraction),
-        ("Connections to the broker", _broker),
-    )
-
-
-def _not_yet():
-    return upgradecheck.Result(
-        upgradecheck.Code.WARNING, "this can be checked when the schema is up to date")
 
 
 @errors.one_line_errors(PROGRAM, failure=255)
 @private_files.owner_only()
 def main(args=None):
-    conf = configuration.unparsed()
-    upgradecheck.register_cli_options(conf, Checks(conf, args))
-    configuration.parse(conf, sys.argv[1:] if args is None else args, prog=PROGRAM)
-    # oslo.upgradecheck reads its option --json from this global.
-    upgradecheck.CONF = conf
-    return int(conf.command.action_fn())
+    options = service_parser.status().parse_args(args)
+    return errors.service_module("status_checks").run(options, args)
 
 
 if __name__ == "__main__":

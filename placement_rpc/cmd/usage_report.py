@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``placement-rpc usage-report``: resource-hours, computed from the events alone."""
 
-import collections
 import contextlib
 import csv
 import dataclasses
@@ -10,53 +9,35 @@ import json
 import sys
 
 import rich.console
-import rich.markup
 import rich.progress
-import rich.table
 
 from placement_rpc import exception
+from placement_rpc.cmd import output, provider_names
 from placement_rpc.notifications.usage import UsageAccount
 
-FORMATS = ("auto", "table", "csv", "json")
 _COLUMNS = ("project_id", "user_id", "resource_class", "provider_uuid", "resource_hours", "held")
 # The assumed maximum difference between the clocks of conductors.
 _SKEW = datetime.timedelta(minutes=1)
+# Seconds within which a service says what it has not published.
+_ANSWERS_WITHIN = 5
 # Seconds within which a stream delivers the first message after a time, if there is one.
 _PATIENCE = 5
 
 
-def moment(text):
-    """Return the datetime in UTC of a text in ISO 8601; local time without a zone.
-
-    :raises ValueError: if it is not a time
-    """
-    try:
-        return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
-    except OverflowError:
-        raise ValueError(f"{text} is not a time in UTC") from None
-
-
-def add_arguments(parser):
-    parser.add_argument("--from", dest="begin", type=moment, required=True, metavar="TIME",
-                        help="beginning of the period, ISO 8601; local time without a zone")
-    parser.add_argument("--to", dest="end", type=moment, metavar="TIME",
-                        help="end of the period (default: now)")
-    parser.add_argument("--project", metavar="ID", help="report only this project")
-    parser.add_argument("--resource-class", metavar="CLASS", help="report only this class")
-    parser.add_argument("--allow-incomplete", action="store_true",
-                        help="report even if required events are missing")
-
-
-def from_stream(reader, options, look_back):
+def from_stream(reader, options, look_back, client):
     """Report from the stream.
 
     :param reader: callable that makes a
         :class:`placement_rpc.notifications.stream.StreamReader`, of its ``start`` and ``on_gap``
     :param look_back: float, seconds before the period within which a snapshot can be expected; 0
         if there are no snapshots
+    :param client: :class:`placement_rpc.api.PlacementAPI`, to ask for the names of providers, and
+        for the last event
     :returns: int, the exit code
     """
     options.end = end_of(options)
+    # Before the end of the stream: what is published meanwhile does not wait.
+    last = _last_position(client)
     tail = reader().tail()
     account = UsageAccount(options.begin, options.end)
     if tail is not None:
@@ -66,9 +47,29 @@ def from_stream(reader, options, look_back):
     if account.as_of is None:
         print("placement-rpc: the stream is empty", file=sys.stderr)
     elif account.as_of < account.end:
-        print(f"placement-rpc: the last event is of {account.as_of}; later changes are not in the "
-              "report unless they have been published", file=sys.stderr)
-    return report(account, options)
+        _note_what_waits(account, last)
+    return report(account, options, provider_names.ProviderNames(client))
+
+
+def _last_position(client):
+    """Return the position of the service's last event; None if it does not answer."""
+    try:
+        return client.get_event_positions(None, timeout=_ANSWERS_WITHIN).last
+    except exception.PlacementException:
+        return None
+
+
+def _note_what_waits(account, last):
+    """Say which changes the report cannot have, if there are any: they are not published yet."""
+    if last is None:
+        waiting = ("the service does not answer, so whether later changes wait to be published is "
+                   "not known")
+    elif last > account.position:
+        waiting = f"{last - account.position} later changes are not published yet"
+    else:
+        return
+    print(f"placement-rpc: {waiting}; the last event of the report is of {account.as_of}",
+          file=sys.stderr)
 
 
 def _from_snapshot(reader, options, tail, look_back):
@@ -138,8 +139,11 @@ def with_progress(events):
         console=rich.console.Console(stderr=True))
 
 
-def report(account, options):
-    """Print the report; return the exit code."""
+def report(account, options, names=None):
+    """Print the report; return the exit code.
+
+    :param names: as of :func:`from_stream`
+    """
     if not account.complete:
         message = ("the available events do not cover the period: they include neither the first "
                    "event nor a whole snapshot from before the period, or some are missing; "
@@ -152,21 +156,34 @@ def report(account, options):
     lines = [dataclasses.asdict(line) for line in account.lines()
              if options.project in (None, line.project_id)
              and options.resource_class in (None, line.resource_class)]
-    style = options.format
-    if style == "auto":
-        style = "table" if sys.stdout.isatty() else "json"
-    {"table": _print_table, "csv": _print_csv, "json": _print_json}[style](account, lines)
+    style = output.style_of(options.format)
+    if style == "table":
+        _print_table(account, lines, options.details,
+                     names or provider_names.ProviderNames())
+    else:
+        {"csv": _print_csv, "json": _print_json, "yaml": _print_yaml}[style](account, lines)
     return 0
 
 
 def _print_json(account, lines):
-    json.dump({
+    json.dump(_document(account, lines), sys.stdout, indent=2)
+    print()
+
+
+def _print_yaml(account, lines):
+    import yaml
+
+    yaml.safe_dump(_document(account, lines), sys.stdout, sort_keys=False, allow_unicode=True)
+
+
+def _document(account, lines):
+    """Return the report as a dict."""
+    return {
         "from": account.begin.isoformat(), "to": account.end.isoformat(),
         "position": account.position, "complete": account.complete,
         "as_of": account.as_of and account.as_of.isoformat(),
         "lines": [{**line, "resource_hours": round(float(line["resource_hours"]), 9)}
-                  for line in lines]}, sys.stdout, indent=2)
-    print()
+                  for line in lines]}
 
 
 def _print_csv(_account, lines):
@@ -176,21 +193,30 @@ def _print_csv(_account, lines):
         writer.writerow({**line, "resource_hours": f"{line['resource_hours']:.9f}"})
 
 
-def _print_table(account, lines):
-    table = rich.table.Table(
-        title=f"{account.begin:%Y-%m-%d %H:%M:%S} to {account.end:%Y-%m-%d %H:%M:%S} UTC")
-    for column in _COLUMNS:
-        table.add_column(column.replace("_", " "), overflow="fold",
-                         justify="right" if column in ("resource_hours", "held") else "left")
-    totals = collections.defaultdict(lambda: [0, 0])
+def _print_table(account, lines, details, names):
+    if not lines:
+        print("Nothing was held in this period: claims of resources are what fills the report.")
+        return
+    print(f"{account.begin:%Y-%m-%d %H:%M:%S} to {account.end:%Y-%m-%d %H:%M:%S} UTC")
+    rows = _summed(lines, ("project_id", "resource_class"))
+    columns = ["project_id", "resource_class"]
+    if details:
+        columns = ["project_id", "user_id", "resource_class", "provider"]
+        rows = [{**line, "provider": names.name(line["provider_uuid"]) or line["provider_uuid"]}
+                for line in lines]
+    totals = [{**row, "project_id": "all"} for row in _summed(lines, ("resource_class",))]
+    output.show([{**row, "resource_hours": round(float(row["resource_hours"]), 3)}
+                 for row in [*rows, *totals]],
+                [*columns, "resource_hours", "held"], "table")
+
+
+def _summed(lines, keys):
+    """Return the sums of lines that have the same values of some keys, as a list of dicts."""
+    sums = {}
     for line in lines:
-        table.add_row(*(rich.markup.escape(str(line[column])) for column in _COLUMNS[:4]),
-                      f"{line['resource_hours']:,.3f}", f"{line['held']:,}")
-        total = totals[line["resource_class"]]
-        total[0] += line["resource_hours"]
-        total[1] += line["held"]
-    table.add_section()
-    for name, (hours, held) in sorted(totals.items()):
-        table.add_row("all", "", rich.markup.escape(name), "", f"{hours:,.3f}", f"{held:,}",
-                      style="bold")
-    rich.console.Console().print(table)
+        values = tuple(line[key] for key in keys)
+        row = sums.setdefault(values, {**dict(zip(keys, values, strict=True)),
+                                       "resource_hours": 0, "held": 0})
+        row["resource_hours"] += line["resource_hours"]
+        row["held"] += line["held"]
+    return [sums[values] for values in sorted(sums)]

@@ -31,4 +31,14 @@ OPTS = [
         "max_concurrent_calls", default=64, min=1,
         help="Maximum number of calls that one PlacementAPI makes at a time; further calls "
              "wait. A higher number takes more threads and messages in flight."),
+    cfg.ListOpt(
+        "cells", default=[],
+        help="Names of the cells that placement_rpc.cells.CellsAPI calls, each with a group "
+             "[cell:NAME]. Their order is that of lists of providers."),
+    cfg.FloatOpt(
+        "cell_timeout", default=3.0, min=0.1,
+        help="Seconds that a find over several cells waits for each of them. A cell that does not "
+             "answer in time is left out of this find, and of the following ones for three times "
+             "as long. A higher number waits longer for a slow cell, and delays the finds more "
+             "when a cell cannot be reached."),
 ]

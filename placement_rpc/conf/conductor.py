@@ -32,6 +32,15 @@ OPTS = [
              "time. They are processed in one transaction, answered, and then acknowledged. A "
              "higher number raises throughput under load and the latency of each claim."),
     cfg.IntOpt(
+        "calls_per_client", default=64, min=0,
+        help="Maximum number of calls of one client that one worker holds from a request queue "
+             "while other clients make calls too; further calls are refused with "
+             "placement.service.overloaded, which clients retry after the time that it names. So "
+             "are calls that would wait beyond their deadlines. A lone client is not limited, and "
+             "of many clients each has its turn in any case. A higher number refuses fewer calls "
+             "of a client that makes very many, and lets it keep others waiting in RabbitMQ for "
+             "longer. 0 refuses none."),
+    cfg.IntOpt(
         "report_interval", default=10, min=1,
         help="Seconds between two heartbeats of a worker in the services table, which is also the "
              "interval of its housekeeping. A higher number writes less often and must stay well "

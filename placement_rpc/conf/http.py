@@ -26,10 +26,27 @@ OPTS = [
     cfg.PortOpt(
         "bind_port", default=8778,
         help="Port that 'placement-rpc standalone' listens on for HTTP; 0 for any free port."),
+    cfg.BoolOpt(
+        "ui", default=True,
+        help="Whether the facade serves its page for people at /ui/. The page is static files; "
+             "what it shows is asked of the API with the rights of the person's token. With "
+             "auth_strategy = keystone, /ui/auth exchanges a name and a password for a token "
+             "there."),
     cfg.IntOpt(
         "threads", default=16, min=1, max=256,
         help="Maximum number of HTTP requests that 'placement-rpc standalone' processes at a "
-             "time, in addition to those that wait for events. Further requests wait."),
+             "time, in addition to those that wait for events. Further requests wait. With "
+             "another WSGI server, set the threads of a process, less max_waiting: one client may "
+             "not occupy all of them."),
+    cfg.IntOpt(
+        "requests_per_client", default=4, min=0,
+        help="Maximum number of requests of one client (a user in a project, from one address) "
+             "that a process works on at a time while other clients make requests too, or did "
+             "within ten seconds. As many more wait for their turns, and further ones are refused "
+             "with 503 and a Retry-After. A lone client has all of 'threads' but as many as this, "
+             "which other clients find free. A higher number refuses fewer requests of a client "
+             "that makes very many at a time, and lets it take more threads from others. 0 sets "
+             "no limit. Requests for events are counted by max_waiting instead."),
     cfg.IntOpt(
         "max_body", default=4 * 1024 * 1024, min=1024,
         help="Maximum size of a request body, in bytes; a larger one is refused with 413. A "

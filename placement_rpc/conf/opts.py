@@ -16,6 +16,7 @@ from oslo_messaging._tracing import client as tracing
 from placement_rpc.conf import (
     broker,
     candidates,
+    cells,
     claims,
     client,
     compute_nodes,
@@ -82,7 +83,7 @@ _RABBIT_DEFAULTS = {
     "rabbit_interval_max": 2,
     "kombu_reconnect_delay": 0.2,
     "kombu_missing_consumer_retry_timeout": 5,
-    "heartbeat_timeout_threshold": 30,
+    "heartbeat_timeout_threshold": 4,
 }
 
 _LOG_DEFAULTS = {
@@ -94,4 +95,4 @@ _LOG_DEFAULTS = {
 
 def list_opts():
     """Return this project's own groups and options, for ``oslo-config-generator``."""
-    return [(module.GROUP, module.OPTS) for module in _MODULES]
+    return [(module.GROUP, module.OPTS) for module in (*_MODULES, cells)]

@@ -52,6 +52,7 @@ OPTS = [
     cfg.StrOpt(
         "management_url", secret=True,
         help="Address of RabbitMQ's management interface, for example "
-             "http://user:password@host:15672, for 'placement-rpc-manage broker check'. Defaults "
-             "to port 15672 of the broker's host, with the user and password of transport_url."),
+             "http://user:password@host:15672, for 'placement-rpc-manage broker check'. Several "
+             "are separated by commas, and tried in turn. Defaults to port 15672 of the broker's "
+             "hosts, with the users and passwords of transport_url."),
 ]

@@ -30,4 +30,20 @@ OPTS = [
         help="Seconds without an answer of the other machine after which a TCP connection to the "
              "database is given up. A higher number tolerates longer interruptions of the "
              "network, and a worker notices later that the database's machine has vanished."),
+    cfg.BoolOpt(
+        "causal_reads", default=True,
+        help="Whether a transaction on a node of a MariaDB Galera cluster first waits until the "
+             "node has applied all changes that were committed before on the other nodes. That "
+             "takes an answer of another node for each transaction. It can be off if all "
+             "processes of the service use the same node: a client may then read what is out of "
+             "date for a moment when another node takes over. Transactions that are retried after "
+             "a conflict always wait. Other databases ignore it."),
+    cfg.FloatOpt(
+        "answer_timeout", default=10.0, min=1.0,
+        help="Seconds without an answer after which a database server is asked, on another "
+             "connection, whether it still executes the statement. If it does, it has as many "
+             "seconds more; otherwise, and if it does not answer that either, the connection is "
+             "given up. It is also given up if the statement waits for another node or for the "
+             "lock of a table. mysqldb cannot ask: it gives up each statement that takes as "
+             "long. A higher number makes calls wait longer for a server that is frozen."),
 ]

@@ -22,7 +22,7 @@ from placement_rpc import exception
 from placement_rpc.backoff import Backoff
 from placement_rpc.conf import placement
 from placement_rpc.conf import service as service_options
-from placement_rpc.db import errors, reading, sessions, urls
+from placement_rpc.db import errors, galera, reading, sessions, urls
 from placement_rpc.telemetry.spans import span
 
 LOG = logging.getLogger(__name__)
@@ -85,6 +85,7 @@ class Database:
         #: None for the versions of this release
         self.versions = lambda: None
         self._may_overfill = conf.claims.allow_capacity_below_use
+        self._is_causal = conf.transactions.causal_reads
         self._after_commit = []
         url = urls.parsed(options.connection)
         urls.check_driver(url)
@@ -100,7 +101,7 @@ class Database:
             "pool_timeout": options.pool_timeout}
         try:
             self.engine = engines.create_engine(
-                options.connection, sqlite_fk=True,
+                urls.with_limits(url, conf.transactions.answer_timeout), sqlite_fk=True,
                 mysql_sql_mode=options.mysql_sql_mode,
                 connection_recycle_time=options.connection_recycle_time,
                 max_retries=options.max_retries, retry_interval=options.retry_interval,
@@ -124,15 +125,19 @@ class Database:
         """The database's kind, str: ``sqlite``, ``postgresql`` or ``mysql``"""
         return self.engine.dialect.name
 
-    def reader(self, snapshot=False):
+    def reader(self, snapshot=False, causal=True):
         """Begin a transaction that only reads.
 
         :param snapshot: bool, whether all statements see the same state, that of the first
+        :param causal: bool, whether it sees all that was committed before on the other nodes of
+            a Galera cluster. It costs an answer of one of them; what is read again and again, or
+            shown to an operator, can do without.
         :returns: a context manager whose value is a :class:`sqlalchemy.Connection`
         :raises StoreUnavailable: when the database cannot be reached
         :raises StoreBusy: when the database cancelled a statement that waited or ran too long
         """
-        return reading.Reading(self._check_out, _raise_for_reader, self.dialect, snapshot)
+        return reading.Reading(self._check_out, _raise_for_reader, self.dialect, snapshot,
+                               causal and self._is_causal)
 
     @contextlib.contextmanager
     def writer(self):
@@ -204,7 +209,8 @@ class Database:
                 elif at - record.info.get(_USED_AT, math.inf) >= _IDLE:
                     ping(connection)
             except error_class as error:
-                raise sa.exc.DisconnectionError from error
+                # The pool's other connections are as old, and each would take as long.
+                raise sa.exc.InvalidatePoolError from error
 
         if self.dialect == "postgresql":
             sa.event.listen(self.engine, "connect", connected)
@@ -242,6 +248,9 @@ class Database:
                 with self._writer() as connection:
                     is_open = True
                     self._prepare(connection, versions)
+                    # After a collision what the other transaction has written is needed, which may
+                    # not have been applied on this node yet.
+                    galera.wait_for_others(connection, self._is_causal or attempt)
                     result = change(connection)
                     has_events = connection.info.pop(EVENTS_WRITTEN, False)
                     is_open = False

@@ -140,6 +140,10 @@ def _code(error):
     if isinstance(first, int):
         # PyMySQL, whose own errors about a closed connection have the number 0.
         return first, _ERRNOS
-    # psycopg 3, or psycopg2.
-    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+    state = sqlstate(error)
     return state if state in _SQLSTATES or not state else state[:2], _SQLSTATES
+
+
+def sqlstate(error):
+    """Return the SQLSTATE of an error of psycopg 3 or psycopg2; None if it has none."""
+    return getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)

@@ -41,6 +41,8 @@ def _applied(database):
     Revisions of a later release, which this one does not know, are among them.
     """
     with database.reader() as connection:
+        # Alembic begins with statements about the schema, which do not wait on a Galera cluster.
+        connection.exec_driver_sql("SELECT 1")
         heads = migration.MigrationContext.configure(connection).get_current_heads()
     revisions = _scripts()
     found = set(heads)

@@ -299,6 +299,9 @@ import_state = sa.Table(
     sa.Column("pass_id", _Uuid, nullable=False),
     # The highest id of an event when the import began.
     sa.Column("last_event_before", sa.BigInteger, nullable=False),
+    # How many events had ever been written when the import began, and those that it has written
+    # itself; NULL if a release began it that did not count them.
+    sa.Column("events_before", sa.BigInteger, nullable=True),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
 

@@ -8,7 +8,7 @@ PostgreSQL, and 130 instead of 75 on SQLite.
 
 import logging
 
-from placement_rpc.db import errors
+from placement_rpc.db import errors, galera
 from placement_rpc.telemetry.spans import span
 
 LOG = logging.getLogger(__name__)
@@ -31,13 +31,16 @@ class Reading:
         caller is to see instead
     :param dialect: str, the kind of the database
     :param snapshot: bool, whether all statements see the same state on the other databases too
+    :param causal: bool, whether it sees what was committed before on other nodes of a Galera
+        cluster
     """
 
-    __slots__ = ("_check_out", "_connection", "_dialect", "_is_snapshot", "_span", "_translate")
+    __slots__ = ("_check_out", "_connection", "_dialect", "_is_causal", "_is_snapshot", "_span",
+                 "_translate")
 
-    def __init__(self, check_out, translate, dialect, snapshot=False):
+    def __init__(self, check_out, translate, dialect, snapshot=False, causal=False):
         self._check_out, self._translate = check_out, translate
-        self._dialect, self._is_snapshot = dialect, snapshot
+        self._dialect, self._is_snapshot, self._is_causal = dialect, snapshot, causal
         self._span = span("database")
 
     def __enter__(self):
@@ -65,6 +68,8 @@ class Reading:
                 self._span.__exit__()
 
     def _begin(self):
+        if self._dialect in ("mysql", "mariadb"):
+            galera.wait_for_others(self._connection, self._is_causal)
         if self._is_snapshot and self._dialect != "sqlite":
             self._connection.exec_driver_sql(
                 _SNAPSHOT + (_MAY_BE_IDLE if self._dialect == "postgresql" else ""))

@@ -12,6 +12,8 @@ import socket
 
 import sqlalchemy as sa
 
+from placement_rpc.db import galera
+
 # Seconds that a transaction on SQLite waits for the one write lock; ``timeout`` in the URL has
 # priority.
 _SQLITE_TIMEOUT = 30.0
@@ -40,23 +42,35 @@ def prepare(engine, options):
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "do_connect", _wait_for_sqlite)
     if engine.dialect.name == "postgresql":
-        sa.event.listen(engine, "do_connect", lambda _dialect, _record, _args, parameters: _extend(
-            parameters, options))
+        # Imported here, as below, since the drivers are optional dependencies.
+        from placement_rpc.db import failover
+        sa.event.listen(engine, "do_connect", lambda _dialect, _record, args, parameters: _open(
+            failover.Connection, args, parameters, options))
+        failover.prepare(engine)
+    if engine.dialect.driver == "pymysql":
+        from placement_rpc.db import long_statements
+        sa.event.listen(engine, "do_connect", lambda _dialect, _record, args, parameters: (
+            long_statements.Connection(*args, **parameters)))
     if getattr(engine.dialect, "is_mariadb", False):
-        sa.event.listen(engine, "before_cursor_execute", _limited(options), retval=True)
+        sa.event.listen(engine, "connect", galera.connected)
+        sa.event.listen(engine, "before_cursor_execute", _with_variables(options), retval=True)
 
 
 def lift_limits(connection):
-    """Let a change of the schema be idle, and wait for locks for as long as it says itself.
+    """Let a change of the schema be idle, take long, and wait for locks as long as it says itself.
 
-    On MariaDB such a change is not part of a transaction, and waits for its locks for as long as
-    ``lock_wait_timeout`` says.
+    MySQL can only be told so for a session, which therefore does not return to the pool. A change
+    of the schema waits there for its locks for as long as ``lock_wait_timeout`` says.
 
     :param connection: :class:`sqlalchemy.Connection`
     """
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+    elif connection.dialect.name in _MYSQL:
+        _leave_pool(connection)
+        # Another node may just have upgraded the schema.
+        galera.always_wait(connection)
 
 
 def keep_for_stream(connection):
@@ -67,10 +81,17 @@ def keep_for_stream(connection):
 
     :param connection: :class:`sqlalchemy.Connection`
     """
-    if connection.dialect.name not in ("mysql", "mariadb"):
-        return
+    if connection.dialect.name in _MYSQL:
+        _leave_pool(connection)
+        connection.exec_driver_sql(f"SET SESSION net_write_timeout = {_STREAM_TIMEOUT}")
+
+
+def _leave_pool(connection):
+    """Keep a session of MySQL from the pool, and let it be idle and wait for long answers."""
+    if connection.dialect.driver == "pymysql":
+        # It has no other way to change this once it is connected.
+        connection.connection.driver_connection._read_timeout = None
     connection.detach()
-    connection.exec_driver_sql(f"SET SESSION net_write_timeout = {_STREAM_TIMEOUT}")
     if connection.dialect.is_mariadb:
         connection.exec_driver_sql("SET SESSION idle_transaction_timeout = 0")
 
@@ -79,25 +100,36 @@ def _wait_for_sqlite(_dialect, _record, _args, parameters):
     parameters.setdefault("timeout", _SQLITE_TIMEOUT)
 
 
-def _extend(parameters, options):
-    """Add libpq's limits for a server that does not answer; those in the URL have priority."""
+def _open(connection_class, args, parameters, options):
+    """Connect to PostgreSQL with limits for a server that does not answer.
+
+    Those of libpq that are in the URL have priority.
+    """
     milliseconds = _milliseconds(options.peer_timeout)
     for name, value in (("keepalives_idle", _probe(options)),
                         ("keepalives_interval", _probe(options)),
                         ("keepalives_count", _PROBES), ("tcp_user_timeout", milliseconds)):
         parameters.setdefault(name, value)
+    connection = connection_class.connect(*args, **parameters)
+    connection.answer_timeout = options.answer_timeout
+    return connection
 
 
-def _limited(options):
-    """Return a listener that limits the time of statements that lock rows.
+def _with_variables(options):
+    """Return a listener that sets variables of MariaDB for single statements.
 
-    ``innodb_lock_wait_timeout`` and ``WAIT`` have whole seconds only.
+    It limits the time of statements that lock rows: ``innodb_lock_wait_timeout`` and ``WAIT`` have
+    whole seconds only. It lets statements wait for the other nodes of a cluster.
     """
-    limit = f"SET STATEMENT max_statement_time = {options.lock_timeout:.3f} FOR "
+    limit = f"max_statement_time = {options.lock_timeout:.3f}"
 
-    def before(_connection, _cursor, statement, parameters, context, _many):
-        if context is not None and context.execution_options.get(LOCKS_ROWS):
-            statement = limit + statement
+    def before(connection, _cursor, statement, parameters, context, _many):
+        locks = context is not None and context.execution_options.get(LOCKS_ROWS)
+        variables = [limit] if locks else []
+        if galera.waits(connection, statement):
+            variables.append(galera.SYNC_WAIT)
+        if variables:
+            statement = f"SET STATEMENT {', '.join(variables)} FOR {statement}"
         return statement, parameters
 
     return before
@@ -156,4 +188,5 @@ def _milliseconds(seconds):
     return max(1, math.ceil(seconds * 1000))
 
 
+_MYSQL = ("mysql", "mariadb")
 _CONNECT = {"sqlite": _sqlite, "postgresql": _postgresql, "mysql": _mysql, "mariadb": _mysql}

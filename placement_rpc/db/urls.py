@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """URLs of databases: which can be used, and whether the file of SQLite exists."""
 
+import math
 import pathlib
 import urllib.parse
 
@@ -59,6 +60,36 @@ def check_driver(url: sa.URL) -> None:
     if driver not in _DRIVERS[kind]:
         raise exception.StoreUnavailable(
             reason=f"the driver {driver} is not supported; write {kind}+{recommended}://")
+
+
+def with_limits(url: sa.URL, answer_timeout: float) -> sa.URL:
+    """Return the URL with which a driver gives up a server that does not answer.
+
+    The limits are part of the URL, since oslo.db opens its first connection before listeners can
+    be added. What the URL says itself has priority.
+
+    :param answer_timeout: seconds; in as many, all PostgreSQL servers of the URL are tried until
+        one of them is the primary
+    """
+    limits = {"postgresql": _limits_of_libpq, "mysql": _limits_of_mysql,
+              "mariadb": _limits_of_mysql}.get(url.get_backend_name())
+    added = limits(url, answer_timeout) if limits else {}
+    return url.update_query_dict({
+        name: str(value) for name, value in added.items() if name not in url.query})
+
+
+def _limits_of_libpq(url, answer_timeout):
+    hosts = url.query.get("host", ())
+    number = len(hosts) if isinstance(hosts, tuple) else hosts.count(",") + 1
+    # libpq waits for two seconds at least.
+    limits = {"connect_timeout": max(2, math.ceil(answer_timeout / max(1, number)))}
+    return limits | ({"target_session_attrs": "read-write"} if number > 1 else {})
+
+
+def _limits_of_mysql(_url, answer_timeout):
+    # The driver would wait for ever for a server that is frozen, since its machine acknowledges
+    # all that it receives. PyMySQL asks the server first: see long_statements.
+    return dict.fromkeys(("read_timeout", "write_timeout"), math.ceil(answer_timeout))
 
 
 def file_of(url: sa.URL) -> pathlib.Path | None:

@@ -7,11 +7,13 @@ from typing import Any
 
 from oslo_config import cfg
 
+from placement_rpc import exception
 from placement_rpc.accounting import (
     reads,
 )
 from placement_rpc.accounting.batch import PendingRequest
 from placement_rpc.accounting.group_commit import GroupCommit
+from placement_rpc.accounting.inventories import BelowUse
 from placement_rpc.accounting.project_usages import UsageReader
 from placement_rpc.accounting.provider_lists import ProviderLists
 from placement_rpc.candidates.search import get_search
@@ -26,6 +28,7 @@ from placement_rpc.objects.claim import (
 from placement_rpc.objects.reshape import ReshapeResult
 from placement_rpc.rpc.endpoint import (
     Endpoint,
+    as_bool,
     as_uuid,
 )
 from placement_rpc.telemetry.cut_answers import CutAnswers
@@ -33,6 +36,9 @@ from placement_rpc.telemetry.metrics import Metrics
 from placement_rpc.upgrade.gate import InventoryGate, LiveReleases
 from placement_rpc.versions import contract, pins, releases
 from placement_rpc.versions.seen_clients import SeenClients
+
+# The contract whose callers may set a capacity below what is used.
+_BELOW_USE_SINCE = "1.3"
 
 
 class ManagerBase(Endpoint):
@@ -105,6 +111,24 @@ class ManagerBase(Endpoint):
 
     def check_everywhere(self, what: str, contract_version: str) -> None:
         self._live_releases.check(what, contract_version)
+
+    def below_use(self, context: RequestContext, allow: bool | None) -> BelowUse:
+        """Return whether a change may set a capacity below what is used (DESIGN rule 12).
+
+        :param allow: what the call says; None is True for callers of contract 1.3, of a service
+            that is not pinned to an older release
+        """
+        if as_bool("allow_below_use", allow) is None:
+            allow = context.knows(_BELOW_USE_SINCE) and (
+                self.release.number >= releases.number(_BELOW_USE_SINCE))
+        if not allow:
+            return False
+        try:
+            self.check_everywhere("a capacity below what is used", _BELOW_USE_SINCE)
+        except exception.UpgradeInProgress as error:
+            # Raised only by a change that needs it.
+            return error
+        return True
 
     def settle(self, queue: str | None, pending: list) -> list:
         return self._group_commits[queue].settle(pending)

@@ -31,7 +31,8 @@ class ComputeNodeEndpoint(ManagerBase):
     @exposed
     def sync_compute_node(self, context: RequestContext, node: ComputeNode, allocations: dict,
                           snapshot_at: float, request_id: str, shares_disk: bool | None = None,
-                          devices_in_use: dict | None = None, heal: bool = False) -> SyncResult:
+                          devices_in_use: dict | None = None, heal: bool = False,
+                          allow_below_use: bool | None = None) -> SyncResult:
         require_fields(instance_of(ComputeNode, "node", node), "host", "hypervisor_hostname")
         allocations = sync.allocations_of(allocations)
         report = TrackerReport(
@@ -44,7 +45,8 @@ class ComputeNodeEndpoint(ManagerBase):
             "heal": as_bool("heal", heal)})
         self._open_nodes(context)
         return sync.Sync(context, self.group_commit, asked, node, allocations, snapshot_at,
-                         report, bool(heal)).run()
+                         report, bool(heal),
+                         self.below_use(context, allow_below_use)).run()
 
     def _open_nodes(self, context):
         context.nodes = ComputeNodeStore(self.gate.settings)

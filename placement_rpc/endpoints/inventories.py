@@ -18,17 +18,13 @@ from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects import resource_class
 from placement_rpc.objects.inventory import Inventory, InventoryList
 from placement_rpc.rpc.endpoint import (
-    as_bool,
     as_generation,
     as_uuid,
     exposed,
     instance_of,
     require_fields,
 )
-from placement_rpc.versions import releases
 
-# The contract whose callers may set a capacity below what is used.
-_BELOW_USE_SINCE = "1.3"
 # The largest ratio before contract 1.3; the smallest was above 0.
 _OLD_RATIO = 1e9
 
@@ -45,7 +41,7 @@ class InventoryEndpoint(ManagerBase):
         asked = Request.of(request_id, "set_inventory", {
             "uuid": uuid, "inventories": given, "at": None}, {"at": generation})
         return InventoryReplacement(asked, uuid, given, generation, context.deadline,
-                                    self._below_use(context, allow_below_use))
+                                    self.below_use(context, allow_below_use))
 
     def check_inventories(self, inventories: InventoryList) -> list[Inventory]:
         """Return the inventories of a list.
@@ -73,7 +69,7 @@ class InventoryEndpoint(ManagerBase):
                          request_id: str, generation: int | None = None,
                          allow_below_use: bool | None = None) -> InventoryList:
         change = functools.partial(
-            inventory_rules.update, below_use=self._below_use(context, allow_below_use))
+            inventory_rules.update, below_use=self.below_use(context, allow_below_use))
         return self._change_inventory(
             context, "update_inventory", change, provider_uuid, given, request_id, generation)
 
@@ -93,24 +89,6 @@ class InventoryEndpoint(ManagerBase):
         """
         if not all(0 < each.value("allocation_ratio", 1) <= _OLD_RATIO for each in inventories):
             self.check_everywhere("an allocation_ratio of 0 or less, or above 1e9", "1.3")
-
-    def _below_use(self, context, allow) -> inventory_rules.BelowUse:
-        """Return whether a change may set a capacity below what is used (DESIGN rule 12).
-
-        :param allow: what the call says; None is True for callers of contract 1.3, of a service
-            that is not pinned to an older release
-        """
-        if as_bool("allow_below_use", allow) is None:
-            allow = context.knows(_BELOW_USE_SINCE) and (
-                self.release.number >= releases.number(_BELOW_USE_SINCE))
-        if not allow:
-            return False
-        try:
-            self.check_everywhere("a capacity below what is used", _BELOW_USE_SINCE)
-        except exception.UpgradeInProgress as error:
-            # Raised only by a change that needs it.
-            return error
-        return True
 
     @exposed
     def delete_inventory(self, context: RequestContext, provider_uuid: str, name: str,

@@ -21,6 +21,8 @@ from placement_rpc.http.resources.events import LINES, STREAM
 
 #: Addresses that need no token.
 PUBLIC = frozenset(route.path for route in routes.ROUTES if route.rule is None)
+#: The address of events.
+EVENTS = "/events"
 _REQUEST_ID = re.compile(
     r"req-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
 _ANY_JSON = frozenset((None, "*/*", "application/json"))
@@ -31,19 +33,25 @@ _TIMES = (1, 15)
 class _RequestMiddleware:
     """Identify the caller and the microversion before routing; complete every answer's headers."""
 
-    def __init__(self, identity, metrics):
+    def __init__(self, identity, metrics, turns):
         self._identity = identity
         self._metrics = metrics
+        self._turns = turns
 
     def process_request(self, req, resp):
         context = req.context
         context.began = time.perf_counter()
         context.request_id = f"req-{uuid.uuid4()}"
         context.version = microversion.MIN
-        context.caller = None
+        context.caller = context.client = None
         if req.path not in PUBLIC:
             context.caller = self._identify(req, resp)
         context.version = microversion.requested(req.get_header("OpenStack-API-Version"))
+        # Requests that wait for events have places of their own.
+        if context.caller is not None and req.path != EVENTS:
+            client = (context.caller.project_id, context.caller.user_id, req.remote_addr)
+            self._turns.begin(client)
+            context.client = client
 
     def process_resource(self, req, resp, resource, params):
         if req.method not in falcon.COMBINED_METHODS:
@@ -63,6 +71,8 @@ class _RequestMiddleware:
         return caller
 
     def process_response(self, req, resp, _resource, _succeeded):
+        if req.context.client is not None:
+            self._turns.end(req.context.client)
         resp.set_header("x-openstack-request-id", req.context.request_id)
         resp.set_header(
             "openstack-api-version",
@@ -133,7 +143,7 @@ class _Address:
         self._limits = bodies.limits(facade.conf)
         self._routes = [_CompiledRoute(route) for route in its_routes]
         self._is_public = all(route.rule is None for route in its_routes)
-        self._takes_stream = any(route.path == "/events" for route in its_routes)
+        self._takes_stream = any(route.path == EVENTS for route in its_routes)
 
     def answer(self, req, resp, **path):
         """Answer a request with any method."""
@@ -280,7 +290,8 @@ def build(facade, identity):
     :returns: a WSGI callable
     """
     # No default media type: an answer without a body must not have a content type.
-    app = falcon.App(middleware=[_RequestMiddleware(identity, facade.metrics)], media_type=None)
+    app = falcon.App(media_type=None, middleware=[
+        _RequestMiddleware(identity, facade.metrics, facade.turns)])
     app.req_options.auto_parse_qs_csv = False
     app.add_error_handler(Exception, errors.on_defect)
     app.add_error_handler(falcon.HTTPError, errors.on_library)

@@ -6,6 +6,7 @@ import html
 import http
 import json
 import logging
+import math
 import uuid
 
 import falcon
@@ -17,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 # A detail may quote the request, which can be long.
 _MAX_DETAIL = 4000
-_RETRY_AFTER = "1"
+_RETRY_AFTER = 1
 
 
 class Unauthorized(exception.PlacementException):
@@ -108,7 +109,9 @@ def answer(req, resp, error, path=None):
     elif isinstance(error, MethodNotAllowed):
         resp.set_header("Allow", ", ".join(error.kwargs["allowed"]))
     if status in (503, 504):
-        resp.set_header("Retry-After", str(error.kwargs.get("retry_after", _RETRY_AFTER)))
+        # A conductor's errors have fractions of seconds.
+        resp.set_header("Retry-After", str(math.ceil(
+            error.kwargs.get("retry_after", _RETRY_AFTER))))
     resp.status = status
     found = document(
         status, peer_errors.detail(req.method, req.uri_template, path or {}, error),
@@ -132,7 +135,7 @@ def unopened(error, start_response):
     request_id = f"req-{uuid.uuid4()}"
     # Faults of the configuration or of the schema are for the operator, so only the log has them.
     start_response("503 Service Unavailable", [
-        ("content-type", "application/json"), ("retry-after", _RETRY_AFTER),
+        ("content-type", "application/json"), ("retry-after", str(_RETRY_AFTER)),
         ("x-openstack-request-id", request_id), ("vary", microversion.HEADER)])
     return [json.dumps(document(
         503, "The service is not ready; its log says why", request_id, error.code)).encode()]

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP facade: the state that all requests share, and the WSGI callable."""
 
-from oslo_middleware import cors, healthcheck, http_proxy_to_wsgi
+from oslo_middleware import cors, http_proxy_to_wsgi
 
 from placement_rpc import policy
-from placement_rpc.http import app, auth, openapi, routes
+from placement_rpc.http import app, auth, health, openapi, routes
+from placement_rpc.http.dashboard import Dashboard
 from placement_rpc.http.follower import Follower, Places
 from placement_rpc.http.streams import EventStreams
+from placement_rpc.http.turns import Turns
 from placement_rpc.telemetry.metrics import CONTENT_TYPE, Metrics
 
 
@@ -18,22 +20,29 @@ class Facade:
     :param is_remote: bool, whether the service is another process, which checks the policy again
     :param metrics: :class:`placement_rpc.telemetry.metrics.Metrics` of the service if it runs in
         this process
+    :param check: callable that raises a PlacementException if the process lacks what it needs to
+        answer requests, for ``/healthcheck``; None if it needs nothing else
     :ivar application: the WSGI callable
     """
 
-    def __init__(self, conf, api, is_remote=False, metrics=None):
+    def __init__(self, conf, api, is_remote=False, metrics=None, check=None):
         self.conf = conf
         self.api = api
         self.metrics = metrics or Metrics()
         self.follower = Follower(api, conf.api.max_waiting, conf.api.user_share)
         self.streams = EventStreams(api, self.follower, Places(
             conf.api.max_followers, conf.api.user_share))
+        self.turns = Turns(
+            conf.api.requests_per_client, conf.api.threads, conf.api.deadline,
+            lambda: self.metrics.refused("http"))
         self._policy = policy.Enforcer(conf)
         self.openapi = openapi.document(routes.ROUTES)
         self._is_remote = is_remote
         identity, protect = auth.strategy(conf)
         protected = protect(app.build(self, identity), app.PUBLIC)
-        self.application = _with_health(conf, _behind_proxy(conf, _with_cors(conf, protected)))
+        reached = _behind_proxy(conf, _with_cors(conf, protected))
+        self.application = health.with_health(
+            conf, Dashboard(conf, reached) if conf.api.ui else reached, check)
         if conf.metrics.http:
             self.application = _with_metrics(
                 self.metrics, conf.metrics.http_fleet, self.application)
@@ -55,18 +64,6 @@ class Facade:
         """End the requests that wait for events."""
         self.follower.close()
         self.streams.close()
-
-
-def _with_health(conf, application):
-    """Wrap an application so that oslo.middleware answers ``/healthcheck`` first."""
-    health = healthcheck.Healthcheck(application, conf)
-
-    def choose(environ, start_response):
-        if environ.get("PATH_INFO") == "/healthcheck":
-            return health(environ, start_response)
-        return application(environ, start_response)
-
-    return choose
 
 
 def _with_metrics(metrics, with_fleet, application):

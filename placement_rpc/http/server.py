@@ -9,7 +9,6 @@ import threading
 import cheroot.server
 from cheroot import wsgi
 
-from placement_rpc import exception
 from placement_rpc.http import streams
 
 LOG = logging.getLogger(__name__)
@@ -20,7 +19,7 @@ _MAX_HEADERS = 256 * 1024
 # too large, with its own error document.
 _BODY_LIMIT_FACTOR = 16
 
-
+_REASON = re.compile(r"\[Errno -?\d+\] ([^)]+)")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 # Headers that say where a request ends, or whom it is for: two of them contradict each other.
 _SINGLE = frozenset((b"Content-Length", b"Transfer-Encoding", b"Host"))
@@ -133,15 +132,18 @@ class Server:
     def start(self):
         """Start to listen.
 
-        :raises ServiceUnavailable: if the port cannot be opened
+        :raises OSError: if the port cannot be opened
         """
         self._thread.start()
         self._listens.wait()
         port = self._server.bind_addr[1]
         if self._failure is not None:
-            raise exception.ServiceUnavailable(
-                reason=f"cannot listen for HTTP on port {port}: {self._failure}; set [api] "
-                       "bind_port to another one")
+            # cheroot's text is a list of the errors of all addresses of the host.
+            found = _REASON.search(str(self._failure))
+            raise OSError(
+                f"cannot listen for HTTP on {self._host}, port {port}: "
+                f"{found.group(1) if found else self._failure}; choose another one with [api] "
+                "bind_port, or with --http-port of 'placement-rpc standalone' (0 is any free one)")
         host = f"[{self._host}]" if ":" in self._host else self._host
         self.url = f"http://{host}:{port}"
 

@@ -24,20 +24,25 @@ _REASON = ("it is filled with the data of OpenStack Placement until the operator
 _SOURCE_LENGTH = 255
 
 
-def begin_pass(database: Database, source: str) -> str:
+def begin_pass(database: Database, source: str, force: bool = False) -> str:
     """Begin a pass: the first one holds the store, a later one goes on.
 
     An earlier pass that still runs ends with its next batch.
 
     :param source: the database that is read, without its password
+    :param force: whether it may be another one than that of the passes before
     :returns: the id of the pass
     :raises ImportRefused: if the store has data that no import has brought, or the import is
-        finished
+        finished, or passes before have read another database
     """
     pass_id, source = str(uuid.uuid4()), source[:_SOURCE_LENGTH]
 
+    is_first = False
+
     def change(tx):
+        nonlocal is_first
         row = import_state.get(tx, lock=True)
+        is_first = row is None
         if row is None:
             # The hold first: what is in the store then stays so.
             hold.set_(tx, _REASON)
@@ -45,19 +50,45 @@ def begin_pass(database: Database, source: str) -> str:
             import_state.begin(tx, source, pass_id)
         else:
             _check(tx, row)
+            _check_source(row, source, force)
             import_state.begin_pass(tx, source, pass_id)
 
     database.write(change, "import")
+    with database.writer() as tx:
+        hold.drain(tx)
+    if is_first:
+        # What a change brings that was drained is not the import's.
+        with database.reader() as tx:
+            _check(tx, None)
     return pass_id
 
 
-def check(database: Database) -> None:
+def check(database: Database, source: str, force: bool = False) -> None:
     """Check that a pass could begin, without changing anything.
 
+    :param source: as of :func:`begin_pass`, as is ``force``
     :raises ImportRefused: as :func:`begin_pass`
     """
     with database.reader() as tx:
-        _check(tx, import_state.get(tx))
+        row = import_state.get(tx)
+        _check(tx, row)
+    if row is not None:
+        _check_source(row, source[:_SOURCE_LENGTH], force)
+
+
+def _check_source(row, source, force):
+    """Check that a pass reads the same database as those before it.
+
+    Another one, such as that of a test cloud, would replace all that they have brought.
+
+    :raises ImportRefused: if it does not
+    """
+    # Options of the connection do not tell databases apart.
+    if row.source.partition("?")[0] != source.partition("?")[0] and not force:
+        raise exception.ImportRefused(
+            reason=f"the import began with {row.source}, and a pass from {source} would replace "
+                   "what it has brought; give --force if this is the same cloud's database at "
+                   "another address")
 
 
 def _check(tx: Connection, row: Any) -> None:
@@ -76,9 +107,20 @@ def _check(tx: Connection, row: Any) -> None:
         raise exception.ImportRefused(
             reason="the hold of the store was released without '--finish', and clients may have "
                    "written to it")
+    _check_events(tx, row)
+
+
+def _check_events(tx, row):
+    """Check that only the import has written events since it began.
+
+    :raises ImportRefused: if other processes have changed the store
+    """
     found = import_state.other_events(tx, row.last_event_before, EVENT)
-    if found:
-        changes = ", ".join(f"{number} {event_type}" for event_type, number in found)
+    changes = ", ".join(f"{number} {event_type}" for event_type, number in found)
+    if not found:
+        pruned = import_state.uncounted_events(tx, row.events_before)
+        changes = f"{pruned} whose events were pruned" if pruned > 0 else ""
+    if changes:
         raise exception.ImportRefused(
             reason=f"other processes have changed the store since the import began ({changes})")
 
@@ -155,3 +197,4 @@ def _announce(tx, passes, finished=False):
     outbox = Outbox()
     outbox.add(EVENT, StoreImportPayload(passes=passes, finished=finished))
     outbox.write(tx, while_held=not finished)
+    import_state.count_event(tx)

@@ -203,17 +203,20 @@ def trees(providers: Iterable[tuple[int, str, int | None]],
         parents[uuid_] = by_id.get(parent)                              # type: ignore[arg-type]
     roots: dict[str, str] = {}
     for uuid_ in sorted(parents):
-        path, current = [], uuid_
+        # In the order of the climb. A list would be searched at each step, and take the square of
+        # the depth of a tree.
+        path: dict[str, None] = {}
+        current = uuid_
         while current not in roots and current not in path:
-            path.append(current)
+            path[current] = None
             above = parents[current]
             if above is None:
                 roots[current] = current
             else:
                 current = above
         if current not in roots:
-            loop = path[path.index(current):]
-            current = min(loop)
+            climbed = list(path)
+            current = min(climbed[climbed.index(current):])
             parents[current], roots[current] = None, current
         for each in path:
             roots[each] = roots[current]

@@ -33,6 +33,8 @@ class Verdict(enum.StrEnum):
     MOVING = "moving"
     #: Both refuse the request with 403, so nothing was compared.
     FORBIDDEN = "forbidden"
+    #: One of them did not answer, or answered 503, so nothing was compared.
+    UNANSWERED = "unanswered"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,7 +162,7 @@ class Rehearsal:
                 first[0].seconds, first[1].seconds),
             first[0].status, note=found.note, is_cut=found.is_cut,
             unlike_log=bool(sampled.statuses) and first[0].status not in sampled.statuses)
-        if found.difference is not None:
+        if found.difference is not None or not _are_answers(first):
             return self._again(result, first[0])
         if first[0].status == _FORBIDDEN:
             return dataclasses.replace(result, verdict=Verdict.FORBIDDEN)
@@ -183,6 +185,9 @@ class Rehearsal:
         self._stopped.wait(self._pause)
         answered = self._ask(result.request)
         found = self._difference(result.request, *answered)
+        if not _are_answers(answered):
+            return dataclasses.replace(
+                result, verdict=Verdict.UNANSWERED, difference=found.difference)
         if found.difference is None:
             return dataclasses.replace(result, note="it was the same when asked again")
         verdict, cause = Verdict.DIFFERENT, None
@@ -219,3 +224,8 @@ class Rehearsal:
         if names and found.where.startswith("body"):
             return _Compared(None, f"{len(names)} standard names are known to one service only")
         return _Compared(found)
+
+
+def _are_answers(pair: tuple[Answer, Answer]) -> bool:
+    """Return whether both services answered, and not that they cannot answer now."""
+    return not {None, _UNAVAILABLE} & {each.status for each in pair}

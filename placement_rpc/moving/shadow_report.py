@@ -65,8 +65,13 @@ class ShadowReport:
 
     @property
     def is_good(self) -> bool:
-        """Whether requests were compared, and the services said the same."""
-        return bool(self.asked) and not any(self._all.verdicts[each] for each in _BAD)
+        """Whether no verdict speaks against moving."""
+        return not any(self._all.verdicts[each] for each in _BAD)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there were requests, and both services answered each of them."""
+        return bool(self.asked) and not self._all.verdicts[Verdict.UNANSWERED]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each kind of request, and one for all of them at the end.

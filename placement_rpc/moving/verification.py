@@ -6,7 +6,7 @@ that differ are compared again, in new snapshots. A difference that is gone by t
 that is new, or whose rows have changed, is *younger*: a store changes while it is looked at. Of
 those that stay, :mod:`placement_rpc.moving.younger` tells which the next import brings.
 
-Memory does not depend on the number of rows: differences wait in a temporary file.
+Memory does not depend on the number of rows: differences wait in temporary files.
 """
 
 import collections
@@ -75,11 +75,11 @@ class Verification:
             self._wait()
             # The rows of the second look are those that are counted.
             self._look(differing, second)
-            judge = younger.Judge(self._since)
-            for kind in differing:
-                for each in _merged(first.read(kind), second.read(kind), judge):
-                    self._read[kind]["younger" if each.younger else "different"] += 1
-                    yield each
+            with younger.Judge(self._since) as judge:
+                for kind in differing:
+                    for each in _merged(first.read(kind), second.read(kind), judge):
+                        self._read[kind]["younger" if each.younger else "different"] += 1
+                        yield each
 
     @property
     def counts(self) -> dict[str, Counts]:

@@ -8,9 +8,10 @@ and is younger if the store from which it went was in use.
 """
 
 import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from placement_rpc.moving.compare import Difference
+from placement_rpc.spool import SpooledTexts
 
 _IN_PLACEMENT = "changed in Placement since the last import"
 _HERE = "changed here since the import was finished"
@@ -32,25 +33,30 @@ class Since(NamedTuple):
 class Judge:
     """Judges the differences of one comparison, which come in order of kinds.
 
-    It keeps the uuids of younger providers and consumers: what belongs to them may have changed
-    with them.
+    It keeps the uuids of younger providers and consumers in a temporary file, until it is closed:
+    what belongs to them may have changed with them.
 
     :param since: :class:`Since`
     """
 
     def __init__(self, since: Since):
         self._since = since
-        self._grown: dict[str, str] = {}
+        self._grown = SpooledTexts()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._grown.close()
 
     def reason(self, difference: Difference) -> str | None:
         """Return why a difference is merely younger; None if nothing says so."""
         if difference.kind in ("providers", "consumers"):
             return self._of_owner(difference)
-        owner = difference.key[0]
-        if owner in self._grown:
-            return self._grown[owner]
-        if difference.kind == "allocations" and difference.key[1] in self._grown:
-            return self._grown[difference.key[1]]
+        owners = difference.key[:2] if difference.kind == "allocations" else difference.key[:1]
+        for owner in owners:
+            if (reason := self._grown.get(owner)) is not None:
+                return reason
         return self._by_times(difference)
 
     def _of_owner(self, difference):

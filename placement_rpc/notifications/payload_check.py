@@ -99,6 +99,11 @@ def _is_amounts(value):
         map(_is_integer, value.values()))
 
 
+def _is_held(value):
+    return isinstance(value, dict) and all(map(is_text, value)) and all(
+        map(_is_amounts, value.values()))
+
+
 def _is_error(value):
     return isinstance(value, dict) and is_text(value.get("message"))
 
@@ -110,4 +115,5 @@ _KINDS: dict[str, _Check] = {
 # What listeners read from fields that may contain any JSON.
 _CONTENTS: dict[tuple[str, str], _Check] = {
     ("ProviderAllocation", "before"): _is_amounts, ("ProviderAllocation", "after"): _is_amounts,
-    ("ClaimRefusedPayload", "error"): _is_error}
+    ("ClaimRefusedPayload", "error"): _is_error,
+    ("ReconciledConsumer", "allocations"): _is_held}

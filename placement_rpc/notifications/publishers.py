@@ -8,10 +8,13 @@ from typing import Any
 
 from oslo_config import cfg
 
+from placement_rpc import exception
 from placement_rpc.amqp import topology
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.publisher import Outgoing, Publisher, Unconfirmed
 from placement_rpc.notifications import envelope
+from placement_rpc.notifications.event import Event
+from placement_rpc.notifications.stream import StreamReader
 
 __all__ = ["MemoryPublisher", "RabbitPublisher", "Unconfirmed", "get_publisher"]
 
@@ -31,6 +34,7 @@ class RabbitPublisher:
         self._rabbit = broker.options
         self._routing_key = f"{self._options.topic}.{envelope.PRIORITY}"
         self._exchange = exchange
+        self._broker = broker
         self._publisher = Publisher(broker, self._declare, self._declare_again)
 
     def publish(self, rows: Iterable[Any], still: Callable[[], object] = lambda: None) -> None:
@@ -46,6 +50,19 @@ class RabbitPublisher:
         self._publisher.publish(
             (Outgoing(envelope.sealed(row), self._exchange, self._routing_key, row.event_id)
              for row in rows), still=still)
+
+    #: Whether readers of what was published may remember more than the store does.
+    is_kept = True
+
+    def last_events(self, position: int) -> list[Event]:
+        """Return the events at the end of the stream, back to one with at least a position.
+
+        :raises Unconfirmed: if the stream cannot be read
+        """
+        try:
+            return StreamReader(self._broker, self._options.stream).last_events(position)
+        except exception.ServiceUnavailable as error:
+            raise Unconfirmed(str(error)) from error
 
     def idle(self) -> None:
         """Stay connected, with a stream for readers, while there is nothing to publish.
@@ -98,6 +115,12 @@ class MemoryPublisher:
             rows = list(self._rows)
             self._rows.clear()
         return [envelope.message(row) for row in rows]
+
+    is_kept = False
+
+    def last_events(self, _position):
+        """Return nothing: there is no stream."""
+        return []
 
     def idle(self):
         """Do nothing: there is no connection to keep alive."""

@@ -51,7 +51,7 @@ class QueueListener:
     event that killed the process as often, a message that is not an event, and one whose payload
     is of a later major version than this release knows. An event of a type that this release does
     not know is skipped. After a crash an event may be delivered again, and so may an event that
-    takes the handler longer than a minute, after which the broker closes the connection: the
+    takes the handler longer than the broker's ``consumer_timeout``, which is half an hour: the
     handler must recognise an event that it began to handle before.
 
     :param conf: made by :mod:`placement_rpc.conf`
@@ -156,7 +156,6 @@ class QueueListener:
                         # not delay acknowledgements.
                         self._keep(handled)
                         handled = []
-                        self._consumer.heartbeat()
             finally:
                 # Keep what was handled, even if the next event cannot be.
                 if handled:

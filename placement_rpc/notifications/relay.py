@@ -5,6 +5,9 @@ Every conductor runs one; the one that holds the lease works. It gives events th
 publishes them, waits for the confirms, and marks them as published. Events that it published
 but could not mark are published again, by it or by the relay that takes over; their event ids
 identify them.
+
+Before it publishes with a new lease or after it has lost the database, it checks that the store
+has what was published before. If not, it publishes nothing until the two are reconciled.
 """
 
 import logging
@@ -14,8 +17,10 @@ import time
 from placement_rpc import exception
 from placement_rpc.amqp.publisher import Unconfirmed
 from placement_rpc.backoff import Backoff
-from placement_rpc.db.queries import events
+from placement_rpc.db.queries import events, leases, relaying
+from placement_rpc.notifications import divergence
 from placement_rpc.notifications.payload_pin import pinned
+from placement_rpc.telemetry import tracing
 from placement_rpc.versions import pins
 
 LOG = logging.getLogger(__name__)
@@ -49,10 +54,16 @@ class Relay:
         # The events that the broker has confirmed and that are not marked in the store yet: the
         # position that they were read after, and the last one.
         self._confirmed = None
-        # The highest position that was read.
-        self._seen = 0
+        # The highest position that was given in an epoch, and the highest that was sent or is in
+        # the stream. They do not go down within the epoch, or a loss would not be seen.
+        self._epoch, self._given, self._sent = None, 0, 0
+        # Whether the store has what was published before.
+        self._is_compared = False
         #: Whether it held the lease at the last check.
         self.active = False
+        #: In what the stream differs from the store, a str; None if it does not, or if another
+        #: process has the lease.
+        self.difference = None
 
     def start(self):
         """Start the thread that publishes."""
@@ -80,19 +91,34 @@ class Relay:
                 self._rest(busy)
                 backoff.reset()
                 continue
+            except (divergence.StreamAhead, relaying.PositionsLost) as error:
+                self._report(str(error))
             except Unconfirmed as error:
                 LOG.warning("Events wait for the broker: %s", error)
-                self._give_positions()
+                # The store may have lost changes meanwhile, without an error of this process.
+                self._is_compared = False
+                if self.difference is None:
+                    self._give_positions()
             except _LeaseLost:
                 LOG.info("Another process relays events now")
-                self.active = False
+                self.active, self.difference = False, None
             except exception.PlacementException as error:
+                # The next connection may be one to another server.
+                self._is_compared = False
                 LOG.warning("Events wait for the store: %s", error)
             except Exception:
                 LOG.exception("The relay failed; it continues")
             # Events that are committed meanwhile do not shorten the pause.
             self._ended.wait(backoff.next())
         self._release()
+
+    def _report(self, difference):
+        """Say that nothing is published, once."""
+        if difference != self.difference:
+            LOG.error("No events are published, since the store has lost changes: %s. See "
+                      "'placement-rpc-manage outbox reconcile'", difference)
+        self.difference = difference
+        self._is_compared, self._confirmed = False, None
 
     def _rest(self, busy):
         """Wait until the next poll of the outbox."""
@@ -109,10 +135,15 @@ class Relay:
         """Renew the lease when a third of it is over; return whether it is held."""
         if self.active and time.monotonic() < self._renew_at:
             return True
-        self.active = self._database.write(lambda tx: events.acquire(
+        # After a pause of this process another one may have had the lease meanwhile.
+        was_held = self.active and time.monotonic() < self._renew_at + self._options.lease * 2 / 3
+        self.active = self._database.write(lambda tx: leases.acquire(
             tx, LEASE, self._holder, self._options.lease), "relay")
         self._renew_at = time.monotonic() + self._options.lease / 3
+        if not was_held:
+            self._is_compared = False
         if not self.active:
+            self.difference = None
             self._publisher.close()
         return self.active
 
@@ -126,31 +157,66 @@ class Relay:
 
     def _relay_some(self):
         """Publish the next batch; return whether there was any."""
+        if not self._is_compared:
+            self._compare()
         if self._confirmed is None:
-            with self._database.reader() as tx:
-                if events.is_idle(tx):
+            # What another node has just committed is found by the next poll.
+            with self._database.reader(causal=False) as tx:
+                if relaying.is_idle(tx, self._given):
                     return False
-        batch = self._database.write(lambda tx: events.next_batch(
-            tx, LEASE, self._holder, self._confirmed, self._options.batch, self._seen), "relay")
+        batch = self._database.write(lambda tx: relaying.next_batch(
+            tx, LEASE, self._holder, self._confirmed, self._options.batch, self._given,
+            self._sent if self._publisher.is_kept else 0), "relay")
         if batch is None:
             raise _LeaseLost
         self._confirmed = None
-        read_from, rows = batch
-        self._seen = rows[-1].position if rows else read_from
+        if batch.last < self._given:
+            LOG.warning("The store has lost changes and their positions after %d, which were not "
+                        "published; a new epoch of positions begins", batch.last)
+        self._epoch, self._given, rows = batch.epoch, batch.last, batch.rows
         if rows:
-            self._publisher.publish(
-                [pinned(row, self._pin) for row in rows] if self._pin else rows,
-                self._still_leading)
-            self._confirmed = read_from, rows[-1].position
+            self._sent = max(self._sent, rows[-1].position)
+            with tracing.root("relay", events=len(rows), position=rows[-1].position):
+                self._publisher.publish(
+                    [pinned(row, self._pin) for row in rows] if self._pin else rows,
+                    self._still_leading)
+            self._confirmed = batch.read_from, rows[-1].position
         return bool(rows)
+
+    def _compare(self):
+        """Check that the store has what is in the stream.
+
+        :raises StreamAhead: if it lacks something
+        """
+        with self._database.reader() as tx:
+            state = events.state(tx)
+        published = state.published_position if state else 0
+        if state and state.epoch != self._epoch:
+            self._epoch, self._given, self._sent = state.epoch, 0, 0
+        tail = self._publisher.last_events(published)
+        with self._database.reader() as tx:
+            found = divergence.difference(tx, tail)
+        if found:
+            raise divergence.StreamAhead(found)
+        self._is_compared = True
+        if self.difference:
+            LOG.info("The store has all that is in the stream: events are published again")
+            # What was sent and lost has not reached the stream. Its positions were given, so that
+            # a new epoch begins.
+            self.difference, self._sent = None, 0
+        # From now on the store may lose even what other relays have published.
+        self._sent = max(self._sent, published, *(event.position for event in tail))
+        self._given = max(self._given, self._sent)
 
     def _give_positions(self):
         """Give positions to events that cannot be published: HTTP clients read the store."""
         try:
-            while not self._ended.is_set() and self._database.write(
-                    lambda tx: events.give_waiting_positions(
-                        tx, LEASE, self._holder, self._options.batch), "relay"):
-                LOG.debug("Events that are not published have positions")
+            while not self._ended.is_set() and (given := self._database.write(
+                    lambda tx: relaying.give_waiting_positions(
+                        tx, LEASE, self._holder, self._options.batch, self._given), "relay")):
+                self._given = given
+        except relaying.PositionsLost as error:
+            self._report(str(error))
         except exception.PlacementException as error:
             LOG.warning("Events wait for the store: %s", error)
 
@@ -164,5 +230,5 @@ class Relay:
 
     def _last(self, tx):
         if self._confirmed is not None:
-            events.mark_published(tx, *self._confirmed)
-        events.release(tx, LEASE, self._holder)
+            relaying.mark_published(tx, *self._confirmed)
+        leases.release(tx, LEASE, self._holder)

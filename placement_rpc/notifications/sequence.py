@@ -27,8 +27,9 @@ class Sequence:
     events that a queue had no room for.
 
     Positions belong to an epoch. An event of another epoch begins a new sequence, since the store
-    was restored from a backup and gives positions again that were given before. Events of an
-    earlier epoch that arrive after that are new each time: their ids identify them.
+    was restored from a backup, or has lost its last changes: positions continue after those that
+    were published, or are given again if the epoch was begun by hand. Events of an earlier epoch
+    that arrive after that are new each time: their ids identify them.
 
     :param state: as of :attr:`state`, of an earlier run; None to start without one
     :param on_gap: callable of the position that was expected and the one that came; None for a
@@ -70,9 +71,10 @@ class Sequence:
                 or self._gap_of(event.position) is not None)
 
     def _restart(self, event):
-        LOG.warning("Positions are given again from %d on, in the epoch %s: the store was "
-                    "restored from a backup. Changes of the epoch %s up to position %s may have "
-                    "been undone", event.position, event.epoch, self.epoch, self.position)
+        LOG.warning("Positions continue with %d in the epoch %s: the store was restored from a "
+                    "backup, or has lost its last changes. Changes of the epoch %s up to position "
+                    "%s may have been undone: see the event outbox.reconciled",
+                    event.position, event.epoch, self.epoch, self.position)
         self._ended_epochs.add(self.epoch)
         self.position, self.epoch, self._missing = None, event.epoch, []
         self._seen.clear()

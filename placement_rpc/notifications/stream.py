@@ -5,8 +5,10 @@ import datetime
 import logging
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 
+import amqp
 from amqp import exceptions as amqp_exceptions
 
 from placement_rpc import bodies, exception
@@ -25,9 +27,17 @@ _PATIENCE = 30
 _WAIT = 1.0
 # Seconds without a message after which a stream of depth 0 counts as empty.
 _EMPTY = 2
+# The header of a mark, a message without an event that shows where a stream ended.
+_MARK = "placement_mark"
+# How many messages before the end to read first, and at most.
+_BACK, _FARTHEST = 1000, 100_000
 # The header in which the broker states a message's offset, as it is on the wire.
 _OFFSET = b"\x0fx-stream-offsetl"
 _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
+
+
+class StreamNotFound(exception.ServiceUnavailable):
+    """There is no such stream."""
 
 
 class StreamReader:
@@ -101,6 +111,74 @@ class StreamReader:
                 reason=f"nothing came from stream {self._stream!r} for {patience:.0f} s")
         return False
 
+    def last_events(self, position: int) -> list[Event]:
+        """Return the events at the end of the stream, back to one with at least a position.
+
+        Events that were published again may follow it, and messages that are no events. A pause
+        does not show where a stream ends, and a replica may not have the newest messages yet. So a
+        mark is published, and all that comes before it is read.
+
+        :returns: list of :class:`Event`, duplicates among them; empty for a stream that is empty,
+            or that does not exist
+        :raises ServiceUnavailable: if there is no broker
+        """
+        offset: int | str = "last"
+        step, mark, is_sent = _BACK, str(uuid.uuid4()), False
+        while True:
+            try:
+                with self._broker.connected() as connection:
+                    consumer = self._consume(connection, offset)
+                    if not is_sent:
+                        self._send_mark(consumer, mark)
+                        is_sent = True
+                    found, first = self._read_to_mark(consumer, mark)
+            except StreamNotFound:
+                return []
+            except FAILURES as error:
+                raise exception.ServiceUnavailable(
+                    reason=f"{type(error).__name__}: {str(error)[:200]}") from error
+            if first <= 0 or step > _FARTHEST or (
+                    found and max(event.position for event in found) >= position):
+                return found
+            offset, step = max(0, first - step), step * 4
+
+    def _send_mark(self, consumer, mark):
+        consumer.send(amqp.Message(
+            "{}", delivery_mode=2, content_type="application/json",
+            application_headers={_MARK: mark}), "", self._stream, _PATIENCE)
+
+    def _read_to_mark(self, consumer, mark):
+        """Return the events before a mark, and the offset of the first message.
+
+        :raises ServiceUnavailable: if the mark does not come
+        """
+        found, first, quiet_since = [], None, time.monotonic()
+        while time.monotonic() < quiet_since + _PATIENCE:
+            for message in (received := consumer.receive(_WAIT)):
+                first = _offset_of(message, -1) if first is None else first
+                if _mark_of(message) == mark:
+                    return found, first
+                event = self._opened(message, LOG.debug)
+                if event is not None:
+                    found.append(event)
+            if received:
+                consumer.acknowledge(received)
+                quiet_since = time.monotonic()
+        raise exception.ServiceUnavailable(
+            reason=f"the end of stream {self._stream!r} did not come for {_PATIENCE} s")
+
+    def _is_empty(self, connection, quiet):
+        """Return whether nothing comes since the stream is empty.
+
+        :raises ServiceUnavailable: if nothing comes for too long from one that is not
+        """
+        if quiet > _EMPTY and not topology.depth(connection, self._stream):
+            return True
+        if quiet > _PATIENCE:
+            raise exception.ServiceUnavailable(
+                reason=f"nothing came from stream {self._stream!r}")
+        return False
+
     def tail(self) -> int | None:
         """Return an offset near the end of the stream: of the first message of its last chunk.
 
@@ -112,23 +190,20 @@ class StreamReader:
                 consumer = self._consume(connection, "last")
                 began = time.monotonic()
                 while not (received := consumer.receive(0.1, 1)):
-                    quiet = time.monotonic() - began
-                    if quiet > _EMPTY and not topology.depth(connection, self._stream):
+                    if self._is_empty(connection, time.monotonic() - began):
                         return None
-                    if quiet > _PATIENCE:
-                        raise exception.ServiceUnavailable(
-                            reason=f"nothing came from stream {self._stream!r}")
                 return _offset_of(received[0], -1)
         except FAILURES as error:
             raise exception.ServiceUnavailable(
-                reason=f"{type(error).__name__}: {str(error)[:200]}") from error
+                reason=f"RabbitMQ at {', '.join(node.address for node in self._broker.nodes)}: "
+                       f"{type(error).__name__}: {str(error)[:200]}") from error
 
     def _consume(self, connection, offset):
         consumer = Consumer(connection)
         try:
             consumer.consume(self._stream, WINDOW, {"x-stream-offset": offset})
         except amqp_exceptions.NotFound:
-            raise exception.ServiceUnavailable(
+            raise StreamNotFound(
                 reason=f"there is no stream {self._stream!r}; it is created when a conductor "
                        "publishes the first event") from None
         return consumer
@@ -156,15 +231,8 @@ class StreamReader:
 
     def _event(self, message):
         """Return the event in a message; None for other messages, duplicates and early events."""
-        try:
-            event = Event.of_message(
-                body_of(message), (message.headers or {}).get("compression"), self._limits)
-        except Unreadable as error:
-            LOG.warning("A message that cannot be read is skipped: %s", error)
-            self._sequence.report_unreadable()
-            return None
-        except Exception as error:
-            LOG.warning("A message that is no event is skipped: %s", error or repr(error))
+        event = self._opened(message, LOG.warning, self._sequence.report_unreadable)
+        if event is None:
             return None
         if not self._sequence.is_new(event) or self._is_too_early(event):
             return None
@@ -172,9 +240,28 @@ class StreamReader:
         self._sequence.add(event)
         return event
 
+    def _opened(self, message, log, report_unreadable=lambda: None):
+        """Return the event in a message; None for other messages."""
+        if _mark_of(message) is not None:
+            return None
+        try:
+            return Event.of_message(
+                body_of(message), (message.headers or {}).get("compression"), self._limits)
+        except Unreadable as error:
+            log("A message that cannot be read is skipped: %s", error)
+            report_unreadable()
+        except Exception as error:
+            log("A message that is no event is skipped: %s", error or repr(error))
+        return None
+
     def _is_too_early(self, event):
         # A stream opened at a time begins with a whole chunk, which may begin earlier.
         return isinstance(self._start, datetime.datetime) and event.time < self._start
+
+
+def _mark_of(message):
+    """Return the mark that a message is; None if it is none."""
+    return message.headers.get(_MARK) if message.unreadable is None and message.headers else None
 
 
 def _offset_of(message, last):

@@ -19,6 +19,8 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 _MICROSECONDS_AN_HOUR = 3_600_000_000
 _ALLOCATIONS = frozenset((
     "allocation.create", "allocation.update", "allocation.delete", "allocation.exists"))
+# How many event ids are remembered, about 10 MB: an asynchronous standby is behind by fewer.
+_REMEMBERED = 50_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,6 +57,10 @@ class UsageAccount:
     before it. Events after the period may be applied and change nothing. An amount is billed under
     the name that its class had while it was held.
 
+    What ``outbox.reconciled`` takes back was held until then, as it was published: it counts for
+    the hours until that event, and not after it. An event that is published again at another
+    position, before ``outbox.reconciled``, counts once.
+
     :param begin: datetime with a zone
     :param end: datetime with a zone, after which nothing counts
     """
@@ -67,6 +73,13 @@ class UsageAccount:
         #: datetime, the time of the latest event that was applied; None before the first
         self.as_of = None
         self._complete = False
+        # The ids of the last events, and the latest time of those that are forgotten.
+        self._recent: collections.OrderedDict[str, datetime.datetime] = collections.OrderedDict()
+        self._forgotten_until: datetime.datetime | None = None
+        # Renamings of classes in order: event id to the old name and the new one; and the ids of
+        # those that the store has lost.
+        self._renamings: dict[str, tuple[str, str]] = {}
+        self._lost_renamings: set[str] = set()
         self._restart()
 
     def _restart(self):
@@ -82,16 +95,19 @@ class UsageAccount:
         self._renamed, self._renamed_late = {}, {}
         self._snapshot = None
         self._exists = 0
+        # Consumers with an event of a new epoch that contradicts those before it: what was lost
+        # is said by an event that follows.
+        self._epoch, self._is_new_epoch, self._doubted = None, False, set()
 
     @property
     def complete(self):
         """bool, whether all amounts held in the period are known, up to :attr:`as_of`"""
-        return self._complete
+        return self._complete and not self._doubted
 
     @property
     def hopeless(self):
         """bool, whether no later event can make it complete"""
-        return not self._complete and self._snapshot is None and (
+        return not self.complete and self._snapshot is None and (
             self.as_of is not None and self.as_of > self.begin)
 
     def apply(self, event):
@@ -109,6 +125,27 @@ class UsageAccount:
             self._complete, self._snapshot = False, None
         self.position = event.position
         self.as_of = max(event.time, self.as_of or event.time)
+        self._is_new_epoch |= None not in (event.epoch, self._epoch) and (
+            event.epoch != self._epoch)
+        self._epoch = event.epoch or self._epoch
+        if not self._is_repeated(event):
+            self._apply(event)
+
+    def _is_repeated(self, event):
+        """Return whether an event was applied at another position; if not, remember it."""
+        if event.event_id in self._recent:
+            return True
+        if self._is_new_epoch and self._forgotten_until is not None and (
+                event.time <= self._forgotten_until):
+            # Its id may be one of those that are forgotten.
+            self._complete, self._snapshot = False, None
+        self._recent[event.event_id] = event.time
+        if len(self._recent) > _REMEMBERED:
+            time = self._recent.popitem(last=False)[1]
+            self._forgotten_until = max(time, self._forgotten_until or time)
+        return False
+
+    def _apply(self, event):
         if event.event_type == "allocation.snapshot.begin":
             self._begin_snapshot(event)
         elif event.event_type == "allocation.snapshot.end":
@@ -119,6 +156,8 @@ class UsageAccount:
             # An import begins with an empty store, and only the allocations that it has brought
             # when it is finished count.
             self._counts_from = max(self.begin, event.time)
+        elif event.event_type == "outbox.reconciled":
+            self._reconcile(event)
         elif event.event_type in _ALLOCATIONS:
             self._exists += event.event_type == "allocation.exists"
             self._allocate(event)
@@ -135,6 +174,10 @@ class UsageAccount:
 
     def _rename(self, event):
         old, new = event.payload["previous_name"], event.payload["name"]
+        self._renamings[event.event_id] = old, new
+        self._rename_class(event, old, new)
+
+    def _rename_class(self, event, old, new):
         if event.time >= self.end:
             self._renamed_late[new] = self._renamed_late.pop(old, old)
             return
@@ -156,7 +199,10 @@ class UsageAccount:
         # There is none before the first allocations.
         owner = payload["previous_project_id"] or "", payload["previous_user_id"] or ""
         holding = self._holdings.get(consumer)
-        if holding is None:
+        if holding is None and self._complete and self._is_new_epoch:
+            # All that is held is known. Anything else is held by a deletion that was lost.
+            holding = self._holdings[consumer] = _Holding(("", ""), {}, event.time)
+        elif holding is None:
             # What it held before this event it has held since the account began, or since another
             # store's allocations were brought over.
             holding = self._holdings[consumer] = _Holding(
@@ -168,13 +214,61 @@ class UsageAccount:
         if holding.owner != owner or (
                 _translate(holding.amounts, self._renamed) != _translate(before, self._renamed)):
             # The event contradicts earlier ones: a store was restored, or events were lost.
-            self._complete, self._snapshot = False, None
+            if self._is_new_epoch:
+                # What was held before was published, and counts until now.
+                self._doubted.add(consumer)
+                self._advance(holding, event)
+            else:
+                self._complete, self._snapshot = False, None
             holding.owner, holding.amounts = owner, before
         self._advance(holding, event)
         holding.owner = payload["project_id"], payload["user_id"]
         holding.amounts = _amounts(payload, "after")
         if not holding.amounts:
             del self._holdings[consumer]
+
+    def _reconcile(self, event):
+        """Replace what is held by what the store has."""
+        for each in event.payload["consumers"]:
+            consumer = each["consumer_uuid"]
+            self._doubted.discard(consumer)
+            if consumer in self._final:
+                continue
+            holding = self._holdings.get(consumer)
+            if event.time >= self.end:
+                # One that is not known to hold anything may hold something by a deletion that was
+                # lost. It counted until then, and the next event must not make it count again.
+                if holding is not None or self._complete:
+                    self._final.add(consumer)
+                continue
+            if holding is not None:
+                self._advance(holding, event)
+                del self._holdings[consumer]
+            if each["allocations"]:
+                self._holdings[consumer] = _Holding(
+                    (each["project_id"] or "", each["user_id"] or ""),
+                    {(provider, name): amount
+                     for provider, amounts in each["allocations"].items()
+                     for name, amount in amounts.items()}, max(event.time, self._counts_from))
+        self._lost_renamings.update(
+            each["event_id"] for each in event.payload["lost_events"]
+            if each["event_type"] == "resource_class.update")
+        if event.payload["part"] == event.payload["parts"]:
+            self._take_back_renamings(event)
+
+    def _take_back_renamings(self, event):
+        """Give the classes of which a renaming was lost their old names, the last one first."""
+        stored = event.payload["resource_classes"]
+        for event_id, (old, new) in reversed(list(self._renamings.items())):
+            if event_id not in self._lost_renamings:
+                continue
+            del self._renamings[event_id]
+            if stored.get(new):
+                # Which class has the name is not known.
+                self._complete, self._snapshot = False, None
+            else:
+                self._rename_class(event, new, old)
+        self._lost_renamings.clear()
 
     def _advance(self, holding, event):
         """Account for the amounts held until an event."""

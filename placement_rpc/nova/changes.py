@@ -171,14 +171,16 @@ def _provide(tx, outbox, migrant, settings):
         raise error
 
 
-def save(tx, outbox, row, given, settings, report=None):
+def save(tx, outbox, row, given, settings, report=None, below_use=False):
     """Write the changes of a node; write nothing if there are none.
 
     :param row: row of the node, locked
     :param given: as in :func:`plan`
     :param report: :class:`TrackerReport`; None for none
+    :param below_use: see :func:`placement_rpc.accounting.inventories.merge`
     :returns: list of str, the columns and classes that were written
-    :raises CapacityConflict: if an inventory would shrink below its allocations
+    :raises CapacityConflict: if an inventory would shrink below its allocations, and may not
+    :raises UpgradeInProgress: the same, if it may not yet
     :raises InventoryInUse: if an inventory with allocations would be removed
     :raises NameInUse: if another provider has its new name
     :raises InvalidInput: if a value cannot be stored or makes no valid inventory
@@ -200,7 +202,7 @@ def save(tx, outbox, row, given, settings, report=None):
             wanted.devices_in_use), settings)
         return [*changed, *wanted.changed, "provider"]
     if wanted.classes:
-        merge(tx, outbox, row.uuid, wanted.inventories, wanted.reported_classes)
+        merge(tx, outbox, row.uuid, wanted.inventories, wanted.reported_classes, below_use)
     if "hypervisor_hostname" in wanted.columns and view.provider is not None:
         provider_rules.update(tx, outbox, ResourceProvider(
             uuid=row.uuid, name=store.provider_name(given)))

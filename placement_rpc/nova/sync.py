@@ -77,10 +77,12 @@ class Sync:
     :param snapshot_at: float, time of the tracker's snapshot in seconds since the epoch
     :param report: :class:`placement_rpc.nova.changes.TrackerReport`
     :param heal: bool, whether to change stored allocations to those that the tracker reports
+    :param below_use: whether a capacity may fall below what is used; see
+        :meth:`placement_rpc.accounting.inventories.LockedInventories.change`
     """
 
     def __init__(self, context, group_commit, request, node, allocations, snapshot_at, report,
-                 heal):
+                 heal, below_use=False):
         self._context = context
         self._group_commit = group_commit
         self._request = request
@@ -89,6 +91,7 @@ class Sync:
         self._seen_at = _time(snapshot_at)
         self._report = report
         self._heal = heal
+        self._below_use = below_use
         self._held = {}
 
     def run(self):
@@ -96,7 +99,8 @@ class Sync:
 
         :returns: :class:`SyncResult`
         :raises RequestIdReused: if the request id was used for another request
-        :raises CapacityConflict: if an inventory would shrink below its allocations
+        :raises CapacityConflict: if an inventory would shrink below its allocations, and may not
+        :raises UpgradeInProgress: the same, if it may not yet
         :raises InventoryInUse: if an inventory with allocations would be removed
         :raises NameInUse: if another provider has the node's name
         :raises InvalidInput: if a value of the node cannot be stored or makes no valid inventory
@@ -121,7 +125,8 @@ class Sync:
         healed = []
         try:
             uuid, changed = self._write()
-        except (exception.CapacityConflict, exception.InventoryInUse):
+        except (exception.CapacityConflict, exception.InventoryInUse,
+                exception.UpgradeInProgress):
             if not self._heal or view is None:
                 raise
             # The conflicting allocations may be orphaned: heal first, and write again.
@@ -192,7 +197,8 @@ class Sync:
             raise db.Stale(f"compute node {row.id}")
         row, = rows
         return row.uuid, changes.save(
-            tx, outbox, row, self._node, self._context.nodes.settings, self._report)
+            tx, outbox, row, self._node, self._context.nodes.settings, self._report,
+            self._below_use)
 
     # -- comparing allocations ----------------------------------------------------------
 

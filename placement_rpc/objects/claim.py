@@ -119,9 +119,14 @@ class ClaimResult(base.PlacementObject):
 
     @classmethod
     def of(cls, accepted: "ClaimResult", replayed: bool) -> typing.Self:
-        """Return a copy of a result; two deliveries of a request share the one that is given."""
-        return cls(consumer_uuid=accepted.consumer_uuid, generations=accepted.generations,
-                   consumer_generation=accepted.consumer_generation, replayed=replayed)
+        """Return a copy of a result; two deliveries of a request share the one that is given.
+
+        One that was stored under the pin of an earlier release lacks what was added since.
+        """
+        return cls(replayed=replayed, **{
+            name: getattr(accepted, name)
+            for name in ("consumer_uuid", "generations", "consumer_generation")
+            if accepted.obj_attr_is_set(name)})
 
     def exception(self) -> exception.PlacementException | None:
         """Return the error of a refused claim of a batch; None if it was accepted."""

@@ -152,7 +152,7 @@ class ClassName(fields.FieldType):
         return name
 
     def get_schema(self):
-        return {"type": ["string"], "pattern": class_names.PATTERN.pattern}
+        return {"type": ["string"], "pattern": f"^{class_names.PATTERN.pattern}$"}
 
 
 def is_trait_name(text: str) -> bool:
@@ -169,7 +169,7 @@ class TraitName(fields.FieldType):
         return value
 
     def get_schema(self):
-        return {"type": ["string"], "pattern": _TRAIT.pattern}
+        return {"type": ["string"], "pattern": f"^{_TRAIT.pattern}$"}
 
 
 class ConsumerType(fields.FieldType):
@@ -181,7 +181,7 @@ class ConsumerType(fields.FieldType):
         return value
 
     def get_schema(self):
-        return {"type": ["string"], "pattern": _CONSUMER_TYPE.pattern}
+        return {"type": ["string"], "pattern": f"^{_CONSUMER_TYPE.pattern}$"}
 
 
 class Amounts(fields.FieldType):
@@ -293,7 +293,14 @@ class Choice(fields.FieldType):
 
 
 class Json(fields.FieldType):
-    """A mapping of JSON values, which is not converted."""
+    """A mapping of JSON values, which is not converted.
+
+    :param contents: what the mapping contains, as keywords of JSON Schema; it describes what is
+        sent, and is not checked on receipt
+    """
+
+    def __init__(self, contents=None):
+        self._contents = contents or {}
 
     def coerce(self, obj, attr, value):
         if not isinstance(value, dict):
@@ -301,7 +308,7 @@ class Json(fields.FieldType):
         return value
 
     def get_schema(self):
-        return {"type": ["object"]}
+        return {"type": ["object"], **self._contents}
 
 
 def new_uuid() -> str:

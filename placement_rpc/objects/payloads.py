@@ -4,7 +4,7 @@
 A payload describes the change only; it has no tokens, and no addresses of bus or database. Times
 are UTC in ISO 8601. ``position`` is the event's number in the stream, without gaps; the relay
 assigns it before it publishes the event. ``epoch`` is the numbering that ``position`` belongs to:
-it changes when the store is restored from a backup, since positions are then given a second time.
+it changes when the store has lost events that were published, see ``outbox.reconciled``.
 It is None in events that a relay of an older release publishes. ``initiator`` is the caller of the
 request that made the change, a mapping of ``user_id`` and ``project_id``; None for changes that
 the service makes itself, and for callers without a name. ``reason`` is set if the caller gave one:
@@ -13,9 +13,31 @@ a correction of what an audit found, for example.
 
 import typing
 
-from placement_rpc.objects import base, fields
+from placement_rpc.objects import base, fields, inventory
 
 _GENERATION = fields.WholeNumber(maximum=2 ** 63 - 1)
+# A change of a provider that exists, which raises its generation.
+_STEP = {
+    "provider_uuid": fields.field(fields.Uuid()),
+    "generation": fields.field(_GENERATION),
+    "previous_generation": fields.field(_GENERATION),
+}
+# By its class, so that it is registered in a program that loads only the payloads: a listener.
+_INVENTORY = inventory.Inventory.obj_name()
+
+# What mappings contain, as JSON Schema.
+_TEXT_OR_NULL = {"type": ["string", "null"]}
+_UUIDS = {"format": "uuid"}
+_BY_CLASS = {"additionalProperties": {"type": "integer", "minimum": 1}}
+_BY_PROVIDER = {"propertyNames": _UUIDS, "additionalProperties": {"type": "object", **_BY_CLASS}}
+_INITIATOR = {"properties": {"user_id": _TEXT_OR_NULL, "project_id": _TEXT_OR_NULL},
+              "required": ["user_id", "project_id"]}
+_MAPPINGS = {"additionalProperties": {
+    "type": "array", "items": {"type": "string", **_UUIDS}}}
+_ERROR = {"properties": {"code": {"type": "string"}, "message": {"type": "string"},
+                         "kwargs": {"type": "object"}},
+          "required": ["code", "message", "kwargs"]}
+_WHETHER_STORED = {"additionalProperties": {"type": "boolean"}}
 
 
 class EventPayload(base.PlacementObject):
@@ -34,7 +56,7 @@ class EventPayload(base.PlacementObject):
         "occurred_at": fields.field(fields.Text(32)),
         "request_id": fields.field(fields.Text(64), nullable=True),
         "epoch": fields.field(fields.Uuid(), nullable=True),
-        "initiator": fields.field(fields.Json(), nullable=True),
+        "initiator": fields.field(fields.Json(_INITIATOR), nullable=True),
         "reason": fields.field(fields.Text(255), nullable=True),
     }
 
@@ -86,9 +108,7 @@ class ProviderAggregatesPayload(EventPayload):
     VERSION = "1.1"
 
     fields = {
-        "provider_uuid": fields.field(fields.Uuid()),
-        "generation": fields.field(_GENERATION),
-        "previous_generation": fields.field(_GENERATION),
+        **_STEP,
         "aggregates": fields.field(fields.Several(fields.Uuid())),
     }
 
@@ -103,9 +123,7 @@ class ProviderTraitsPayload(EventPayload):
     VERSION = "1.0"
 
     fields = {
-        "provider_uuid": fields.field(fields.Uuid()),
-        "generation": fields.field(_GENERATION),
-        "previous_generation": fields.field(_GENERATION),
+        **_STEP,
         "before": fields.field(fields.Several(fields.TraitName(), maximum=2000)),
         "after": fields.field(fields.Several(fields.TraitName(), maximum=2000)),
     }
@@ -130,8 +148,8 @@ class InventoryChange(base.PlacementObject):
 
     fields = {
         "resource_class": fields.field(fields.ClassName()),
-        "before": fields.ObjectField("Inventory", nullable=True),
-        "after": fields.ObjectField("Inventory", nullable=True),
+        "before": fields.ObjectField(_INVENTORY, nullable=True),
+        "after": fields.ObjectField(_INVENTORY, nullable=True),
     }
 
 
@@ -147,9 +165,7 @@ class InventoryPayload(EventPayload):
     VERSION = "1.1"
 
     fields = {
-        "provider_uuid": fields.field(fields.Uuid()),
-        "generation": fields.field(_GENERATION),
-        "previous_generation": fields.field(_GENERATION),
+        **_STEP,
         "inventories": fields.ListOfObjectsField("InventoryChange"),
     }
 
@@ -208,11 +224,9 @@ class ProviderAllocation(base.PlacementObject):
     VERSION = "1.0"
 
     fields = {
-        "provider_uuid": fields.field(fields.Uuid()),
-        "generation": fields.field(_GENERATION),
-        "previous_generation": fields.field(_GENERATION),
-        "before": fields.field(fields.Json()),
-        "after": fields.field(fields.Json()),
+        **_STEP,
+        "before": fields.field(fields.Json(_BY_CLASS)),
+        "after": fields.field(fields.Json(_BY_CLASS)),
     }
 
 
@@ -241,7 +255,7 @@ class AllocationPayload(EventPayload):
         "providers": fields.ListOfObjectsField("ProviderAllocation"),
         "consumer_type": fields.field(fields.Text(255), nullable=True),
         "previous_consumer_type": fields.field(fields.Text(255), nullable=True),
-        "mappings": fields.field(fields.Json(), nullable=True),
+        "mappings": fields.field(fields.Json(_MAPPINGS), nullable=True),
     }
 
     added = {"consumer_generation": "1.1", "previous_consumer_generation": "1.1",
@@ -306,8 +320,8 @@ class ClaimRefusedPayload(EventPayload):
         "consumer_uuid": fields.field(fields.Uuid()),
         "project_id": fields.field(fields.Text(255)),
         "user_id": fields.field(fields.Text(255)),
-        "allocations": fields.field(fields.Json()),
-        "error": fields.field(fields.Json()),
+        "allocations": fields.field(fields.Json(_BY_PROVIDER)),
+        "error": fields.field(fields.Json(_ERROR)),
     }
 
     added = _since_1_3("1.1")
@@ -344,4 +358,92 @@ class StoreImportPayload(EventPayload):
     fields = {
         "passes": fields.field(fields.WholeNumber(maximum=2 ** 31 - 1)),
         "finished": fields.BooleanField(),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class LostEvent(base.PlacementObject):
+    """An event that was published, and that the store does not have."""
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "event_id": fields.field(fields.Uuid()),
+        "event_type": fields.field(fields.Text(64)),
+        "position": fields.field(_GENERATION),
+        "epoch": fields.field(fields.Uuid(), nullable=True),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class ReconciledProvider(base.PlacementObject):
+    """A provider that a lost event names, as the store has it now.
+
+    ``generation``, ``name`` and ``root_provider_uuid`` are None if the store does not have it.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "provider_uuid": fields.field(fields.Uuid()),
+        "generation": fields.field(_GENERATION, nullable=True),
+        "name": fields.field(fields.Text(200), nullable=True),
+        "parent_provider_uuid": fields.field(fields.Uuid(), nullable=True),
+        "root_provider_uuid": fields.field(fields.Uuid(), nullable=True),
+        "inventories": fields.ListOfObjectsField("Inventory"),
+        "aggregates": fields.field(fields.Several(fields.Uuid())),
+        "traits": fields.field(fields.Several(fields.TraitName(), maximum=2000)),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class ReconciledConsumer(base.PlacementObject):
+    """A consumer that a lost event names, as the store has it now.
+
+    ``allocations`` is a dict of provider uuid to dict of class name to amount. A consumer without
+    any has the generation 0, and neither a project nor a user.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "consumer_uuid": fields.field(fields.Uuid()),
+        "consumer_generation": fields.field(_GENERATION),
+        "project_id": fields.field(fields.Text(255), nullable=True),
+        "user_id": fields.field(fields.Text(255), nullable=True),
+        "consumer_type": fields.field(fields.Text(255), nullable=True),
+        "allocations": fields.field(fields.Json(_BY_PROVIDER)),
+    }
+
+
+@base.PlacementObjectRegistry.register
+class OutboxReconciledPayload(EventPayload):
+    """``outbox.reconciled``: events that were published are not in the store any more.
+
+    The store was restored from a backup, or a standby without its last changes took the place of
+    its server. What ``lost_events`` did has to be taken back: ``providers`` and ``consumers`` are
+    all that they name, with everything that the store has of them now, and ``resource_classes``
+    and ``traits`` say of each name in them whether the store has it. Positions continue after the
+    last one that was published, in a new epoch. Events that the store still has, but not their
+    positions, are published again with their ids. There are ``parts`` of these events if they name
+    much; each can be applied for itself. ``agreed_position`` is the last position at which the
+    stream and the store agree.
+    """
+
+    # Version 1.0: Initial version
+    VERSION = "1.0"
+
+    fields = {
+        "previous_epoch": fields.field(fields.Uuid(), nullable=True),
+        "agreed_position": fields.field(_GENERATION),
+        "part": fields.field(fields.WholeNumber(minimum=1)),
+        "parts": fields.field(fields.WholeNumber(minimum=1)),
+        "lost_events": fields.ListOfObjectsField("LostEvent"),
+        "providers": fields.ListOfObjectsField("ReconciledProvider"),
+        "consumers": fields.ListOfObjectsField("ReconciledConsumer"),
+        "resource_classes": fields.field(fields.Json(_WHETHER_STORED)),
+        "traits": fields.field(fields.Json(_WHETHER_STORED)),
     }

@@ -65,11 +65,11 @@ def wanted(event, options):
     """Return whether the options select an event."""
     if options.event_type and not fnmatch.fnmatchcase(event["event_type"], options.event_type):
         return False
-    return not options.provider or options.provider.lower() in _providers(event["payload"])
+    return not options.provider or options.provider.lower() in providers_of(event["payload"])
 
 
-def _providers(payload):
-    """Return the uuids of the providers in a payload, as a set."""
+def providers_of(payload):
+    """Return the uuids of the providers in a payload, as a set, in which None may be."""
     found = {each.get("provider_uuid") for each in payload.get("providers") or ()}
     found.update(payload.get("allocations") or ())
     found.add(payload.get("provider_uuid"))

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events as coloured lines of text."""
+"""Events as coloured lines of text, and in the cells of a table."""
 
 import datetime
+import re
+import textwrap
 
 import rich.console
 import rich.text
@@ -15,15 +17,20 @@ _OTHER = "cyan"
 # A field of inventories that is not shown, since allocations have events of their own.
 _USED = "used"
 _UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# Characters of two columns of a table that has 100, with a time and a position of ten digits. A
+# uuid fits into a summary's.
+_TYPE_WIDTH, _SUMMARY_WIDTH = 18, 39
 
 
-def summary(event_type, payload):
+def summary(event_type, payload, names=None):
     """Return a summary of an event in one line.
 
     A payload of a later release may have another form; its summary is the provider.
 
     :param event_type: str
     :param payload: dict
+    :param names: dict of provider uuid to the name that takes its place
     :returns: str of printable characters
     """
     for of_type, describe in _SUMMARIES.items():
@@ -32,9 +39,11 @@ def summary(event_type, payload):
             break
     else:
         text = None
-    text = text or payload.get("name") or payload.get("provider_uuid") or ""
+    text = str(text or payload.get("name") or payload.get("provider_uuid") or "")
+    if names:
+        text = _UUID.sub(lambda found: names.get(found[0], found[0]), text)
     # Names come from other users, and control characters would act on the terminal.
-    return "".join(each if each.isprintable() else _UNPRINTABLE for each in str(text))
+    return "".join(each if each.isprintable() else _UNPRINTABLE for each in text)
 
 
 def _refusal(payload):
@@ -92,17 +101,38 @@ class Payload(columns.FormattableColumn):
     """A payload in a column of cliff: a summary for a person, the whole for a program.
 
     :param event: dict
+    :param names: as of :func:`summary`
     """
 
-    def __init__(self, event):
+    def __init__(self, event, names):
         super().__init__(event["payload"])
         self._event_type = event["event_type"]
+        self._names = names
 
     def human_readable(self):
-        return summary(self._event_type, self._value)
+        # A uuid is broken only if something longer would be.
+        return "\n".join(textwrap.wrap(
+            summary(self._event_type, self._value, self._names), _SUMMARY_WIDTH,
+            break_on_hyphens=False))
 
     def machine_readable(self):
         return formatting.Mapping(self._value)
+
+
+class EventType(columns.FormattableColumn):
+    """The type of an event in a column of cliff, which a long one fills in several lines."""
+
+    def human_readable(self):
+        parts = textwrap.wrap(self._value.replace(".", ". "), _TYPE_WIDTH)
+        return "\n".join(part.replace(". ", ".") for part in parts)
+
+
+class Time(columns.FormattableColumn):
+    """A time in a column of cliff: whole seconds in UTC for a person."""
+
+    def human_readable(self):
+        at = datetime.datetime.fromisoformat(self._value).astimezone(datetime.UTC)
+        return f"{at:%Y-%m-%dT%H:%M:%SZ}"
 
 
 class Lines:
@@ -118,6 +148,6 @@ class Lines:
         event_type = event["event_type"]
         at = datetime.datetime.fromisoformat(event["occurred_at"]).astimezone()
         self._console.print(rich.text.Text.assemble(
-            f"{event['position']:>10}  {at:%H:%M:%S.%f}  ",
+            f"{event['position']:>10}  {at:%H:%M:%S}  ",
             (f"{event_type:<34}", _COLOURS.get(event_type.rpartition(".")[2], _OTHER)),
             f"  {summary(event_type, event['payload'])}"), soft_wrap=True)

@@ -8,7 +8,7 @@ import time
 from keystoneauth1 import exceptions as connection_errors
 from osc_lib.command import command
 
-from placement_rpc.osc import arguments, client, event_reader, event_text
+from placement_rpc.osc import arguments, client, event_reader, event_text, provider_names
 
 _MAX_LISTED = 1000
 _WAIT = 30
@@ -45,9 +45,16 @@ class ListEvents(command.Lister):
                     "There are more events; continue with --after %s", found[-1]["position"])
                 break
             found.append(event)
+        names = {}
+        if options.formatter == "table":
+            names = provider_names.of_events(self.app.client_manager.placement_rpc, found)
+        # Beside the payloads there is no room for the longest types.
+        is_wide = not options.columns or "payload" in options.columns
+        event_type = event_text.EventType if is_wide else str
         return ("position", "occurred_at", "event_type", "payload"), [
-            (event["position"], event["occurred_at"], event["event_type"],
-             event_text.Payload(event)) for event in found]
+            (event["position"], event_text.Time(event["occurred_at"]),
+             event_type(event["event_type"]), event_text.Payload(event, names))
+            for event in found]
 
     def _events(self, options):
         reader = event_reader.Reader(self.app.client_manager.placement_rpc, options.after)

@@ -3,7 +3,14 @@
 
 from osc_lib.command import command
 
-from placement_rpc.osc import arguments, client, formatting, request_groups, resource_types
+from placement_rpc.osc import (
+    arguments,
+    client,
+    formatting,
+    provider_names,
+    request_groups,
+    resource_types,
+)
 
 _PAGE = 100
 _OF_REASON = ("rule", "resource_class", "requested", "allowed", "by")
@@ -18,7 +25,8 @@ class ExplainRequest(command.Lister):
     The output has a line for each provider that fits, and for other providers a line for each
     rule that the request breaks, with the requested and the allowed amount and their difference.
     With --resource and --member-of only, each provider is tested by itself. With any other option
-    of a request, trees of providers are, each under its root.
+    of a request, trees of providers are, each under its root. A table has names of providers; -c
+    uuid, --long and the other formats have the uuids.
     """
 
     def get_parser(self, prog_name):
@@ -39,16 +47,36 @@ class ExplainRequest(command.Lister):
         is_flat = request is not None
         if not is_flat:
             request = request_groups.body_of(options)
-        if options.funnel:
-            steps = _page(service, {**request, "limit": 1}).get("funnel") or []
-            return _OF_STEP, formatting.without_none(
-                options, [[step[column] for column in _OF_STEP] for step in steps])
-        columns = ["uuid", "name", "fits", *(() if is_flat else _OF_GROUPS), *_OF_REASON]
-        if options.long:
-            columns += _OF_LONG
-        found = _providers(service, request, options.limit)
-        return columns, formatting.without_none(options, [
-            [line.get(column) for column in columns] for each in found for line in _lines(each)])
+        columns, lines = (_steps if options.funnel else _verdicts)(
+            service, request, options, is_flat)
+        rows = formatting.without_none(
+            options, [[line.get(column) for column in columns] for line in lines])
+        return columns, formatting.fitted(columns, rows) if _is_overview(options) else rows
+
+
+def _is_overview(options):
+    """Return whether the output is a table whose columns the user did not choose."""
+    return options.formatter == "table" and not (options.long or options.columns)
+
+
+def _steps(service, request, _options, _is_flat):
+    """Return the columns of a funnel, and its lines, dicts by column."""
+    return _OF_STEP, _page(service, {**request, "limit": 1}).get("funnel") or []
+
+
+def _verdicts(service, request, options, is_flat):
+    """Return the columns of the providers with their reasons, and the lines, dicts by column."""
+    is_overview = _is_overview(options)
+    lines = [line for each in _providers(service, request, options.limit)
+             for line in _lines(each)]
+    columns = ["name", "fits", *(() if is_flat else _OF_GROUPS), *_OF_REASON]
+    if not is_overview:
+        return ["uuid", *columns, *(_OF_LONG if options.long else ())], lines
+    names = provider_names.of_providers(
+        service, {line["provider_uuid"] for line in lines if line.get("provider_uuid")})
+    return ["provider" if each == "provider_uuid" else each for each in columns], [
+        {**line, "provider": names.get(uuid := line.get("provider_uuid"), uuid)}
+        for line in lines]
 
 
 def _page(service, request):

@@ -8,10 +8,15 @@ that can be batched are settled together: all that have arrived, in one transact
 waits for the first message only, so a lone call is not delayed; the busier the service, the larger
 the batches. The other calls are answered by threads.
 
+The server takes more messages than it works on, and calls of the clients that made them in turns:
+see :mod:`placement_rpc.rpc.fair_queue`.
+
 The broker does not confirm answers: a client without an answer retries under the same request id.
 """
 
+import collections
 import concurrent.futures
+import itertools
 import logging
 import threading
 
@@ -22,17 +27,21 @@ from placement_rpc.amqp.consumer import Consumer, is_redelivered
 from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.amqp.rejections import Rejections
-from placement_rpc.rpc import command_queue, envelope, received, routing
+from placement_rpc.rpc import command_queue, overload, received, routing
 from placement_rpc.rpc.calls import Calls
+from placement_rpc.rpc.fair_queue import FairQueue
+from placement_rpc.rpc.monitored_calls import MonitoredCalls
 from placement_rpc.rpc.session import Session
+from placement_rpc.rpc.turns import Turns
 
 LOG = logging.getLogger(__name__)
 # Seconds after which an idle server checks whether it is to stop.
 _IDLE = 0.1
-# Seconds between two heartbeats.
-_BEAT = 1.0
-# Calls to hold for each thread, if calls of the queue are batched.
+# Calls to settle together for each thread, if the queue has threads.
 _BATCH = 4
+# Messages to take for each place, so that those of other clients are seen behind those of one.
+_WINDOW, _FLEET_WINDOW = 8, 16
+_CLAIMS_WINDOW = 4
 # Large answers that are made at a time.
 _LARGE = 2
 # Calls to hold from the queue of this process.
@@ -61,30 +70,36 @@ class BatchServer:
     def __init__(self, conf, broker, manager, queues, threads, queue=None, attempts=None):
         self._options = broker.options
         self._requests = bodies.Limits.of_requests(conf)
-        self._dead_letters = command_queue.dead_letter_queue(conf.queues)
+        self._dead_letters = command_queue.dead_letter_queue(
+            conf.queues, manager.metrics.dead_lettered)
         self._attempts, self._attempts_limit = attempts, conf.queues.calls_attempts
         self._broker = broker
         self._queues = queues
         #: int, how many messages it holds at a time
         self.places = _places(threads, queue, conf)
+        # Otherwise one client could hold all, and others would not be seen. With threads it may
+        # hold as many of two kinds: batched or large calls, and others.
+        self._for_one = min(conf.conductor.calls_per_client, self.places // (3 if threads else 2))
         self._busy, self._counting = 0, threading.Lock()
-        self._waiting, self._settling = {}, False
+        # Calls that are settled together: those that wait, and whether a thread settles them.
+        self._together = _BATCH * threads or conf.conductor.claims_together
+        self._batches, self._settling = FairQueue(self._together), False
         self._drain_timeout = conf.conductor.drain_timeout or None
         self._calls = Calls(
             manager, queue, bodies.Limits.of_answers(conf), only_batched=not threads)
-        # One of them settles the batches.
-        self._threads = threads and concurrent.futures.ThreadPoolExecutor(
-            threads + bool(queue), thread_name_prefix=queues[0])
+        self._threads = threads and Turns(threads, queues[0])
         # Threads of large answers: each of them takes its share of the interpreter from the calls
         # that are quick, and they must not occupy the other threads.
-        self._large_threads = threads and concurrent.futures.ThreadPoolExecutor(
-            _LARGE, thread_name_prefix=f"{queues[0]}_large")
-        self._monitored = {}
-        self._consumer = None
-        self._ended, self._done = threading.Event(), threading.Event()
-        self._listens = threading.Event()
+        self._large_threads = threads and Turns(_LARGE, f"{queues[0]}_large")
+        # The calls that wait, of each kind.
+        self._waiting = [self._batches, *(
+            each.queue for each in (self._threads, self._large_threads) if each)]
+        # One settles the batches, and one works on the calls that were delivered before.
+        self._aside = threads and concurrent.futures.ThreadPoolExecutor(
+            2, thread_name_prefix=f"{queues[0]}_aside")
+        self._monitored = MonitoredCalls()
+        self._ended, self._listens = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=queues[0], daemon=True)
-        self._beats = threading.Thread(target=self._beat, name="heartbeats", daemon=True)
 
     @property
     def busy(self) -> int:
@@ -94,22 +109,25 @@ class BatchServer:
     def begin(self) -> None:
         """Start, and wait until it consumes; no longer than one attempt to connect may take."""
         self._thread.start()
-        self._beats.start()
         self._listens.wait(CONNECT_TIMEOUT)
 
     def stop(self) -> None:
-        """Take no further calls; RabbitMQ requeues those that were not begun."""
+        """Take no further calls.
+
+        Those that it holds are answered. Were they requeued, others would work on them one by one,
+        as on all that was delivered before. RabbitMQ requeues what is on its way meanwhile.
+        """
         self._ended.set()
 
     def wait(self) -> None:
-        """Wait until the calls that were begun are answered, ``drain_timeout`` at the most."""
+        """Wait until the calls that it holds are answered, ``drain_timeout`` at the most."""
         if self._thread.is_alive():
             self._thread.join(self._drain_timeout)
         if self._thread.is_alive():
-            LOG.warning("Calls that were begun are left to another process: the store or the "
-                        "broker did not answer in time")
+            LOG.warning("Calls are left to another process: they take too long, or the store or "
+                        "the broker did not answer in time")
         if self._threads:
-            for pool in (self._threads, self._large_threads):
+            for pool in (self._threads, self._large_threads, self._aside):
                 pool.shutdown(wait=not self._thread.is_alive())
 
     # -- the thread that reads ------------------------------------------------------------
@@ -118,21 +136,18 @@ class BatchServer:
         for session in Reconnect(f"Calls to {self._queues[0]}", self._broker, self._ended,
                                  survives=(Exception,),
                                  largest_body=self._requests.size).sessions():
-            try:
-                with session as connection:
-                    for queue in self._queues:
-                        topology.declare_call_queue(
-                            connection, queue, routing.EXCHANGE, self._options)
-                    bindings = topology.KeptBindings(
-                        connection, routing.EXCHANGE, self._options,
-                        [topology.Binding(queue, queue) for queue in self._queues])
-                    self._consumer = Consumer(connection)
-                    self._serve(Session(self._consumer, Rejections(
-                        connection, self._consumer, self._dead_letters),
-                        self._attempts, self._attempts_limit, self._requests), bindings)
-            finally:
-                self._consumer = None
-        self._done.set()
+            with session as connection:
+                for queue in self._queues:
+                    topology.declare_call_queue(
+                        connection, queue, routing.EXCHANGE, self._options)
+                bindings = topology.KeptBindings(
+                    connection, routing.EXCHANGE, self._options,
+                    [topology.Binding(queue, queue) for queue in self._queues])
+                consumer = Consumer(connection)
+                with self._monitored.reported(consumer.answer), Session(
+                        consumer, Rejections(connection, consumer, self._dead_letters),
+                        self._attempts, self._attempts_limit, self._requests) as found:
+                    self._serve(found, bindings)
 
     def _serve(self, session, bindings):
         consumer = session.consumer
@@ -144,15 +159,18 @@ class BatchServer:
         self._listens.set()
         while not self._ended.is_set():
             bindings.keep()
-            is_behind = session.doubtful and not self._threads
+            is_behind = (session.doubtful or self._batches.waiting) and not self._threads
             messages = consumer.receive(0 if is_behind else _IDLE, self.places)
             if messages:
                 self._take(session, messages)
+            self._settle_waiting()
             if session.doubtful:
                 self._work_off(session)
             session.rejections.settle()
         consumer.cancel()
         while True:
+            if not self._threads:
+                self._settle_waiting()
             busy = self._busy or session.rejections.pending
             messages = consumer.receive(_IDLE / 2 if busy else 0, self.places)
             for message in [*messages, *session.take_doubtful()]:
@@ -162,7 +180,6 @@ class BatchServer:
                 return
 
     def _take(self, session, messages):
-        batch = []
         for message in messages:
             if is_redelivered(message):
                 # It may have ended a process.
@@ -172,15 +189,33 @@ class BatchServer:
             if call is None:
                 continue
             if self._calls.is_batched(call):
-                batch.append((message, call))
+                self._queue(session, message, call, self._batches, self._add_to_batch)
             elif self._threads:
-                self._pool(call).submit(self._work, session, message, call)
+                pool = self._pool(call)
+                self._queue(session, message, call, pool.queue, pool.submit)
             else:
                 self._work(session, message, call)
-        if batch and self._threads:
-            self._settle_in_a_thread(session, batch)
-        elif batch:
-            self._settle(session, batch)
+
+    def _queue(self, session, message, call, queue, add):
+        """Have a call wait for its turn, or refuse it if its client has too many.
+
+        :param queue: the calls that wait with it
+        :param add: callable of the client, what to do in its turn, and arguments
+        """
+        client = overload.client_of(call)
+        seconds = overload.retry_after(
+            queue, client, call, self._for_one, self._waiting)
+        if seconds is None:
+            add(client, self._work, session, message, call)
+            return
+        self._monitored.remove(call)
+        self._count(-1)
+        session.consumer.answer_all(
+            [(call.reply_to, self._calls.overloaded(call, seconds))], [message])
+
+    def _add_to_batch(self, client, _work, session, message, call):
+        with self._counting:
+            self._batches.add(client, (session, message, call))
 
     def _begun(self, session, message):
         """Return the call in a message; None if the message is rejected."""
@@ -191,8 +226,7 @@ class BatchServer:
             session.reject(message, f"not a call: {str(error) or repr(error)}", error)
             return None
         self._count(1)
-        if call.monitored:
-            self._monitored[id(call)] = call
+        self._monitored.add(call)
         return call
 
     def _pool(self, call):
@@ -211,7 +245,7 @@ class BatchServer:
             self._try(session, session.doubtful.popleft())
         elif not session.trying:
             session.trying = True
-            self._threads.submit(self._try_all, session)
+            self._aside.submit(self._try_all, session)
 
     def _try_all(self, session):
         try:
@@ -240,42 +274,71 @@ class BatchServer:
 
     # -- batched calls --------------------------------------------------------------------
 
-    def _settle_in_a_thread(self, session, batch):
-        """Settle a batch in a thread; calls received meanwhile become the next batch."""
+    def _settle_waiting(self):
+        """Settle the batched calls that wait.
+
+        The thread that reads settles one batch if it has no others. Otherwise a thread settles
+        all, and calls received meanwhile become the next batch.
+        """
+        if not self._batches.is_ready:
+            return
+        if not self._threads:
+            self._settle_next(self._settle)
+            return
         with self._counting:
-            # After a reconnection, earlier calls belong to another consumer.
-            self._waiting.setdefault(session, []).extend(batch)
             if self._settling:
                 return
             self._settling = True
-        self._threads.submit(self._settle_waiting)
+        self._aside.submit(self._settle_in_a_thread)
 
-    def _settle_waiting(self):
+    def _settle_in_a_thread(self):
         while True:
             with self._counting:
-                if not self._waiting:
+                if not self._batches.is_ready:
                     self._settling = False
                     return
-                session, batch = self._waiting.popitem()
-            try:
-                self._settle(session, batch)
-            except FAILURES as error:
-                LOG.info("Answers are lost with the connection: %s", error)
-            except Exception:
-                LOG.exception("A batch cannot be answered")
-                session.consumer.end()
+            self._settle_next(self._settle_aside)
+
+    def _settle_aside(self, session, batch):
+        try:
+            self._settle(session, batch)
+        except FAILURES as error:
+            LOG.info("Answers are lost with the connection: %s", error)
+        except Exception:
+            LOG.exception("A batch cannot be answered")
+            session.consumer.end()
+
+    def _settle_next(self, settle):
+        """Settle the next batch, in which each client has its share.
+
+        :param settle: callable of a session and a list of messages and calls
+        """
+        with self._counting:
+            taken = list(itertools.islice(iter(self._batches.take, None), self._together))
+        # After a reconnection, earlier calls belong to another session.
+        batches = collections.defaultdict(list)
+        for _, (session, *call) in taken:
+            batches[session].append(call)
+        try:
+            # Those that are over first: the answers of the other one may be lost with it.
+            for session in sorted(batches, key=lambda each: not each.is_over):
+                settle(session, batches[session])
+        finally:
+            with self._counting:
+                for client, _ in taken:
+                    self._batches.done(client)
 
     def _settle(self, session, batch):
         try:
-            self._settle_all(session, batch)
+            if not session.is_over:
+                self._settle_all(session, batch)
         finally:
             self._count(-len(batch))
             self._unmonitor(batch)
 
     def _unmonitor(self, batch):
-        """Stop reporting that these calls are being worked on."""
         for _, call in batch:
-            self._monitored.pop(id(call), None)
+            self._monitored.remove(call)
 
     def _settle_all(self, session, batch):
         try:
@@ -298,8 +361,11 @@ class BatchServer:
 
     def _work(self, session, message, call):
         try:
+            if session.is_over:
+                # It waited until the connection was lost, and is delivered again.
+                return
             body = self._calls.answer(call)
-            self._unmonitor([(message, call)])
+            self._monitored.remove(call)
             session.consumer.answer_all([(call.reply_to, body)], [message])
         except FAILURES as error:
             LOG.info("The answer to %s is lost with the connection: %s", call.method, error)
@@ -308,29 +374,12 @@ class BatchServer:
             session.reject(message, f"it cannot be answered: {error!r}",
                            received.expected(call.method, error), whole=True)
         finally:
-            self._unmonitor([(message, call)])
+            self._monitored.remove(call)
             self._count(-1)
-
-    def _beat(self):
-        """Send heartbeats to the broker, and to clients that monitor their calls."""
-        while not self._done.wait(_BEAT):
-            consumer = self._consumer
-            if consumer is None:
-                continue
-            try:
-                consumer.heartbeat()
-                for call in list(self._monitored.values()):
-                    consumer.answer(call.reply_to, envelope.seal_answer(call, ending=False))
-            except Exception as error:
-                # The thread that reads gets an error, too, and reconnects.
-                LOG.debug("A heartbeat cannot be sent: %r", error)
 
 
 def _places(threads, queue, conf):
-    if queue is None:
-        # Large answers that wait for their turn must leave places for other calls.
-        return 2 * threads
     if not threads:
-        return conf.conductor.claims_together
-    # Enough for a batch, and few enough to leave calls for other processes.
-    return _BATCH * threads
+        return _CLAIMS_WINDOW * conf.conductor.claims_together
+    # Few enough to leave calls for other processes.
+    return (_WINDOW if queue is None else _FLEET_WINDOW) * threads

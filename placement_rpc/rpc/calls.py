@@ -6,6 +6,7 @@ from typing import Any
 
 from placement_rpc import bodies, exception
 from placement_rpc.rpc import dispatcher, envelope, received
+from placement_rpc.rpc.tracing import Tracing
 from placement_rpc.telemetry import spans
 
 
@@ -22,6 +23,7 @@ class Calls:
     def __init__(self, manager: Any, queue: str | None, limits: bodies.Limits,
                  only_batched: bool = False) -> None:
         self._manager = manager
+        self._tracing = Tracing(manager.conf)
         self._queue = queue
         self._answers = limits
         self._only_batched = only_batched
@@ -43,16 +45,26 @@ class Calls:
             if self._only_batched:
                 raise exception.UnsupportedCall(
                     reason=f"{str(call.method)[:64]} is not served by this queue")
-            return envelope.seal_answer(call, self._dispatcher.answer(
-                call.version, call.method, call.context, call.args, call.namespace),
-                limits=self._answers, in_pieces=self.is_large(call))
+            with self._tracing.receiving(call):
+                return envelope.seal_answer(call, self._dispatcher.answer(
+                    call.version, call.method, call.context, call.args, call.namespace),
+                    limits=self._answers, in_pieces=self.is_large(call))
         except Exception as error:
             return received.refused(call, error)[1]
+
+    def overloaded(self, call: envelope.Call, retry_after: float) -> str:
+        """Return the body of the answer to a call that is refused, because its client has many.
+
+        :param retry_after: seconds
+        """
+        self._manager.metrics.refused(self._queue or "calls")
+        return received.overloaded(
+            call, "this client has more calls waiting than its share", retry_after)
 
     def settle(self, calls: list[envelope.Call]) -> list[tuple[str | None, str]]:
         """Settle calls; return a list of the queue of each client and the body of its answer."""
         began = time.perf_counter()
-        with spans.collected() as spent:
+        with self._tracing.batch(calls), spans.collected() as spent:
             answers = list(self._outcomes(calls))
         seconds = time.perf_counter() - began
         for call, _, outcome in answers:

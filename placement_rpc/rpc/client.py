@@ -13,7 +13,7 @@ from oslo_context import context as oslo_context
 from placement_rpc import conf as configuration
 from placement_rpc import exception
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.backoff import Backoff
+from placement_rpc.backoff import Backoff, spread
 from placement_rpc.context import RequestContext
 from placement_rpc.objects.fields import RequestId
 from placement_rpc.rpc import command_publisher, routing, senders
@@ -23,6 +23,10 @@ from placement_rpc.versions import contract, pins, releases
 _FIRST_PAUSE = 0.05
 # Seconds before the next attempt at most, while the database is busy.
 _BUSY_PAUSE = 0.3
+# Seconds that a client waits at most before it repeats a call that an overloaded service refused.
+_LONGEST_RETRY_AFTER = 60.0
+# Errors of which it is known that nothing was done.
+_REFUSED = (exception.StoreBusy, exception.ServiceOverloaded)
 # Seconds that a cast waits for the service's release; after that it is made in the
 # oldest release that has all of it.
 _PIN_TIMEOUT = 2.0
@@ -111,12 +115,7 @@ class Client:
         self.close()
 
     def _seconds(self, timeout):
-        if timeout is None:
-            return self.deadline
-        if type(timeout) not in (int, float) or not timeout >= 0:
-            raise exception.InvalidInput(
-                what="timeout", reason="it is not a number of seconds")
-        return timeout
+        return seconds_of(timeout, self.deadline)
 
     def _change(self, context, method, request_id, timeout, **arguments):
         return self._call(context, method, timeout,
@@ -225,6 +224,8 @@ class Client:
         :param request_id: None for a call that changes nothing
         :raises StoreBusy: if each attempt met concurrent writers: it is known that nothing was
             done, so that the caller may decide again
+        :raises ServiceOverloaded: if the service refused each attempt, and no time is left for the
+            pause that it asks for; nothing was done
         """
         ends = time.monotonic() + seconds
         backoff, last, busy = Backoff(_FIRST_PAUSE), None, None
@@ -239,13 +240,12 @@ class Client:
             except exception.PlacementException as error:
                 if not error.retryable:
                     raise
-                is_busy = isinstance(error, exception.StoreBusy)
-                busy = error if is_busy and (last is None or busy) else None
+                busy = error if isinstance(error, _REFUSED) and (last is None or busy) else None
                 last = error.text
-                pause = backoff.next()
-                if is_busy:
-                    # A lock that it waits for is released soon, or its session is ended.
-                    pause = min(pause, _BUSY_PAUSE)
+                pause = _pause(error, backoff)
+                if busy is not None and "retry_after" in error.kwargs and (
+                        time.monotonic() + pause >= ends):
+                    break
             time.sleep(max(0, min(pause, ends - time.monotonic())))
         if busy is not None:
             raise busy
@@ -254,6 +254,33 @@ class Client:
         if request_id is None:
             raise exception.ReadTimedOut(**facts)
         raise exception.DeadlineExceeded(**facts, request_id=request_id)
+
+
+def _pause(error, backoff):
+    """Return the seconds between an attempt that failed and the next one."""
+    after = error.kwargs.get("retry_after")
+    if type(after) in (int, float) and after >= 0:
+        # Those that are refused together do not return together, and none returns at once.
+        return spread(min(max(after, _FIRST_PAUSE), _LONGEST_RETRY_AFTER))
+    pause = backoff.next()
+    if isinstance(error, exception.StoreBusy):
+        # A lock that it waits for is released soon, or its session is ended.
+        return min(pause, _BUSY_PAUSE)
+    return pause
+
+
+def seconds_of(timeout: float | None, deadline: float) -> float:
+    """Return the seconds within which a call ends.
+
+    :param timeout: as it was given to the call
+    :param deadline: seconds for a call that is made without a time-out
+    :raises InvalidInput: if the time-out is not a number of seconds
+    """
+    if timeout is None:
+        return deadline
+    if type(timeout) not in (int, float) or not timeout >= 0:
+        raise exception.InvalidInput(what="timeout", reason="it is not a number of seconds")
+    return timeout
 
 
 def _broker(conf, url):

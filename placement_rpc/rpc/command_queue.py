@@ -6,6 +6,7 @@ this queue until the change that it asks for is committed.
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from oslo_config import cfg
@@ -25,10 +26,15 @@ def name(topic: str) -> str:
     return f"{topic}_commands"
 
 
-def dead_letter_queue(options: cfg.ConfigOpts.GroupAttr) -> DeadLetterQueue:
-    """Return the queue of dead letters that ``conf.queues`` describes."""
+def dead_letter_queue(options: cfg.ConfigOpts.GroupAttr,
+                      on_kept: Callable[[], object] = lambda: None) -> DeadLetterQueue:
+    """Return the queue of dead letters that ``conf.queues`` describes.
+
+    :param on_kept: see :class:`~placement_rpc.amqp.dead_letters.DeadLetterQueue`
+    """
     return DeadLetterQueue(
-        options.dead_letters, options.dead_letters_max_length, options.dead_letters_max_age)
+        options.dead_letters, options.dead_letters_max_length, options.dead_letters_max_age,
+        on_kept)
 
 
 def declare(connection: Connection, topic: str, options: cfg.ConfigOpts.GroupAttr) -> None:

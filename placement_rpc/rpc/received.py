@@ -49,6 +49,18 @@ def refused(call: envelope.Call, error: Exception
     return call, envelope.seal_answer(call, error=error.with_traceback(None)), error.code
 
 
+def overloaded(call: envelope.Call, reason: str, retry_after: float) -> str:
+    """Return the body of the answer to a call that is refused because its client has too many.
+
+    :class:`~placement_rpc.exception.ServiceOverloaded` travels as its base class, which clients of
+    every release know and retry; ``retry_after`` distinguishes the two.
+
+    :param retry_after: seconds
+    """
+    return envelope.seal_answer(call, error=exception.ServiceUnavailable(
+        reason=reason, retry_after=retry_after))
+
+
 def expected(method: object, error: Exception) -> exception.PlacementException:
     """Return an error of this project; any other is logged as an incident."""
     if isinstance(error, exception.PlacementException):

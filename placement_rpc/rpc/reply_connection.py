@@ -27,7 +27,8 @@ from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.consumer import Consumer, body_of
 from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.amqp.reconnect import Reconnect
-from placement_rpc.rpc import envelope
+from placement_rpc.rpc import echo, envelope
+from placement_rpc.rpc.echo import Echo
 
 LOG = logging.getLogger(__name__)
 #: Seconds that the broker may leave half a message unread or unsent.
@@ -81,6 +82,7 @@ class ReplyConnection:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._consumer: Consumer | None = None
+        self._echo: Echo
         self._ended = threading.Event()
         self._blocked = False
         self._reconnect = Reconnect(
@@ -205,6 +207,8 @@ class ReplyConnection:
                     self._open(connection)
                     while not self._ended.is_set():
                         connection.read(_LOOK, waker=self._woken)
+                        # A node that is short of memory returns nothing.
+                        self._echo.check(bool(self._waiting) and not self._blocked)
             finally:
                 self._lost()
 
@@ -218,12 +222,14 @@ class ReplyConnection:
 
     def _open(self, connection):
         """Declare the queue of the answers as the library does, and consume it."""
-        # Named only now, so that each process has its own queue after a fork.
-        self.reply_to = self.reply_to or f"reply_{uuid.uuid4().hex}"
+        # A new name: the queue of the last connection may be on a node that hangs, and so would
+        # its declaration. Its answers are not waited for any more.
+        self.reply_to = f"reply_{uuid.uuid4().hex}"
         topology.declare_exchange(connection, self._exchange, self._options)
         topology.declare_reply_queue(connection, self.reply_to, self._options)
         consumer = Consumer(connection)
         consumer.on_return(self._returned)
+        self._echo = Echo(consumer, self.reply_to)
         consumer.consume(self.reply_to, window=None, callback=self._came,
                          arguments=topology.consumer_arguments(self._options))
         with self._changed:
@@ -231,6 +237,9 @@ class ReplyConnection:
             self._changed.notify_all()
 
     def _came(self, message):
+        self._echo.heard()
+        if message.properties.get("correlation_id") == echo.ID:
+            return
         try:
             self._answers.check_size(message.body_size)
             answer = envelope.open_answer(

@@ -16,6 +16,7 @@ from placement_rpc.rpc.dispatcher import Dispatcher
 from placement_rpc.rpc.repeats import Repeats
 from placement_rpc.rpc.reply_connection import ReplyConnection, Unroutable
 from placement_rpc.rpc.serializer import Serializer
+from placement_rpc.rpc.tracing import Tracing
 
 #: Errors with which a server refuses a call for a reason of its own: at another server, or
 #: earlier, the same call may have succeeded.
@@ -34,6 +35,7 @@ class RabbitSender:
     def __init__(self, conf: cfg.ConfigOpts, broker: Broker, topic: str = routing.TOPIC):
         self._topic = topic
         self._serializer = Serializer()
+        self._tracing = Tracing(conf)
         self._repeats = Repeats(conf.placement_client.repeat_after)
         #: The connection of all its calls.
         self.connection = ReplyConnection(conf, broker, routing.EXCHANGE)
@@ -71,9 +73,12 @@ class RabbitSender:
             raise exception.InvalidInput(what=method, reason=_first_line(error)) from None
         if answer.failure:
             refusal = error_of(answer)
-            if answer.copies > 1 and isinstance(refusal, NOTHING_DONE):
+            if answer.copies > 1 and isinstance(
+                    refusal, (*NOTHING_DONE, exception.ServiceOverloaded)):
                 # Another copy, in time or at another service, may have succeeded.
-                raise exception.ServiceUnavailable(reason=refusal.text)
+                raise exception.ServiceUnavailable(reason=refusal.text, **{
+                    name: value for name, value in refusal.kwargs.items()
+                    if name == "retry_after"})
             raise refusal
         return self._serializer.deserialize_entity(context, answer.result)
 
@@ -83,6 +88,12 @@ class RabbitSender:
             {name: self._serializer.serialize_entity(context, value)
              for name, value in arguments.items()},
             self._serializer.serialize_context(context))
+        with self._tracing.sending(self._topic, method, call.context):
+            return self._send(context, call, timeout, server)
+
+    def _send(self, context, call, timeout, server):
+        """Send a call, and return its answer."""
+        method = call.method
         if server is not None:
             return self.connection.ask(f"{self._topic}.{server}", call, timeout)
         topic = routing.topic_of(
@@ -145,7 +156,10 @@ def error_of(answer: envelope.Answer) -> exception.PlacementException:
         return exception.ServiceUnavailable(reason="an answer cannot be read")
     if isinstance(error, exception.PlacementException):
         # Without the library's additions to the class, and without the server's traceback.
-        return exception.from_code(error.code, error.kwargs)
+        found = exception.from_code(error.code, error.kwargs)
+        if type(found) is exception.ServiceUnavailable and "retry_after" in found.kwargs:
+            return exception.ServiceOverloaded(**found.kwargs)
+        return found
     if isinstance(error, (rpc_dispatcher.UnsupportedVersion, rpc_dispatcher.NoSuchMethod)):
         return exception.UnsupportedCall(reason=_first_line(error))
     if isinstance(error, oslo_messaging.RemoteError):

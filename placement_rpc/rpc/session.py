@@ -10,7 +10,7 @@ import collections
 import contextlib
 import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from placement_rpc import bodies
 from placement_rpc.amqp import topology
@@ -47,6 +47,14 @@ class Session:
         self.doubtful: collections.deque[Any] = collections.deque()
         #: Whether a thread works on them.
         self.trying = False
+        #: Whether the connection is no longer served: what waits is delivered again.
+        self.is_over = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.is_over = True
 
     def reject(self, message: Any, reason: str, error: Exception, whole: bool = False) -> None:
         """Dead-letter a message, and answer it with an error if it says who sent it.

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check that connections are possible, and that the queues are durable, bounded and consumed.
+"""Check that connections are possible, and queues durable, on enough nodes, bounded and consumed.
 
 RabbitMQ keeps a queue until it is deleted, and routes every event to it whether or not the queue
 has a consumer: an abandoned queue without a bound grows until the broker runs out of disk.
 """
 
-import dataclasses
 import re
 import shlex
 import urllib.parse
@@ -17,8 +16,12 @@ from placement_rpc.amqp import tls
 from placement_rpc.amqp.frames import CHANNEL_FAILURES, FAILURES
 from placement_rpc.notifications import envelope
 from placement_rpc.rpc import command_queue, routing
+from placement_rpc.service.broker_cluster_check import check_cluster, queue_faults
+from placement_rpc.service.broker_finding import Finding
 
 _TIMEOUT = 10
+# A password has no such comma.
+_BETWEEN_URLS = re.compile(",(?=https?://)")
 _LENGTHS = ("max-length", "max-length-bytes")
 _BOUNDS = {"listener": (*_LENGTHS, "message-ttl", "expires"), "stream": ("max-age", *_LENGTHS),
            "commands": _LENGTHS, "dead letters": (*_LENGTHS, "message-ttl")}
@@ -30,33 +33,73 @@ _MEND = {
     "dead letters": '{"max-length":100000,"message-ttl":2592000000}'}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Finding:
-    """A queue and its faults.
-
-    ``kind`` is ``calls``, ``commands``, ``dead letters``, ``stream``, ``listener``, ``exchange``
-    or ``node``. ``trouble`` and ``mend``, the fault and its remedy, are lists of str in the same
-    order; both are empty if there is no fault.
-    """
-
-    queue: str
-    kind: str
-    messages: int
-    consumers: int
-    trouble: list
-    mend: list
-
-
 class Management:
     """A client of a broker's management interface.
 
-    :param url: str, like ``http://user:password@host:15672``
+    :param url: str, like ``http://user:password@host:15672``; several are separated by commas,
+        and tried in turn until one answers
     :param virtual_host: str
     :param ca_file: str, the authorities that may sign the certificate of an interface over HTTPS;
         None for those of the operating system
     """
 
     def __init__(self, url, virtual_host, ca_file=None):
+        self._verify = ca_file or True
+        self._nodes = [_ManagementNode(each) for each in _BETWEEN_URLS.split(url)]
+        self.virtual_host = virtual_host
+
+    def get(self, *path):
+        """Return a resource of the virtual host, as JSON values; None if it does not exist.
+
+        :param path: str each, the kind of resource, and its name if it has one
+        :raises ServiceUnavailable: if the interface does not answer or refuses the request
+        """
+        return self._get(path[0], self.virtual_host, *path[1:])
+
+    def nodes(self):
+        """Return the descriptions of the nodes of the cluster, a list of dict.
+
+        :raises ServiceUnavailable: if the interface does not answer or refuses the request
+        """
+        return self._get("nodes")
+
+    def _get(self, *path):
+        path = "/".join(urllib.parse.quote(part, safe="") for part in path)
+        try:
+            answer = self._answer(f"/api/{path}")
+            if answer.status_code == 404:
+                return None
+            answer.raise_for_status()
+            return answer.json()
+        except (requests.RequestException, ValueError) as error:
+            status = getattr(getattr(error, "response", None), "status_code", None)
+            raise exception.ServiceUnavailable(
+                reason="the management interface at "
+                       f"{' or '.join(node.url for node in self._nodes)} did not answer as "
+                       f"expected ({status or type(error).__name__}); run 'rabbitmq-plugins "
+                       "enable rabbitmq_management' on the broker, and use a user with the tag "
+                       "'monitoring'") from None
+
+    def _answer(self, path):
+        """Return the answer of the first node that gives one; the others are tried after it."""
+        for node in [*self._nodes]:
+            try:
+                return requests.get(
+                    node.url + path, auth=node.auth, timeout=_TIMEOUT, verify=self._verify)
+            except requests.RequestException as error:
+                failed = error
+                self._nodes.append(self._nodes.pop(0))
+        raise failed
+
+
+class _ManagementNode:
+    """The address of one node's interface, and the account that is used on it.
+
+    :param url: str
+    :raises InvalidInput: if it cannot be read
+    """
+
+    def __init__(self, url):
         try:
             parts = urllib.parse.urlsplit(url)
             # An @ behind the host is that of a password with a character that ends the host.
@@ -69,36 +112,10 @@ class Management:
                 what="management URL",
                 reason="it must have the form http://user:password@host:15672, with "
                        "percent-encoded special characters in user and password")
-        self._verify = ca_file or True
-        self._url = urllib.parse.urlunsplit(
+        self.url = urllib.parse.urlunsplit(
             (parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
-        self._auth = tuple(urllib.parse.unquote(part or "guest")
-                           for part in (parts.username, parts.password))
-        self.virtual_host = virtual_host
-
-    def get(self, *path):
-        """Return a resource of the virtual host, as JSON values; None if it does not exist.
-
-        :param path: str each, the kind of resource, and its name if it has one
-        :raises ServiceUnavailable: if the interface does not answer or refuses the request
-        """
-        resource, *rest = (urllib.parse.quote(part, safe="") for part in (
-            path[0], self.virtual_host, *path[1:]))
-        url = "/".join([self._url, "api", resource, *rest])
-        try:
-            answer = requests.get(
-                url, auth=self._auth, timeout=_TIMEOUT, verify=self._verify)
-            if answer.status_code == 404:
-                return None
-            answer.raise_for_status()
-            return answer.json()
-        except (requests.RequestException, ValueError) as error:
-            status = getattr(getattr(error, "response", None), "status_code", None)
-            raise exception.ServiceUnavailable(
-                reason=f"the management interface at {self._url} did not answer as expected "
-                       f"({status or type(error).__name__}); run 'rabbitmq-plugins enable "
-                       "rabbitmq_management' on the broker, and use a user with the tag "
-                       "'monitoring'") from None
+        self.auth = tuple(urllib.parse.unquote(part or "guest")
+                          for part in (parts.username, parts.password))
 
 
 def check(conf, broker, management, topic, exchange):
@@ -115,15 +132,17 @@ def check(conf, broker, management, topic, exchange):
     :raises ServiceUnavailable: if the broker or its management interface cannot be reached
     """
     nodes = check_nodes(broker)
-    if nodes and len(nodes) == len(broker.nodes) and broker.tls.checks_names:
+    if broker.tls and broker.tls.checks_names and len(nodes) == len(broker.nodes):
         return nodes
     bindings = management.get("bindings") or []
     kinds = _kinds(conf, bindings, topic, exchange)
     found = {queue["name"]: queue for queue in management.get("queues") or []
              if queue["name"] in kinds}
     counts = _counts(broker, found)
-    findings = nodes + [_look(found[name], kinds[name], *counts[name], management.virtual_host)
-                for name in found if name in counts]
+    members = management.nodes()
+    findings = nodes + check_cluster(broker, members, found.values())
+    findings += [_look(found[name], kinds[name], *counts[name], members, management.virtual_host)
+                 for name in found if name in counts]
     findings += [Finding(name, kind, 0, 0, ["missing"], ["start a conductor"])
                  for name, kind in kinds.items() if name not in found]
     stream = conf.notifications.stream
@@ -142,10 +161,11 @@ def check(conf, broker, management, topic, exchange):
 
 
 def check_nodes(broker):
-    """Return a :class:`Finding` for each node with which TLS fails, or cannot be tried."""
+    """Return a :class:`Finding` for each node that cannot be reached, or with which TLS fails."""
     findings = []
     for node in broker.nodes:
         try:
+            broker.reach(node)
             problem = broker.tls_problem(node)
         except OSError as error:
             problem = tls.Problem(
@@ -193,17 +213,18 @@ def _counts(broker, names):
     return counts
 
 
-def _look(queue, kind, messages, consumers, virtual_host):
+def _look(queue, kind, messages, consumers, nodes, virtual_host):
     """Return the :class:`Finding` about a queue.
 
     :param queue: dict, its description by the management interface
+    :param nodes: list of dict, those of the nodes of the cluster
     """
     name = queue["name"]
     limits = {key.removeprefix("x-") for key in queue.get("arguments") or {}}
     limits.update(queue.get("effective_policy_definition") or {})
     control = f"rabbitmqctl -p {shlex.quote(virtual_host)}"
     delete = f"{control} delete_queue {shlex.quote(name)}"
-    troubles = []
+    troubles = queue_faults(queue, nodes, virtual_host)
     if not queue["durable"]:
         troubles.append((
             "not durable", "set [oslo_messaging_rabbit] rabbit_quorum_queue = true in the program "
@@ -218,8 +239,7 @@ def _look(queue, kind, messages, consumers, virtual_host):
     if unread:
         troubles.append((unread[0], unread[1] or (
             f"start its consumer or, if it no longer exists: {delete}")))
-    return Finding(name, kind, messages, consumers, [trouble for trouble, _ in troubles],
-                   [mend for _, mend in troubles])
+    return Finding.of(name, kind, troubles, messages, consumers)
 
 
 def _unread(kind, messages, consumers):

@@ -56,7 +56,8 @@ class CommandConsumer:
         self._topic = topic
         self._queue = command_queue.name(topic)
         self._attempts = Attempts(manager.database)
-        self._dead_letters = command_queue.dead_letter_queue(conf.queues)
+        self._dead_letters = command_queue.dead_letter_queue(
+            conf.queues, manager.metrics.dead_lettered)
         # Not limited by the pin: a queued command of any release that this program knows must not
         # be lost.
         self._dispatcher = dispatcher.Dispatcher(manager, seen_clients=manager.seen_clients)

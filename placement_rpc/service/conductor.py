@@ -17,7 +17,7 @@ from placement_rpc.notifications.publishers import get_publisher
 from placement_rpc.notifications.relay import Relay
 from placement_rpc.objects import class_names
 from placement_rpc.rpc import batch_server, routing
-from placement_rpc.service import collectors, command_consumer, readiness
+from placement_rpc.service import collectors, command_consumer, interpreter, readiness
 from placement_rpc.service.attempts import Attempts
 from placement_rpc.service.fleet_gauges import FleetGauges
 from placement_rpc.service.heartbeat import Heartbeat
@@ -70,9 +70,9 @@ class Conductor:
         self.manager = manager.Manager(self.conf, self.database)
         self.manager.candidates.index.prepare()
         self.servers = self._request_servers() if self._broker else {}
-        self._show_metrics()
         self.relay = Relay(
             self.conf, self.database, self.publisher, self._holder)
+        self._show_metrics()
         self.database.after_events(self.relay.wake)
         self._heartbeat = Heartbeat(
             self.conf, self.manager, self._binary, self.host, self._worker)
@@ -91,7 +91,8 @@ class Conductor:
 
     def _show_metrics(self):
         self.manager.metrics.watch(
-            lambda: collectors.state(self.database, self.manager.candidates.index, self.servers))
+            lambda: collectors.state(self.database, self.manager.candidates.index, self.servers,
+                                     self.relay, self.conf.conductor.service_down_time))
         self.manager.metrics.watch(FleetGauges(
             self.manager.candidates.index, self.conf.headroom.request or ()), of_fleet=True)
         options = self.conf.metrics
@@ -116,6 +117,13 @@ class Conductor:
             self.conf, self._broker, self.manager, names[queue], number, queue,
             Attempts(self.database))
             for queue, number in threads.items()}
+
+    def check_database(self):
+        """Check that the database can be reached; see :meth:`Heartbeat.check_database`.
+
+        :raises PlacementException: if it cannot
+        """
+        self._heartbeat.check_database()
 
     def stop(self):
         """Accept no more calls, finish the accepted ones, and close."""
@@ -164,6 +172,8 @@ class ConductorWorker(cotyledon.Service):
 
 def run_conductor(conf):
     """Run the conductor's workers until a signal ends them."""
+    # The workers inherit it.
+    interpreter.take_short_turns()
     workers = cotyledon.ServiceManager(
         graceful_shutdown_timeout=conf.conductor.drain_timeout)
     service_id = workers.add(

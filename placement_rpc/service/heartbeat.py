@@ -8,7 +8,7 @@ import threading
 import placement_rpc
 from placement_rpc import exception
 from placement_rpc.db import api as db
-from placement_rpc.db.queries import bulk, services
+from placement_rpc.db.queries import bulk, events, services
 
 LOG = logging.getLogger(__name__)
 # A row that has not been written for this many times service_down_time is deleted, since its
@@ -81,6 +81,14 @@ class Heartbeat:
             "oldest_caller": self._manager.seen_clients.oldest()}
         self._database.write(
             lambda tx: services.beat(tx, self._identity, versions, started), "heartbeat")
+
+    def check_database(self):
+        """Read from the database, on the connection of the heartbeats.
+
+        :raises PlacementException: if the database cannot be reached
+        """
+        with self._database.reader() as tx:
+            events.last_position(tx)
 
     def forget_others(self):
         """Delete the rows of processes of this program on this host that ended long ago.

@@ -14,7 +14,7 @@ import time
 from placement_rpc import exception
 from placement_rpc.accounting import snapshot
 from placement_rpc.candidates.live_index import IndexMaintenance
-from placement_rpc.db.queries import bulk, events, requests
+from placement_rpc.db.queries import bulk, events, leases, requests
 from placement_rpc.db.queries import commands as command_attempts
 
 LOG = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class Housekeeping:
         """
         period = self._conf.notifications.snapshot_period or None
         if not snapshot.is_wanted(self._database, period) or not self._database.write(
-                lambda tx: events.acquire(tx, "snapshot", self._holder, 3 * seconds), "snapshot"):
+                lambda tx: leases.acquire(tx, "snapshot", self._holder, 3 * seconds), "snapshot"):
             return
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:

@@ -11,8 +11,9 @@ from placement_rpc import api, exception, manager
 from placement_rpc.candidates.live_index import IndexMaintenance
 from placement_rpc.db import api as db
 from placement_rpc.db import migration
-from placement_rpc.http import errors
+from placement_rpc.http import errors, health
 from placement_rpc.http.facade import Facade
+from placement_rpc.service import interpreter
 from placement_rpc.service.fleet_gauges import FleetGauges
 from placement_rpc.service.heartbeat import Heartbeat
 from placement_rpc.upgrade import startup_check
@@ -34,6 +35,7 @@ class HTTPService:
     """
 
     def __init__(self, conf):
+        interpreter.take_short_turns()
         self.conf = conf
         self._ended = threading.Event()
         self._database = self._heartbeat = self._manager = None
@@ -43,7 +45,8 @@ class HTTPService:
             self._api = api.PlacementAPI(
                 "local", conf, manager=self._open(), deadline=conf.api.deadline)
         self.facade = Facade(conf, self._api, is_remote=conf.api.transport == "rpc",
-                             metrics=self._manager and self._manager.metrics)
+                             metrics=self._manager and self._manager.metrics,
+                             check=self._check)
         if self._heartbeat is not None:
             self._heartbeat.start()
             self._heartbeat.forget_others()
@@ -64,6 +67,18 @@ class HTTPService:
             self.conf, self._manager, BINARY, self.conf.conductor.host or socket.gethostname(),
             os.getpid())
         return self._manager
+
+    def _check(self):
+        """Check that requests can be answered now.
+
+        :raises PlacementException: if the database cannot be reached; or, with the transport
+            ``rpc``, if no service answers
+        """
+        if self._heartbeat is not None:
+            self._heartbeat.check_database()
+        else:
+            # It ends before the request for the result does, so that its reason is known.
+            self._api.ping(None, timeout=0.8 * health.PATIENCE)
 
     def _maintain(self):
         self._manager.candidates.index.prepare()

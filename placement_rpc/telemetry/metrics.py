@@ -51,10 +51,17 @@ class Metrics:
             "placement_rpc_allocation_candidates_cut",
             "Answers that were cut at the maximum number of allocation candidates",
             registry=registry)
+        self._refused = prometheus_client.Counter(
+            "placement_rpc_refused_overloaded",
+            "Calls and HTTP requests refused because their client has too many under way",
+            ("queue",), registry=registry)
+        self._dead = prometheus_client.Counter(
+            "placement_rpc_dead_letters", "Messages that this process put into the dead letters",
+            registry=registry)
         # Those about the fleet, which are not shown to everyone, in addition.
         self._with_fleet = prometheus_client.CollectorRegistry()
         for metric in (self._calls, self._seconds, self._together, self._requests,
-                       self._request_seconds, self._cut):
+                       self._request_seconds, self._cut, self._refused, self._dead):
             self._with_fleet.register(metric)
         # Looking a labelled child up costs more than incrementing it.
         self._call = functools.cache(self._calls.labels)
@@ -110,6 +117,17 @@ class Metrics:
     def candidates_cut(self):
         """Count an answer that was cut at the maximum number of allocation candidates."""
         self._cut.inc()
+
+    def refused(self, queue):
+        """Count a call or an HTTP request that is refused because its client has too many.
+
+        :param queue: str, the request queue; ``http`` for HTTP requests
+        """
+        self._refused.labels(queue).inc()
+
+    def dead_lettered(self):
+        """Count a message that is kept as a dead letter."""
+        self._dead.inc()
 
     def requested(self, method, route, status, seconds):
         """Count an HTTP request.

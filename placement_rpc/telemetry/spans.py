@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spans: the time that each part of a call takes, for the log line of a slow call.
+"""Spans: the time that each part of a call takes, for the log line of a slow call and for traces.
 
 Code that may take long names itself with ``with span("database"):``. Outside of a call that is
 being measured, that costs next to nothing.
@@ -8,6 +8,8 @@ being measured, that costs next to nothing.
 import contextlib
 import threading
 import time
+
+from placement_rpc.telemetry import tracing
 
 _local = threading.local()
 
@@ -34,12 +36,15 @@ class span:  # noqa: N801
     :param name: str
     """
 
-    __slots__ = ("_began", "_name", "_within")
+    __slots__ = ("_began", "_name", "_traced", "_within")
 
     def __init__(self, name):
         self._name = name
 
     def __enter__(self):
+        self._traced = tracing.part(self._name)
+        if self._traced is not None:
+            self._traced.__enter__()
         stack = getattr(_local, "stack", None)
         if stack is not None:
             self._within = 0.0
@@ -47,6 +52,8 @@ class span:  # noqa: N801
             self._began = time.perf_counter()
 
     def __exit__(self, *_error):
+        if self._traced is not None:
+            self._traced.__exit__(None, None, None)
         stack = getattr(_local, "stack", None)
         if not stack or stack[-1] is not self:
             return

@@ -15,6 +15,8 @@ from placement_rpc.testing.servers import RabbitMQ
 # Seconds without a sign of life after which nodes give up one that is cut off; RabbitMQ's own 60
 # are longer than the tests wait. The operator's guide recommends the same.
 _TICK_SECONDS = 15
+# Seconds after which a node that hung has seen whether there is a majority.
+_PAUSES_WITHIN = 15
 
 _LEADER = """{ok, Queue} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"%s">>, queue, <<"%s">>)),
     {_, Leader} = amqqueue:get_pid(Queue), Leader."""
@@ -24,19 +26,21 @@ class RabbitMQCluster(fixtures.Fixture):
     """Nodes on 127.0.0.1 that form a cluster, and pause if they are in the minority.
 
     :param size: int, the number of nodes
+    :param plugins: of each node, as of :class:`placement_rpc.testing.servers.RabbitMQ`
     :ivar nodes: list of :class:`Node`
     :ivar url: str, with the addresses of all nodes
     """
 
-    def __init__(self, size=3):
+    def __init__(self, size=3, plugins=()):
         super().__init__()
         self._size = size
+        self._plugins = plugins
 
     def _setUp(self):
         epmd = self.useFixture(_Epmd())
         names = [f"node{number}@localhost" for number in range(self._size)]
-        shared = {"epmd_port": epmd.port, "names": names, "cookie": secrets.token_hex(16),
-                  "password": secrets.token_urlsafe(24)}
+        shared = {"plugins": self._plugins, "epmd_port": epmd.port, "names": names,
+                  "cookie": secrets.token_hex(16), "password": secrets.token_urlsafe(24)}
         self.nodes = [Node(name, **shared) for name in names]
         together.set_up(self, self.nodes)
         self.wait_until_complete()
@@ -75,18 +79,39 @@ class RabbitMQCluster(fixtures.Fixture):
                 raise RuntimeError(f"{len(nodes)} nodes of RabbitMQ do not find each other")
             time.sleep(0.2)
 
+    def rejoin(self, node):
+        """Wait until a node that hung sees the others again; return whether it was restarted.
+
+        It should see no majority, and pause until it does. With RabbitMQ 3.10 it finds the others
+        back before it has noticed that they gave it up: it then does not pause, and stays cut off
+        until it is restarted.
+        """
+        ends = time.monotonic() + _PAUSES_WITHIN
+        while time.monotonic() < ends or not node.is_cut_off():
+            if node.members() >= {other.name for other in self.running}:
+                self.wait_until_complete()
+                return False
+            if time.monotonic() > ends + server_process.START_TIMEOUT:
+                raise RuntimeError(f"{node.name} does not find the other nodes")
+            time.sleep(0.2)
+        node.rabbitmqctl("stop_app")
+        node.rabbitmqctl("start_app")
+        self.wait_until_complete()
+        return True
+
 
 class Node(RabbitMQ):
     """A node of a cluster; ``name`` is what the others call it.
 
+    :param plugins: which are enabled from the start
     :param epmd_port: int, of the Erlang daemon that knows the addresses of all nodes
     :param names: list of str, those of all nodes
     :param cookie: str, the secret that they share
     :param password: str, that of the administrator
     """
 
-    def __init__(self, name, epmd_port, names, cookie, password):
-        super().__init__()
+    def __init__(self, name, plugins, epmd_port, names, cookie, password):
+        super().__init__(plugins)
         self.name = name
         self.password = password
         self._names = names
@@ -117,10 +142,26 @@ class Node(RabbitMQ):
         self.env["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"] += (
             f" -kernel net_ticktime {_TICK_SECONDS} +S 1:1")
 
+    def is_quorum_critical(self):
+        """Return whether queues would lose their majority if the node ended now: bool."""
+        try:
+            self._run("rabbitmq-queues", "-q", "check_if_node_is_quorum_critical")
+        except RuntimeError:
+            return True
+        return False
+
     def members(self):
         """Return the names of the nodes that this one sees running, as a set."""
-        status = json.loads(self.rabbitmqctl("-q", "cluster_status", "--formatter", "json"))
-        return set(status["running_nodes"])
+        return set(self._cluster_status()["running_nodes"])
+
+    def is_cut_off(self):
+        """Return whether the node runs, and does not see a majority of the nodes: bool."""
+        status = self._cluster_status()
+        return self.name in status["running_nodes"] and (
+            2 * len(status["running_nodes"]) <= len(status["disk_nodes"]))
+
+    def _cluster_status(self):
+        return json.loads(self.rabbitmqctl("-q", "cluster_status", "--formatter", "json"))
 
 
 class _Epmd(server_process.ServerProcess):

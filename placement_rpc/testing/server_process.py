@@ -81,6 +81,18 @@ def _signal_all(pid, number):
             os.kill(each, number)
 
 
+def remove_shared_memory(data):
+    """Remove the shared memory of a PostgreSQL server that was killed, which nothing else does.
+
+    :param data: the directory of its data
+    """
+    with contextlib.suppress(FileNotFoundError):
+        lines = pathlib.Path(data, "postmaster.pid").read_text().splitlines()
+        # The seventh line has the key and the id of the segment.
+        if len(lines) > 6 and len(words := lines[6].split()) == 2:
+            subprocess.run(["ipcrm", "--shmem-id", words[1]], check=False, capture_output=True)
+
+
 class ServerProcess(drivers.Driver):
     """A server that can crash, freeze, and be started again."""
 
@@ -89,6 +101,8 @@ class ServerProcess(drivers.Driver):
     _command = ()
     _ready = ""
     _crash = signal.SIGKILL
+    # The signal on which it ends in an orderly way.
+    _end = signal.SIGTERM
     #: The running server, a subprocess.Popen; None before the first start.
     process = None
 
@@ -107,6 +121,27 @@ class ServerProcess(drivers.Driver):
         """Stop the server as a crash would, keeping its data; do nothing if it is stopped."""
         if self.process:
             self._kill(self.process)
+
+    def kill(self):
+        """Kill all processes of the server at once, as a power cut does; it may be started again.
+
+        Unlike :meth:`stop`, nothing is written first, and nothing is told to clients.
+        """
+        _signal_all(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._kill(self.process)
+
+    def shut_down(self):
+        """End the server in an orderly way, as its service manager does; it may be started again.
+
+        :raises RuntimeError: if it does not end in time
+        """
+        self.process.send_signal(self._end)
+        try:
+            self.process.wait(START_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"{self._command} did not end") from None
+        self._kill(self.process)
 
     def restart(self):
         """Stop the server as a crash would, and start it again."""

@@ -172,6 +172,7 @@ class PostgreSQL(ServerProcess, postgresql.PostgreSQLDriver):
 
     _ready = "database system is ready to accept connections"
     _crash = signal.SIGQUIT
+    _end = signal.SIGINT
 
     def __init__(self, durable=False):
         super().__init__(sync=durable)
@@ -183,7 +184,7 @@ class PostgreSQL(ServerProcess, postgresql.PostgreSQLDriver):
             # The server refuses to run as root.
             user = ("setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups")
             shutil.chown(self.tempdir, "postgres")
-        data = f"{self.tempdir}/data"
+        self._data = data = f"{self.tempdir}/data"
         self._run(*user, "initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync")
         self._command = (*user, "postgres", "-D", data, "-p", str(self.port))
         self._command += ("-k", self.tempdir, "-h", "", "-N", "200")
@@ -192,6 +193,11 @@ class PostgreSQL(ServerProcess, postgresql.PostgreSQLDriver):
         if not self.sync:
             self._command += ("--fsync=off", "--synchronous_commit=off", "--full_page_writes=off")
         self.start()
+
+    def kill(self):
+        """Kill all processes of the server at once, as a power cut does."""
+        super().kill()
+        server_process.remove_shared_memory(self._data)
 
     def create_database(self):
         """Create an empty database and return its URL."""

@@ -12,7 +12,12 @@ import uuid
 import fixtures
 from pifpaf.drivers import postgresql
 
-from placement_rpc.testing.server_process import START_TIMEOUT, ServerProcess, reserve_port
+from placement_rpc.testing.server_process import (
+    START_TIMEOUT,
+    ServerProcess,
+    remove_shared_memory,
+    reserve_port,
+)
 
 
 class PostgreSQLStandbys(fixtures.Fixture):
@@ -54,15 +59,21 @@ class PostgreSQLStandbys(fixtures.Fixture):
             ("target_session_attrs", "read-write"), ("connect_timeout", "3")])
         return f"postgresql+psycopg://postgres@/{database}?{query}"
 
-    def promote(self, server):
+    def promote(self, server=None):
         """Make a standby the primary; the other standbys follow it.
 
-        The primary has to be stopped: nothing else prevents that both accept changes.
+        The primary has to be stopped or frozen: nothing else prevents that both accept changes.
+
+        :param server: :class:`Server`; None for the standby that has received the most
+        :returns: :class:`Server`
         """
+        running = [each for each in self.servers if each.is_running()]
+        server = server or max(running, key=Server.received)
         server.promote()
-        for other in self.servers:
-            if other is not server and other.is_running():
+        for other in running:
+            if other is not server:
                 other.follow(server)
+        return server
 
 
 class Server(ServerProcess, postgresql.PostgreSQLDriver):
@@ -74,11 +85,13 @@ class Server(ServerProcess, postgresql.PostgreSQLDriver):
 
     _ready = "database system is ready to accept"
     _crash = signal.SIGQUIT
+    _end = signal.SIGINT
 
     def __init__(self, name, synchronous):
         super().__init__()
         self.name = name
         self._synchronous = synchronous
+        self._is_frozen = False
 
     def _setUp(self):
         super()._setUp()
@@ -98,6 +111,11 @@ class Server(ServerProcess, postgresql.PostgreSQLDriver):
             "--wal_level=replica", "--hot_standby=on", "--wal_log_hints=on",
             "--wal_keep_size=64MB", "--wal_receiver_timeout=5s", "--wal_sender_timeout=5s",
             "--wal_retrieve_retry_interval=200ms", f"--synchronous_standby_names={wanted}")
+
+    def start(self):
+        """Start the server on its existing data and wait until it accepts connections."""
+        super().start()
+        self._is_frozen = False
 
     def start_as_primary(self):
         """Begin with no databases."""
@@ -121,14 +139,35 @@ class Server(ServerProcess, postgresql.PostgreSQLDriver):
                   f"application_name={self.name}'", file=settings)
         self.start()
 
+    def kill(self):
+        """Kill all processes of the server at once, as a power cut does."""
+        super().kill()
+        remove_shared_memory(self._data)
+
     def promote(self):
         """Accept changes from now on."""
         self._run(*self._user, "pg_ctl", "promote", "-D", str(self._data), "--wait",
                   f"--timeout={START_TIMEOUT}")
 
+    def freeze(self):
+        """Stop all processes of the server without ending them, as a machine that hangs does."""
+        super().freeze()
+        self._is_frozen = True
+
+    def thaw(self):
+        """Let a frozen server go on."""
+        super().thaw()
+        self._is_frozen = False
+
     def is_running(self):
-        """Return whether the process runs."""
-        return self.process is not None and self.process.poll() is None
+        """Return whether the process runs, and is not frozen."""
+        return (self.process is not None and self.process.poll() is None
+                and not self._is_frozen)
+
+    def received(self):
+        """Return how far a standby has received the changes of the primary, in bytes: int."""
+        return int(self.execute(
+            "SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::bigint"))
 
     def accepts_changes(self):
         """Return whether it is a primary."""

@@ -171,7 +171,9 @@ CALLS = {
     "claim_batch": Call(slow=True, since="1.2"),
     "claim_by_request": Call(slow=True, since="1.2"),
     "move_allocations": Call(since="1.2"),
-    "sync_compute_node": Call(slow=True, since="1.2", queue=FLEET),
+    "sync_compute_node": Call(
+        slow=True, since="1.2", queue=FLEET,
+        arguments={"allow_below_use": "1.3"}, implied={"allow_below_use": False}),
     "explain": Call(
         slow=True, large=True, since="1.2", rules=_rules(_PROVIDERS, "explain"),
         arguments={"funnel": "1.3"}),

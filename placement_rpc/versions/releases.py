@@ -101,8 +101,9 @@ _OF_2027_1 = Release(
     payloads=_OF_2026_2.payloads | {
         "AllocationPayload": "1.2", "CapacityExceededPayload": "1.1",
         "ClaimRefusedPayload": "1.1", "ComputeNodePayload": "1.1", "ConsumerPayload": "1.0",
-        "InventoryPayload": "1.1",
+        "InventoryPayload": "1.1", "LostEvent": "1.0", "OutboxReconciledPayload": "1.0",
         "ProviderAggregatesPayload": "1.1", "ProviderTraitsPayload": "1.0",
+        "ReconciledConsumer": "1.0", "ReconciledProvider": "1.0",
         "ResourceClassPayload": "1.1", "ResourceProviderPayload": "1.1",
         "SnapshotPayload": "1.1", "StoreImportPayload": "1.0", "TraitPayload": "1.0"})
 #: All releases, the oldest first.

@@ -19,7 +19,9 @@ from tests.benchmarks import (
     audit_bench,
     bus_bench,
     candidates_bench,
+    fairness_bench,
     fleet,
+    galera_bench,
     http_bench,
     moving_bench,
     plots,
@@ -27,9 +29,10 @@ from tests.benchmarks import (
 )
 from tests.benchmarks.bench import Bench, Report
 
-_PARTS = ("claims", "nodes", "scale", "http", "candidates", "audit", "moving")
+_PARTS = ("claims", "nodes", "scale", "http", "candidates", "audit", "moving", "galera",
+          "fairness")
 # These start their own servers.
-_BY_THEMSELVES = ("http", "candidates", "audit", "moving")
+_BY_THEMSELVES = ("http", "candidates", "audit", "moving", "galera")
 
 
 def bench_bus(quick, parts, kept):
@@ -49,6 +52,8 @@ def bench_bus(quick, parts, kept):
                 bus_bench.bench_outbox(bench, providers)
         if "nodes" in parts:
             bus_bench.bench_nodes(bench)
+        if "fairness" in parts:
+            fairness_bench.bench_fairness(bench)
         if "scale" in parts:
             scale_bench.bench_scale(bench, quick)
 
@@ -91,6 +96,10 @@ def main():
         audit_bench.bench_audit(kept, options.quick)
     if "moving" in parts:
         moving_bench.bench_moving(kept, options.quick)
+    if "fairness" in parts:
+        fairness_bench.bench_fairness_http(kept, options.quick)
+    if "galera" in parts:
+        galera_bench.bench_galera(kept, options.quick)
     report(kept, options.output)
 
 

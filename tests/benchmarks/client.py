@@ -129,7 +129,8 @@ class Client:
                     return
 
         began = time.monotonic()
-        workers = [threading.Thread(target=run, args=(number,)) for number in range(threads)]
+        workers = [threading.Thread(target=run, args=(number,))
+                   for number in range(threads)]
         for worker in workers:
             worker.start()
         for worker in workers:

@@ -24,6 +24,8 @@ _PROCESSES = 2
 class OurFacade(fixtures.Fixture):
     """The facade behind gunicorn, with the store in its own processes; ``url``, ``process``.
 
+    ``database_url`` is that of its store.
+
     A relay gives events their positions, as one of a conductor does.
 
     :param database_url: str, SQLAlchemy URL of an empty database; None for a SQLite file
@@ -39,6 +41,7 @@ class OurFacade(fixtures.Fixture):
     def _setUp(self):
         directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         url = self._database_url or f"sqlite:///{directory}/placement.sqlite"
+        self.database_url = url
         path = directory / "placement-rpc.conf"
         path.write_text(f"[database]\nconnection = {url}\n"
                         "[api]\nauth_strategy = noauth2\ntransport = local\n")

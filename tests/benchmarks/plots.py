@@ -17,15 +17,18 @@ def draw(results, directory):
     :param directory: :class:`pathlib.Path`
     :returns: list of the files that were written; empty if nothing was measured at several sizes
     """
-    import matplotlib
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
     lines = {}
     for row in results:
         found = _SIZED.match(row["name"])
         if found and row["unit"] == "ms":
             lines.setdefault(found["kind"], {}).setdefault(found["what"], []).append(
                 (int(found["size"]), row["value"]))
+    if not lines:
+        # Also where matplotlib is not installed.
+        return []
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
     written = []
     for kind, of_kind in lines.items():
         name, label = _TITLES[kind]

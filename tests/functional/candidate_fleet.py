@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from placement_rpc import exception
 from placement_rpc.candidates import explanation
 from placement_rpc.candidates.search import CandidateSearch
-from placement_rpc.db.queries import events
+from placement_rpc.db.queries import events, leases, relaying
 from placement_rpc.objects.candidates import CandidateGroup, CandidatesRequest
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ORDERS, ResourceRequest
@@ -197,12 +197,15 @@ class Fleet(stateful.RuleBasedStateMachine):
 
 
 def assign_positions(database, count):
-    """Give positions to some events, as the relay does under its lease; return to how many."""
+    """Give positions to some events, as the relay does under its lease.
+
+    :returns: the last position that was given; None if no event waits for one
+    """
     with database.writer() as tx:
         # The first read of the state creates it.
         events.state(tx, lock=True)
-        events.acquire(tx, "test", "test", 60)
-        return events.give_waiting_positions(tx, "test", "test", count)
+        leases.acquire(tx, "test", "test", 60)
+        return relaying.give_waiting_positions(tx, "test", "test", count)
 
 
 def _of(inventories):

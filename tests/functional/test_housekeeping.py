@@ -45,9 +45,9 @@ class _HeldStore:
         return self._database.write(change, method, **options)
 
     @contextlib.contextmanager
-    def reader(self, snapshot=False):
+    def reader(self, snapshot=False, causal=True):
         self._hold("read")
-        with self._database.reader(snapshot) as tx:
+        with self._database.reader(snapshot, causal) as tx:
             yield tx
 
 

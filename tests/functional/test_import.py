@@ -18,7 +18,7 @@ from placement_rpc.accounting import holding, snapshot
 from placement_rpc.cmd import manage, manage_placement_import
 from placement_rpc.db import api as db
 from placement_rpc.db import models
-from placement_rpc.db.queries import bulk, events, services
+from placement_rpc.db.queries import bulk, events, leases, relaying, services
 from placement_rpc.db.queries import hold as queries
 from placement_rpc.moving import hold, importing, own_store, placement_store, rows
 from placement_rpc.notifications.event import Event
@@ -255,7 +255,7 @@ class StateTest(FilledCase):
     def test_a_run_that_is_overtaken_by_another_ends(self):
         with placement_store.opened(self.cloud.url) as source, own_store.opened(
                 self.database) as target:
-            first = hold.begin_pass(self.database, "first")
+            first = hold.begin_pass(self.database, self.cloud.url)
             importing.Pass(source, target).run(self.database, first, 100)
             self.run_import()
             self.assertRaises(exception.ImportOvertaken, importing.Pass(source, target).run,
@@ -363,6 +363,23 @@ class StateTest(FilledCase):
         self.assertEqual(before, self.contents())
         self.assertFalse(holding.is_held(self.database))
 
+    def test_a_later_run_may_not_read_another_database(self):
+        """It would replace the cloud by another one, such as that of a test."""
+        self.run_import()
+        before = self.contents()
+        other = self.useFixture(placement_cloud.PlacementCloud(self.source_kind))
+        for arguments in ((), ("--dry-run",), ("--finish",)):
+            self.manage("import", "--from", other.url, *arguments, code=1)
+            self.assertIn("the import began with", self.errors)
+            self.assertIn("--force", self.errors)
+        self.assertEqual(before, self.contents())
+        # As after a move of Placement's database. Options of the connection are no matter.
+        self.manage("import", "--from", other.url, "--force", "--dry-run")
+        self.manage("import", "--from", other.url, "--force")
+        self.cloud = other
+        self.assert_equal()
+        self.manage("import", "--from", f"{other.url}?timeout=5", "--finish")
+
     def test_changes_that_broke_the_hold_are_found(self):
         """As on another node of a Galera cluster, or by a conductor that was asleep."""
         self.run_import()
@@ -373,6 +390,44 @@ class StateTest(FilledCase):
         self.database.write(queries.release)
         self.run_import(code=1)
         self.assertIn("released without '--finish'", self.errors)
+
+    def publish_and_prune(self):
+        """Delete all events, as a relay and housekeeping do in the course of time."""
+        later = bulk.now() + datetime.timedelta(hours=1)
+
+        def change(tx):
+            leases.acquire(tx, "relay", "test", 60)
+            batch = relaying.next_batch(tx, "relay", "test", None, 1000)
+            relaying.mark_published(tx, batch.read_from, batch.last)
+            events.prune(tx, later)
+
+        self.database.write(change)
+        self.assertEqual([], self.types())
+
+    def test_changes_whose_events_were_pruned_are_found(self):
+        self.api().create_trait(None, "CUSTOM_TRIAL")
+        self.api().delete_trait(None, "CUSTOM_TRIAL")
+        self.publish_and_prune()
+        # Those of before the import and those of the import count for nothing.
+        self.run_import()
+        placement_contents.change(self.cloud)
+        self.run_import()
+        self.publish_and_prune()
+        self.run_import()
+        self.database.write(lambda tx: events.insert_while_held(tx, [events.NewEvent(
+            base.new_uuid(), "resource_provider.create", bulk.now(), "{}", "")]))
+        self.publish_and_prune()
+        for arguments in ((), ("--dry-run",), ("--finish",)):
+            self.run_import(*arguments, code=1)
+            self.assertIn("(1 whose events were pruned)", self.errors)
+
+    def test_an_import_that_an_earlier_release_began_goes_on(self):
+        """It has not counted the events before it."""
+        self.run_import()
+        self.database.write(lambda tx: tx.execute(
+            sa.update(models.import_state).values(events_before=None)))
+        placement_contents.change(self.cloud)
+        self.run_import("--finish")
 
     def test_services_of_older_releases_are_not_left_alive(self):
         identity = {"binary": "placement-rpc-conductor", "host": "old", "worker": 0}

@@ -2,7 +2,6 @@
 """What a fresh interpreter loads: a client loads no part of a service."""
 
 import ast
-import configparser
 import pathlib
 import subprocess
 import sys
@@ -11,13 +10,15 @@ from importlib import metadata
 from packaging import requirements, utils
 
 import placement_rpc
-from tests import base
+from placement_rpc.cmd import parser_tree
+from tests import base, declared
 
 _ROOT = pathlib.Path(placement_rpc.__file__).parent
 
 # The modules that a client's programs begin with. The last chooses the threading backend of
 # oslo.service, which it can do only before the others are loaded.
-_CLIENT = ("placement_rpc.cmd.main", "placement_rpc.api", "placement_rpc.notifications.listener")
+_CLIENT = ("placement_rpc.cmd.main", "placement_rpc.cmd.calls", "placement_rpc.cmd.event_stream",
+           "placement_rpc.api", "placement_rpc.notifications.listener")
 # Modules and parts of the package that only a service loads.
 _SERVICE_ONLY = ("sqlalchemy", "oslo_db", "oslo_policy", "alembic", "numpy", "falcon",
                  "jsonschema", "placement_rpc.accounting", "placement_rpc.candidates",
@@ -53,37 +54,6 @@ def _third_party(path):
             "placement_rpc"}
 
 
-def _requirements(name):
-    """Return lines of setup.cfg: those of ``install_requires``, or of an extra."""
-    parser = configparser.ConfigParser(interpolation=None)
-    parser.read(_ROOT.parent / "setup.cfg")
-    lines = parser["options"].get(name) or parser["options.extras_require"][name]
-    return lines.split("\n")[1:]
-
-
-def _installed_with(lines):
-    """Return the canonical names of the distributions that requirements install.
-
-    :param lines: list of str, requirements as in setup.cfg
-    """
-    found, waiting = set(), [requirements.Requirement(line) for line in lines]
-    while waiting:
-        requirement = waiting.pop()
-        key = utils.canonicalize_name(requirement.name), frozenset(requirement.extras)
-        if key in found:
-            continue
-        found.add(key)
-        try:
-            needed = metadata.requires(requirement.name) or ()
-        except metadata.PackageNotFoundError:
-            # A dependency of another platform or of an optional feature.
-            continue
-        waiting += [each for each in map(requirements.Requirement, needed) if each.marker is None
-                    or any(each.marker.evaluate({"extra": extra})
-                           for extra in ("", *requirement.extras))]
-    return {name for name, _extras in found}
-
-
 class ClientTest(base.TestCase):
     """A client installs and loads what a client needs."""
 
@@ -96,22 +66,72 @@ class ClientTest(base.TestCase):
     def test_what_its_modules_import_is_a_requirement(self):
         """An indirect dependency may go with the next release of the library that brings it."""
         required = {utils.canonicalize_name(requirements.Requirement(line).name)
-                    for line in _requirements("install_requires")}
+                    for line in declared.lines("install_requires")}
+        # Imported by functions that are called only if traces are switched on.
+        traced = {"telemetry/tracing.py": declared.installed_with(declared.lines("tracing"))}
         owners, missing = metadata.packages_distributions(), {}
         for path in _files(_loaded_by(*_CLIENT)):
+            allowed = required | traced.get(str(path.relative_to(_ROOT)), set())
             for name in _third_party(path):
-                if not {utils.canonicalize_name(each) for each in owners[name]} & required:
+                if not {utils.canonicalize_name(each) for each in owners[name]} & allowed:
                     missing[f"{path.relative_to(_ROOT)}: {name}"] = owners[name]
         self.assertEqual({}, missing)
 
     def test_it_loads_nothing_that_only_the_extra_installs(self):
-        client = _installed_with(_requirements("install_requires"))
-        service = _installed_with(_requirements("service")) - client
+        client = declared.installed_with(declared.lines("install_requires"))
+        service = declared.installed_with(declared.lines("service")) - client
         self.assertIn("sqlalchemy", service)
         owners = metadata.packages_distributions()
         loaded = {each.partition(".")[0] for each in _loaded_by(*_CLIENT)}
         self.assertEqual([], [name for name in loaded for owner in owners.get(name, ())
                               if utils.canonicalize_name(owner) in service])
+
+
+# What takes long to load, and nothing of which is needed to print help.
+_SLOW = ("oslo_messaging", "oslo_versionedobjects", "oslo_config", "oslo_log", "sqlalchemy",
+         "kombu", "rich", "eventlet", "dns", "placement_rpc.objects", "placement_rpc.db")
+_PROGRAM = """
+import importlib, sys
+try:
+    importlib.import_module("placement_rpc.cmd." + sys.argv[1]).main(sys.argv[2:])
+except SystemExit as end:
+    assert not end.code, end
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+class ProgramTest(base.TestCase):
+    """Loading modules is most of the time of a short command."""
+
+    def loaded_by(self, *arguments):
+        """Return what a program prints, and the names of the modules that it loads.
+
+        :param arguments: the program's module and its arguments
+        """
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", _PROGRAM, *arguments],
+                              check=True, capture_output=True, text=True)
+        return done.stdout, done.stderr.split()
+
+    def assert_light(self, *arguments):
+        shown, loaded = self.loaded_by(*arguments)
+        self.assertTrue(shown)
+        self.assertIn("placement_rpc.cmd.errors", loaded)
+        self.assertEqual([], [each for each in loaded if each.startswith(_SLOW)], arguments)
+
+    def test_help_and_version_load_no_library(self):
+        for program, parser in parser_tree.PROGRAMS.items():
+            module = program.removeprefix("placement-rpc-").replace("placement-rpc", "main")
+            self.assert_light(module, "--version")
+            # Any command's help is made from the same parser.
+            for command in list(parser_tree.commands(parser()))[:-3:-1]:
+                self.assert_light(module, *command.names, "--help")
+
+    def test_a_call_loads_no_resolver_and_no_stream(self):
+        """The library of green threads, which this program does not use, brings the resolver."""
+        loaded = _loaded_by("placement_rpc.cmd.calls")
+        self.assertIn("oslo_messaging", loaded)
+        self.assertEqual([], [each for each in loaded if each in (
+            "dns", "rich.progress", "placement_rpc.notifications.stream")])
 
 
 class ImportTest(base.TestCase):

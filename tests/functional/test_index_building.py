@@ -119,8 +119,8 @@ class _Failing:
         self._failure = failure
 
     @contextlib.contextmanager
-    def reader(self, snapshot=False):
-        with self._store.reader(snapshot):
+    def reader(self, snapshot=False, causal=True):
+        with self._store.reader(snapshot, causal):
             raise self._failure
         yield
 
@@ -131,7 +131,7 @@ class _Broken:
     def __init__(self, failure):
         self._failure = failure
 
-    def reader(self, snapshot=False):
+    def reader(self, snapshot=False, causal=True):
         raise self._failure
 
 

@@ -11,7 +11,7 @@ from placement_rpc.accounting import snapshot
 from placement_rpc.cmd import manage
 from placement_rpc.context import RequestContext
 from placement_rpc.db import models
-from placement_rpc.db.queries import events
+from placement_rpc.db.queries import events, leases, relaying
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import InventoryList
 from placement_rpc.objects.request import ResourceRequest
@@ -185,10 +185,10 @@ class EpochTest(base.TestCase):
         database = self.useFixture(placement_fixtures.Store()).database
 
         def batch(tx):
-            events.acquire(tx, "relay", "this", 60)
-            return events.next_batch(tx, "relay", "this", (0, 9), 10, seen=9)
+            leases.acquire(tx, "relay", "this", 60)
+            return relaying.next_batch(tx, "relay", "this", (0, 9), 10, given=9)
 
-        self.assertEqual((0, []), database.write(batch))
+        self.assertEqual((0, [], 0), database.write(batch)[:3])
 
     def test_a_store_of_an_older_release_gets_one(self):
         self.published("a")

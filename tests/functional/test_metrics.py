@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The metrics that a running service exports to Prometheus."""
 
+import datetime
 import json
 import pathlib
 import re
@@ -9,12 +10,17 @@ import urllib.error
 import urllib.request
 from unittest import mock
 
+import fixtures
+import sqlalchemy as sa
 from prometheus_client import parser
 
 from placement_rpc import exception
 from placement_rpc.candidates import taking
 from placement_rpc.conf import service as configuration
 from placement_rpc.conf.headroom import NamedRequestType
+from placement_rpc.db import models
+from placement_rpc.db.queries import bulk, events
+from placement_rpc.notifications.event import Event
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.service.fleet_gauges import FleetGauges
 from placement_rpc.service.http import HTTPService
@@ -62,12 +68,30 @@ class MetricsTest(base.TestCase):
         self.assertEqual((1, 1), (found["placement_rpc_index_providers",],
                                   found["placement_rpc_index_inventories",]))
         self.assertEqual(2, found["placement_rpc_settled_together_count",])
+        self.assertEqual([1, 0, 0], [
+            value for name in ("services_up", "services_down", "dead_letters_total")
+            for key, value in found.items() if key[0] == f"placement_rpc_{name}"])
         for name in ("placement_rpc_outbox_unsent", "placement_rpc_index_age_seconds",
                      "placement_rpc_database_connections",
                      "placement_rpc_outbox_oldest_unsent_seconds"):
             self.assertIn((name,), found)
         # No uuids are exported.
         self.assertNotIn(uuid, str(found))
+
+    def test_a_process_without_heartbeat_is_counted(self):
+        port = free_port()
+        running = self.useFixture(placement_fixtures.RunningService(metrics__port=port))
+        long_ago = bulk.now() - datetime.timedelta(
+            seconds=running.conf.conductor.service_down_time + 5)
+        identity = {"binary": "placement-rpc-conductor", "host": "gone", "worker": 3}
+        running.database.write(lambda tx: tx.execute(models.services.insert().values(
+            **identity, version="1", rpc_version="1.3", started_at=long_ago,
+            last_seen_at=long_ago)), "test")
+        found = scrape(f"http://127.0.0.1:{port}")
+        down = {key[1]: value for key, value in found.items()
+                if key[0] == "placement_rpc_services_down"}
+        self.assertEqual(1, down["placement-rpc-conductor"])
+        self.assertEqual(1, sum(down.values()))
 
     def test_a_port_that_is_taken_does_not_keep_it_from_answering(self):
         with socket.socket() as taken:
@@ -247,3 +271,38 @@ class FleetTest(base.TestCase):
         self.assertEqual(28, found["placement_rpc_capacity", "VCPU"])
         self.assertEqual([], [key for key in found if key[0] == "placement_rpc_headroom"])
         self.assertIn("The headroom of a is not exported", self.log.output)
+
+
+class DivergedTest(base.TestCase):
+
+    def test_a_store_that_lost_events_goes_on_answering_requests(self):
+        """All facades of the store would be unhealthy at once, though only events wait."""
+        running = self.useFixture(placement_fixtures.RunningService(
+            api__auth_strategy="noauth2", metrics__http=True))
+        facade = http.Facade(running.conf, running.api, metrics=running.manager.metrics,
+                             check=running.conductor.check_database)
+        self.addCleanup(facade.close)
+
+        def get(path):
+            return http.request(facade.application, "GET", path)
+
+        def diverged(value):
+            return f"placement_rpc_outbox_diverged {value}" in get("/metrics").text
+
+        running.api.create_provider(None, "lost")
+        base.wait_published(running.database)
+        with running.database.reader() as tx:
+            published = [Event.of_row(row) for row in events.after(tx, 0, 10)]
+        self.assertTrue(diverged("0.0"))
+        # As a stream is, the events of which are there after the store was restored.
+        self.useFixture(fixtures.MonkeyPatch(
+            "placement_rpc.notifications.publishers.MemoryPublisher.is_kept", True))
+        running.conductor.publisher.last_events = lambda after: published
+        with running.database.writer() as tx:
+            for table in (models.events, models.relay_state):
+                tx.execute(sa.delete(table))
+        base.wait_until(lambda: diverged("1.0"))
+        self.assertEqual(200, get("/healthcheck").status_code)
+        running.api.create_provider(None, "made meanwhile")
+        self.assertTrue(diverged("1.0"))
+        self.assertNotIn("The relay failed", self.log.output)

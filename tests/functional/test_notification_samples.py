@@ -6,16 +6,20 @@ After a change of payloads write them again, and check the difference::
     python -m tests.functional.test_notification_samples
 """
 
+import datetime
 import json
 import pathlib
+import subprocess
 import sys
 import time
 
 import fixtures
 
 from placement_rpc import exception
-from placement_rpc.accounting import outbox, snapshot
+from placement_rpc.accounting import outbox, reconciliation, snapshot
 from placement_rpc.context import RequestContext
+from placement_rpc.db.queries import events
+from placement_rpc.notifications.event import Event
 from placement_rpc.objects import catalog
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.payloads import StoreImportPayload
@@ -41,10 +45,22 @@ _SAME = {
     "event_id": "e1f2d3c4-b5a6-4789-8abc-def012345678",
     "message_id": "e1f2d3c4-b5a6-4789-8abc-def012345678",
     "epoch": "a0b1c2d3-e4f5-4607-8819-2a3b4c5d6e7f",
+    "previous_epoch": "a0b1c2d3-e4f5-4607-8819-2a3b4c5d6e7e",
     "snapshot_id": "f0e1d2c3-b4a5-4687-9a8b-7c6d5e4f3a2b",
     "occurred_at": "2026-11-21T12:00:00.000000+00:00",
     "timestamp": "2026-11-21 12:00:00.000000",
 }
+
+# A program of an operator, given the names of files with messages.
+_READER = """\
+import pathlib
+import sys
+
+from placement_rpc.notifications import listener
+
+for name in sys.argv[1:]:
+    print(listener.Event.of_message(pathlib.Path(name).read_text()).event_type)
+"""
 
 
 class Story(fixtures.Fixture):
@@ -62,8 +78,9 @@ class Story(fixtures.Fixture):
         self.api.release_allocations(_CALLER, _OTHER, request_id="req-release")
         self.api.delete_provider(_CALLER, _SHARE, request_id="req-delete")
         self._import()
+        self._reconciliation()
         self.messages = []
-        while not any(each["event_type"] == "store.import" for each in self.messages):
+        while not any(each["event_type"] == "outbox.reconciled" for each in self.messages):
             received = running.conductor.publisher.read(timeout=20)
             if not received:
                 raise TimeoutError("the last event was not published")
@@ -134,6 +151,21 @@ class Story(fixtures.Fixture):
         outbox.written(self.database, lambda tx, found: found.add(
             "store.import", StoreImportPayload(passes=3, finished=True)))
 
+    def _reconciliation(self):
+        """The event alone, as after two events that the store does not have."""
+        base.wait_published(self.database)
+        with self.database.reader() as tx:
+            state = events.state(tx)
+        at = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC).isoformat()
+        lost = [
+            Event("e1f2d3c4-b5a6-4789-8abc-def012345670", "allocation.create", 60, at, {
+                "epoch": state.epoch, "consumer_uuid": _SERVER,
+                "providers": [{"provider_uuid": _NODE}]}),
+            Event("e1f2d3c4-b5a6-4789-8abc-def012345671", "trait.create", 61, at, {
+                "epoch": state.epoch, "name": "CUSTOM_QUIET"})]
+        reconciliation.reconcile(self.database, events.Comparison(
+            lost, [], state.last_position, 61, state))
+
     def samples(self):
         """dict of event type to the first message of the type"""
         found = {}
@@ -169,6 +201,12 @@ class NotificationSampleTest(base.TestCase):
 
     def test_there_is_one_of_every_type(self):
         self.assertEqual(set(catalog.EVENTS), set(_read()))
+
+    def test_a_program_that_imports_only_the_listener_kit_reads_all(self):
+        files = sorted(_SAMPLES.glob("*.json"))
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", _READER, *map(str, files)],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual([path.stem for path in files], done.stdout.split(), done.stderr)
 
 
 def write():

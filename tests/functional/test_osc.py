@@ -131,6 +131,14 @@ class AllocationTest(FacadeTest):
         self.assertEqual([], self.run_json("allocation", "show", consumer))
         self.refused("allocation", "delete", consumer)
 
+    def test_a_consumer_keeps_the_owner_that_it_was_given(self):
+        consumer = base.new_uuid()
+        for owner in (["--project", "crew", "--user", "alice"], []):
+            self.run_json("allocation", "set", consumer, "--allocation",
+                          f"rp={self.small},VCPU=2", *owner)
+            found, = self.run_json("resource-consumer", "list", "--project", "crew")
+            self.assertEqual((consumer, "alice"), (found["uuid"], found["user_id"]))
+
     def test_who_has_room_and_why_others_have_not(self):
         found = self.run_json("resource-provider", "list", "--resource", "VCPU=8")
         self.assertEqual([self.large], [each["uuid"] for each in found])
@@ -179,6 +187,13 @@ class AccessTest(FacadeTest):
         code, _, err = self.openstack("resource-provider", "list", auth=(*token, "somebody"))
         self.assertEqual(1, code)
         self.assertNotIn("Traceback", err)
+
+    def test_osc_placement_needs_a_token(self):
+        code, _, err = self.openstack("resource", "provider", "list")
+        self.assertEqual(1, code)
+        self.assertIn("403", err)
+        self.assertEqual([], self.run_json("resource", "provider", "list", auth=(
+            "--os-auth-type", "admin_token", "--os-token", "admin")))
 
     def test_at_the_oldest_version(self):
         old = ("--os-placement-rpc-api-version", "1.0")

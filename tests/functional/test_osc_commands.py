@@ -317,6 +317,29 @@ class AllocationTest(CommandTest):
             {"resource_provider": {"uuid": AGGREGATE}, "resources": {"DISK_GB": 1}}]},
             self.server.asked(f"PUT {path}")[0]["body"])
 
+    def test_set_sends_an_owner_at_the_version_that_has_one(self):
+        path = f"/allocations/{UUID}"
+        self.server.on(f"PUT {path}", (204,))
+        self.server.on(f"GET {path}", (200, {"allocations": {}}))
+        amounts = ["allocation", "set", UUID, "--allocation", f"rp={OTHER},VCPU=2"]
+        for owner, in_body, version in (
+                ([], {}, "1.4"),
+                (["--project", "p", "--user", "u"], {"project_id": "p", "user_id": "u"}, "1.8")):
+            self.assertEqual([], self.run_json(*amounts, *owner))
+            request = self.server.asked(f"PUT {path}")[-1]
+            del request["body"]["allocations"]
+            self.assertEqual((in_body, f"placement {version}"),
+                             (request["body"], request["version"]))
+
+    def test_an_owner_is_a_project_and_a_user(self):
+        for owner in (["--project", "p"], ["--user", "u"]):
+            self.assertIn("together", self.refused(
+                "allocation", "set", UUID, "--allocation", f"rp={OTHER},VCPU=2", *owner))
+        self.assertIn("1.8", self.refused(
+            "--os-placement-rpc-api-version", "1.7", "allocation", "set", UUID, "--allocation",
+            f"rp={OTHER},VCPU=2", "--project", "p", "--user", "u"))
+        self.assertEqual([], self.server.requests)
+
     def test_malformed_allocations_are_refused_before_the_request(self):
         for arguments in (["--allocation", "VCPU=2"], ["--allocation", f"rp={OTHER}"],
                           ["--allocation", f"rp={OTHER},VCPU=x"],

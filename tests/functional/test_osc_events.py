@@ -6,7 +6,14 @@ import json
 import fixtures
 
 from placement_rpc.osc import event_text
-from tests.functional.test_osc_commands import INVENTORY, OTHER, UUID, CommandTest, error
+from tests.functional.test_osc_commands import (
+    AGGREGATE,
+    INVENTORY,
+    OTHER,
+    UUID,
+    CommandTest,
+    error,
+)
 from tests.functional.test_osc_program import Terminal
 
 
@@ -32,6 +39,47 @@ class EventTest(CommandTest):
         self.assertEqual(UUID, listed[0]["payload"]["provider_uuid"])
         self.assertEqual([{}, {"after": "2"}, {"after": "3"}],
                          [each["query"] for each in self.server.requests])
+
+    def test_types_are_in_one_line_without_the_payloads(self):
+        name = "resource_provider.aggregate.disassociate"
+        self.server.on("GET /events", page(1, event(1, name, name=None)), page(1))
+        _, out, _ = self.openstack("event", "list", "-c", "position", "-c", "event_type")
+        self.assertIn(f"| {name} |", out)
+
+    def test_a_table_has_names_and_fits_100_columns(self):
+        consumer, gone = AGGREGATE, "0" * 8 + OTHER[8:]
+        self.server.on("GET /events", page(
+            2147483647, event(2147483645, "resource_provider.aggregate.disassociate", name=None,
+                              aggregates=[AGGREGATE]),
+            event(2147483646, "allocation.claim.refused", provider_uuid=None, name=None,
+                  allocations={UUID: {}}, error={"message": f"VCPU of {UUID} is used up"}),
+            event(2147483647, "allocation.create", provider_uuid=None, name=None,
+                  consumer_uuid=consumer, project_id="p", providers=[
+                      {"provider_uuid": each, "before": {}, "after": {"VCPU": 1}}
+                      for each in (UUID, gone)])), page(2147483647))
+        self.server.on("GET /resource_providers", (200, {"resource_providers": [
+            {"uuid": UUID, "name": "node-1"}, {"uuid": OTHER, "name": "node-2"}]}))
+        _, out, err = self.openstack("event", "list")
+        self.assertEqual("", err)
+        self.assertLessEqual(max(map(len, out.splitlines())), 100, out)
+        for text in ("2026-11-21T12:00:00Z", "VCPU of node-1 is used up", consumer, gone):
+            self.assertIn(text, out)
+        for text in (UUID, "00:00.0", "node-2"):
+            self.assertNotIn(text, out)
+
+    def test_a_deleted_providers_name_is_that_of_its_events(self):
+        self.server.on("GET /events", page(
+            2, event(1, name="node-1"), event(2, "inventory.delete", name=None)), page(2))
+        _, out, _ = self.openstack("event", "list")
+        self.assertEqual(2, out.count("node-1"), out)
+        self.assertEqual([], self.server.asked("GET /resource_providers"))
+
+    def test_without_names_there_are_uuids(self):
+        self.server.on("GET /events", page(1, event(1, "inventory.delete", name=None)), page(1))
+        self.server.on("GET /resource_providers", (503, error(503, "store is away")))
+        code, out, err = self.openstack("event", "list")
+        self.assertEqual((0, ""), (code, err))
+        self.assertIn(UUID, out)
 
     def test_list_says_where_to_go_on(self):
         self.server.on("GET /events", page(3, event(4), event(5), event(6)))

@@ -66,7 +66,8 @@ class Openstack(fixtures.Fixture):
         root = logging.getLogger()
         handlers, level = root.handlers[:], root.level
         # A client is made once in a process, and here are several programs in one.
-        vars(clientmanager.clientmanager.ClientManager)["placement_rpc"]._handle = None
+        for name in ("placement_rpc", "placement"):
+            vars(clientmanager.clientmanager.ClientManager)[name]._handle = None
         try:
             with (warnings.catch_warnings(), contextlib.redirect_stdout(out),
                   contextlib.redirect_stderr(err)):

@@ -33,6 +33,25 @@ class ExplainTest(CommandTest):
             self.assertIn(told, out)
             self.assertNotIn("None", out)
 
+    def test_a_table_has_names_and_fits_100_columns(self):
+        reason = {"rule": "required_traits", "resource_class": "CUSTOM_" + "BANDWIDTH_" * 4,
+                  "requested": 2147483647, "allowed": 1, "by": 2147483646, "detail": "",
+                  "group": "_GPU", "provider_uuid": OTHER}
+        self.server.on("POST /resource_providers", (200, {"resource_providers": [
+            {"uuid": UUID, "name": "compute-" * 12, "generation": 1, "fits": False,
+             "reasons": [reason]}]}))
+        self.server.on("GET /resource_providers", (200, {"resource_providers": [
+            {"uuid": OTHER, "name": "gpu-of-rack-7"}]}))
+        asked = ("resource-provider", "explain", "--resource", "VCPU=8", "--required", "A")
+        _, out, _ = self.openstack(*asked)
+        self.assertLessEqual(max(map(len, out.splitlines())), 100, out)
+        for word in ("rack-7", "requested", "2147483647", "_GPU"):
+            self.assertIn(word, out)
+        for uuid in (UUID, OTHER):
+            self.assertNotIn(uuid, out)
+        _, out, _ = self.openstack(*asked, "-c", "uuid", "-c", "provider_uuid")
+        self.assertIn(f"| {UUID} | {OTHER} |", out)
+
     def test_all_pages_are_read(self):
         def page(size):
             return (200, {"resource_providers": [

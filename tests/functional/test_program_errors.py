@@ -42,12 +42,22 @@ class ProgramTest(base.TestCase):
 
     def run_program(self, name, *arguments):
         """Run a program as its console script does."""
+        command, how = self.command(name, *arguments)
+        return subprocess.run(command, check=False, capture_output=True, timeout=120, **how)
+
+    def start_program(self, name, *arguments):
+        """Start a program as its console script does."""
+        command, how = self.command(name, *arguments)
+        return subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **how)
+
+    def command(self, name, *arguments):
+        """Return the command of a program, and how it is run."""
         module, function = programs()[name].split(":")
-        return subprocess.run(
-            [sys.executable, "-c", f"import sys; sys.argv[0] = {name!r}; "
-             f"from {module} import {function}; sys.exit({function}())", *arguments],
-            check=False, capture_output=True, text=True, cwd=self.directory, timeout=120,
-            stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(_ROOT)})
+        return ([sys.executable, "-c", f"import sys; sys.argv[0] = {name!r}; "
+                 f"from {module} import {function}; sys.exit({function}())", *arguments],
+                {"text": True, "cwd": self.directory, "stdin": subprocess.DEVNULL,
+                 "env": {**os.environ, "PYTHONPATH": str(_ROOT)}})
 
     def file(self, name, text):
         path = self.directory / name
@@ -163,6 +173,24 @@ class BusTest(ProgramTest):
             self.assertNotIn("outcome", line)
         for command in (("dead-letters", "list"), ("broker", "check")):
             self.refused("placement-rpc-manage", "--transport-url", self.url, *command)
+
+    def test_it_is_said_while_it_is_tried_again(self):
+        store = self.useFixture(placement_fixtures.Store())
+        for name, arguments in (
+                ("placement-rpc", ("ping", "--timeout", "600")),
+                ("placement-rpc-manage", ("--database", store.conf.database.connection, "index",
+                                          "verify"))):
+            with self.start_program(name, "--transport-url", self.url, *arguments) as process:
+                self.addCleanup(process.wait)
+                self.addCleanup(process.kill)
+                line = process.stderr.readline()
+                # It has not given up.
+                self.assertIsNone(process.poll())
+                process.kill()
+            self.assertTrue(line.startswith(f"{name}: no answer yet: 127.0.0.1:{self.port} "
+                                            "cannot be reached"), line)
+            self.assertIn("tried again until 60", line)
+            self.assertNotIn("secret", line)
 
     def test_a_state_file_that_is_none(self):
         path = self.directory / "state" / state_file.NAME

@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs on the command line."""
 
+import contextlib
 import json
 import os
 import pathlib
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import fixtures
 import sqlalchemy as sa
 import testtools
+import yaml
 
-from placement_rpc.cmd import output, state_file
+from placement_rpc.cmd import calls, client_parser, output, state_file
 from placement_rpc.db import api as db
+from placement_rpc.objects.service import Service
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 
@@ -51,7 +56,8 @@ class StandaloneTest(base.TestCase):
     def test_it_says_what_runs_and_ends_cleanly(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             process, said = self.start()
-            for words in ("is running", "inside this process", "placement.sqlite", "make demo"):
+            for words in ("is running", "inside this process", "placement.sqlite", "make demo",
+                          "/ui/"):
                 self.assertIn(words, said)
             mode = pathlib.Path(self.state_dir, state_file.NAME).stat().st_mode
             self.assertEqual(0o600, stat.S_IMODE(mode))
@@ -84,11 +90,44 @@ class StandaloneTest(base.TestCase):
         self.assertEqual(3, called.returncode)
         self.assertIn("make run BUS=rabbit", called.stderr)
 
+    def test_the_store_of_a_stopped_one_can_be_read(self):
+        process, _ = self.start()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        here = ("--state-dir", self.state_dir)
+        for program, *arguments in (
+                ("main", *here, "--local", "providers"),
+                ("main", *here, "--local", "usages"),
+                ("manage", *here, "index", "verify", "--here"),
+                ("manage", *here, "db", "version")):
+            done = subprocess.run(
+                [sys.executable, "-W", "ignore", "-m", f"placement_rpc.cmd.{program}", *arguments],
+                check=False, capture_output=True, text=True, cwd=_ROOT)
+            self.assertEqual((0, ""), (done.returncode, done.stderr), arguments)
+        elsewhere = run("--state-dir", f"{self.state_dir}-2", "--local", "usages")
+        self.assertEqual(3, elsewhere.returncode)
+
+    def test_local_events_cannot_be_followed(self):
+        done = run("--state-dir", self.state_dir, "--local", "listen")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("not followed", done.stderr)
+        self.assertNotIn("with --local", done.stderr)
+
     def test_a_second_one_on_the_same_state_is_refused(self):
         self.start()
         second = run("--state-dir", self.state_dir, "standalone")
         self.assertEqual(1, second.returncode)
         self.assertIn("runs on", second.stderr)
+
+    def test_a_taken_port_is_named_with_how_to_choose_another(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            done = run("--state-dir", self.state_dir, "standalone", "--http-port", str(port))
+        self.assertNotEqual(0, done.returncode)
+        for words in (f"127.0.0.1, port {port}", "in use", "--http-port", "bind_port"):
+            self.assertIn(words, done.stderr.splitlines()[-1])
+        for words in ("not available", "Errno"):
+            self.assertNotIn(words, done.stderr)
 
     def test_what_was_stored_is_there_the_next_time(self):
         first, _ = self.start()
@@ -120,7 +159,9 @@ class CommandTest(base.TestCase):
         self.assertEqual(3, called.returncode)
         self.assertIn("ping", called.stderr)
         self.assertNotIn("Traceback", called.stderr)
-
+        listening = run("--transport-url", "rabbit://127.0.0.1:1/", "listen")
+        self.assertEqual(3, listening.returncode)
+        self.assertIn("RabbitMQ at 127.0.0.1:1: ", listening.stderr.splitlines()[-1])
 
     def test_mistakes_are_one_clear_line(self):
         directory = self.useFixture(fixtures.TempDir())
@@ -130,7 +171,7 @@ class CommandTest(base.TestCase):
                 ("main", "--config-file", "/nowhere", "ping"),
                 ("main", "--state-dir", "/proc/nowhere", "standalone"),
                 ("manage", "--database", "nonsense", "db", "sync"),
-                ("manage", "db", "sync"),
+                ("manage", "--state-dir", directory.path, "db", "sync"),
                 ("manage", "--database", f"sqlite:///{directory.join('no', 'where')}", "db",
                  "version"),
                 ("conductor", "--config-file", "/dev/null")):
@@ -210,10 +251,10 @@ class OutputTest(testtools.TestCase):
 
     rows = [{"name": "[red]pool", "alive": True, "used": 5}]
 
-    def shown(self, style, **how):
+    def shown(self, style, rows=None, columns=("name", "alive", "used"), **how):
         stream = fixtures.StringStream("out")
         self.useFixture(stream)
-        output.show(self.rows, ["name", "alive", "used"], style, stream.stream)
+        output.show(self.rows if rows is None else rows, columns, style, stream.stream, **how)
         stream.stream.seek(0)
         return stream.stream.read()
 
@@ -225,3 +266,52 @@ class OutputTest(testtools.TestCase):
         shown = self.shown("table")
         for text in ("[red]pool", "yes", "5"):
             self.assertIn(text, shown)
+
+    def test_a_table_follows_the_terminal_and_breaks_no_uuid(self):
+        rows = [{"provider_name": "a rather long name.example.org", "uuid": base.new_uuid(),
+                 "resource_class": "CUSTOM_RATHER_LONG", "used": 1234567,
+                 "at": "2026-11-23T22:00:01.123456+00:00"} for _ in range(3)]
+        for columns in (200, 100, 80, 20):
+            self.useFixture(fixtures.EnvironmentVariable("COLUMNS", str(columns)))
+            lines = self.shown("table", rows, list(rows[0])).splitlines()
+            for row in rows:
+                self.assertTrue(any(row["uuid"] in line for line in lines), lines)
+            width = max(map(len, lines))
+            if columns >= 100:
+                self.assertTrue(80 < width <= columns, lines)
+            text = "\n".join(lines)
+            for word in ("provider", "resource", "1234567"):
+                self.assertIn(word, text)
+            self.assertNotIn(".123456", text)
+
+    def test_services_fit_80_columns(self):
+        self.useFixture(fixtures.EnvironmentVariable("COLUMNS", "80"))
+        rows = [{"binary": f"placement-rpc-{name}", "host": "compute-017.east", "worker": 12,
+                 "version": "0.3.0", "rpc_version": "1.27",
+                 "last_seen_at": "2026-11-25T03:21:53.123456Z", "alive": True}
+                for name in ("standalone", "conductor", "api")]
+        client = mock.Mock()
+        client.get_versions.return_value.objects = [
+            Service(**row) for row in rows]
+        stream = self.useFixture(fixtures.StringStream("stdout")).stream
+        with contextlib.redirect_stdout(stream):
+            calls.call(client, client_parser.parser().parse_args(
+                ["services", "--format", "table"]))
+        stream.seek(0)
+        lines = stream.read().splitlines()
+        self.assertLessEqual(max(map(len, lines)), 80)
+        for words in ("standalone.12", "conductor.12", "compute-017.east", "0.3.0",
+                      "2026-11-25T03:21:53Z"):
+            self.assertTrue(any(words in line for line in lines), lines)
+
+    def test_an_empty_table_says_what_would_fill_it(self):
+        self.assertEqual("Nothing yet: make one.\n",
+                         self.shown("table", [], empty="Nothing yet: make one."))
+        self.assertEqual([], json.loads(self.shown("json", [], empty="Nothing yet.")))
+
+    def test_csv_and_yaml(self):
+        rows = [{"name": "a, \"b\"", "alive": True, "used": 5, "more": ["x"]},
+                {"name": "\x07 \U0001f600", "alive": False, "used": None, "more": []}]
+        self.assertEqual('name,more,used\n"a, ""b""","[""x""]",5\n\x07 \U0001f600,[],\n',
+                         self.shown("csv", rows, ("name", "more", "used")))
+        self.assertEqual(rows, yaml.safe_load(self.shown("yaml", rows)))

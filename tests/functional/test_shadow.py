@@ -128,7 +128,7 @@ class RequestsTest(ShadowTest):
         code, found, _ = self.shadow("--dry-run", "--format", "table", lines=(
             "GET /traits", "GET /traits", "GET /traits?name=in:A", "GET /resource_classes"))
         self.assertEqual((0, [], []), (code, self.old.received, self.new.received))
-        self.assertRegex(found, r"/traits +│ 2 +│ 3 ")
+        self.assertRegex(found, r"/traits +│ +2 +│ +3 ")
         done = programs.run(manage, *self.arguments("--dry-run"))
         self.assertEqual([{"target": "/traits", "microversion": None, "times": 1}],
                          json.loads(done.stdout))
@@ -305,7 +305,7 @@ class TroubleTest(ShadowTest):
         with ScriptedService(_same) as service:
             self.new.url = url = service.url
         code, found, err = self.shadow()
-        self.assertEqual((1, ""), (code, found))
+        self.assertEqual((2, ""), (code, found))
         self.assertIn(f"{url} does not answer: ConnectionError", err)
         self.assertEqual([], self.old.targets())
 
@@ -314,7 +314,7 @@ class TroubleTest(ShadowTest):
             self.new.answer = lambda received, body=body: (200, body)
             done = programs.run(manage, *self.arguments()[:4], "--against",
                                 f"{self.new.url}/identity", *self.arguments()[6:])
-            self.assertEqual(1, done.code)
+            self.assertEqual(2, done.code)
             self.assertIn("without the versions of a Placement service", done.stderr)
 
     def test_what_is_no_address(self):
@@ -323,14 +323,14 @@ class TroubleTest(ShadowTest):
                     "http://u:s3cret@\u2100/"):
             for name in ("--url", "--against"):
                 done = programs.run(manage, *self.arguments(), name, url)
-                self.assertEqual(1, done.code)
+                self.assertEqual(2, done.code)
                 self.assertIn("is not the address of a service", done.stderr)
                 self.assertNotIn("s3cret", done.stderr)
 
     def test_a_token_that_is_refused(self):
         self.new.answer = lambda received: (401, {"errors": []})
         code, _, err = self.shadow()
-        self.assertEqual(1, code)
+        self.assertEqual(2, code)
         self.assertIn(f"{self.new.url} refuses the credentials (401)", err)
         self.assertIn("stopped after 0 of 1 requests", err)
 
@@ -345,7 +345,7 @@ class TroubleTest(ShadowTest):
         self.new.answer = answer
         code, found, err = self.shadow(lines=[
             f"GET /traits/CUSTOM_{number}" for number in range(100)])
-        self.assertEqual(1, code)
+        self.assertEqual(2, code)
         self.assertIn("has not answered 10 requests in a row", err)
         self.assertLess(found["asked"], 30)
         self.assertGreater(found["verdicts"]["same"], 5)
@@ -355,9 +355,9 @@ class TroubleTest(ShadowTest):
         gone = threading.Event()
         self.addCleanup(gone.set)
         self.new.answer = lambda received: (gone.wait(), _same(received))[1]
-        found = self.difference("--timeout", "0.2")
-        self.assertEqual(("different", "status"), (found["verdict"], found["where"]))
-        self.assertIn("no answer: ReadTimeout", found["new"])
+        code, found, err = self.shadow("--timeout", "0.2")
+        self.assertEqual((2, 1), (code, found["verdicts"]["unanswered"]), err)
+        self.assertIn("no answer: ReadTimeout", found["differences"][0]["new"])
 
     def test_a_service_that_is_not_ready_yet(self):
         """A service that still reads its store answers 503, which is no difference."""
@@ -367,6 +367,37 @@ class TroubleTest(ShadowTest):
         code, found, _ = self.shadow()
         self.assertEqual((0, 1), (code, found["verdicts"]["same"]))
         self.assertEqual(5, len(self.new.targets()))
+
+    def test_services_whose_databases_are_away(self):
+        """503 of one of them, or of both, says nothing about their answers."""
+        def away(service, first=_same):
+            """Answer the first request, which is asked twice, and none after it."""
+            return lambda received: (
+                first(received) if len(service.targets()) <= 2 else (503, {}))
+
+        def compare():
+            for service in (self.old, self.new):
+                service.received.clear()
+            code, found, _ = self.shadow(
+                lines=("GET /traits/CUSTOM_A", "GET /traits/CUSTOM_B"))
+            return code, found["verdicts"]["same"], found["verdicts"]["unanswered"]
+
+        for services in ((self.new,), (self.old,), (self.old, self.new)):
+            self.old.answer = self.new.answer = _same
+            for service in services:
+                service.answer = away(service)
+            self.assertEqual((2, 1, 1), compare())
+
+    def test_a_difference_is_one_whatever_else_was_not_compared(self):
+        def answer(received):
+            if "CUSTOM_A" in received.target:
+                return 200, {"usages": {"VCPU": 1}}
+            return (503, {}) if len(self.new.targets()) > 1 else _same(received)
+
+        self.new.answer = answer
+        code, found, err = self.shadow(lines=("GET /traits/CUSTOM_A", "GET /traits/CUSTOM_B"))
+        self.assertEqual((1, 1, 1), (code, found["verdicts"]["data"],
+                                     found["verdicts"]["unanswered"]), err)
 
     def test_a_token_that_is_refused_once(self):
         left = iter(range(1))
@@ -384,10 +415,10 @@ class TroubleTest(ShadowTest):
 
     def test_a_log_without_requests(self):
         code, _, err = self.shadow(lines=("nonsense", 'x "GET /v2.1/servers HTTP/1.1" 200 9'))
-        self.assertEqual(1, code)
+        self.assertEqual(2, code)
         self.assertIn("no read request", err)
         done = programs.run(manage, *self.arguments(), "--requests", "/no/such/file")
-        self.assertEqual(1, done.code)
+        self.assertEqual(2, done.code)
         self.assertIn("/no/such/file", done.stderr)
         for value in ("2.0", "1", "1.x"):
             self.assertRaises(SystemExit, programs.run, manage, *self.arguments(
@@ -429,13 +460,13 @@ class CredentialsTest(ShadowTest):
 
     def test_none(self):
         code, _, err = self.shadow()
-        self.assertEqual((1, []), (code, self.old.received))
+        self.assertEqual((2, []), (code, self.old.received))
         self.assertIn("--os-cloud", err)
 
     def test_an_unknown_type_of_credentials(self):
         self.useFixture(fixtures.EnvironmentVariable("OS_AUTH_TYPE", "pony"))
         code, _, err = self.shadow()
-        self.assertEqual((1, []), (code, self.old.received))
+        self.assertEqual((2, []), (code, self.old.received))
         self.assertIn("the credentials are not complete: The plugin pony", err)
 
     def test_a_token_of_the_environment(self):
@@ -464,7 +495,7 @@ class CredentialsTest(ShadowTest):
             self.assertEqual({f"token of {name}"}, {each.headers["x-auth-token"]
                                                     for each in service.received})
         code, _, err = self.shadow("--os-cloud", "middle")
-        self.assertEqual(1, code)
+        self.assertEqual(2, code)
         self.assertIn("middle", err)
 
     def test_the_service_of_the_state_directory(self):

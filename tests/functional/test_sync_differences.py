@@ -147,10 +147,27 @@ class DisagreementTest(SyncTest):
         self.sync()
         orphan = self.held_by({"VCPU": 8})
         self.node.vcpus = 1
-        self.assertRaises(exception.CapacityConflict, self.sync)
-        done = self.sync(heal=True)
+        self.assertRaises(exception.CapacityConflict, self.sync, allow_below_use=False)
+        done = self.sync(heal=True, allow_below_use=False)
         self.assertEqual((["VCPU"], [(orphan, "orphaned", True)]),
                          (done.changed, self.kinds(done)))
+
+    def test_a_node_may_shrink_below_what_is_used(self):
+        """Hardware that has shrunk is a fact; nothing more is claimed until enough is free."""
+        self.sync()
+        instance = self.held_by({"VCPU": 8})
+        self.node.vcpus, self.node.cpu_allocation_ratio = 1, 1.0
+        for allow in (None, True):
+            done = self.sync({instance: {"VCPU": 8}}, allow_below_use=allow)
+            self.assertEqual([], self.kinds(done))
+        usage = self.api.get_usages(None, self.node.uuid).objects[0]
+        self.assertEqual((8, 1), (usage.used, usage.capacity))
+        with self.database.reader() as tx:
+            types = tx.execute(sa.select(models.events.c.event_type)).scalars().all()
+        self.assertEqual(1, types.count("inventory.capacity_exceeded"))
+        self.assertRaises(exception.CapacityExceeded, self.claim, {self.node.uuid: {"VCPU": 1}})
+        self.api.release_allocations(None, instance)
+        self.claim({self.node.uuid: {"VCPU": 1}})
 
     def test_an_allocation_that_does_not_fit_is_reported(self):
         self.sync()

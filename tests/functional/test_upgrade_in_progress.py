@@ -2,11 +2,13 @@
 """What waits until no live service is older than contract 1.3, and what is stored meanwhile."""
 
 import json
+import time
 
 from placement_rpc import exception, manager
 from placement_rpc.api import InventoryList
 from placement_rpc.db import models
 from placement_rpc.db.queries import requests, services
+from placement_rpc.objects.nova import compute_node
 from placement_rpc.versions import releases
 from tests import base, http
 
@@ -92,6 +94,7 @@ class CallsTest(_OldService, base.ContractTest):
                               request_id=request_id)
             self.assertRaises(exception.CapacityConflict, call, None, uuid, wanted,
                               allow_below_use=False)
+        self.sync_node(4)
         # Other changes of inventories go on.
         self.api.update_inventory(None, uuid, base.inventory("VCPU", 9))
         self.remove_old(self.database)
@@ -104,6 +107,21 @@ class CallsTest(_OldService, base.ContractTest):
                 return None
 
         self.assertEqual(4, base.wait_until(changed).objects[0].total)
+
+    def sync_node(self, total):
+        """A tracker may not report less than is used either."""
+        node = compute_node.ComputeNode(
+            uuid=base.new_uuid(), host="h", hypervisor_hostname="h", vcpus=8, memory_mb=0,
+            local_gb=0, cpu_allocation_ratio=1.0)
+        self.api.sync_compute_node(None, node, {}, time.time())
+        consumer, _ = self.claim({node.uuid: {"VCPU": 8}})
+        node.vcpus = total
+        for error, allow in ((exception.UpgradeInProgress, None),
+                             (exception.CapacityConflict, False)):
+            self.assertRaises(error, self.api.sync_compute_node, None, node, {}, time.time(),
+                              allow_below_use=allow)
+        self.api.release_allocations(None, consumer)
+        self.api.sync_compute_node(None, node, {}, time.time())
 
     def test_a_ratio_that_an_older_service_cannot_read(self):
         uuid = self.provider(VCPU=8)

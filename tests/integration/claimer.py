@@ -4,10 +4,10 @@
 Run as a file, so that the interpreter of another release can run it as well; it imports only
 modules that every release has.
 
-It claims, replaces claims, moves, releases and, if asked to, swaps what consumers have and has the
-service find what to claim, at random from several threads, by calls and by casts. It prints the
-answers as JSON: the allocations that each of its consumers must have at the end, and the numbers
-of accepted and refused requests.
+It claims, replaces claims, moves, releases and, if asked to, looks for providers, swaps what
+consumers have and has the service find what to claim, at random from several threads, by calls
+and by casts. It prints the answers as JSON: the allocations that each of its consumers must have
+at the end, the numbers of accepted and refused requests, and the seconds that the longest took.
 """
 
 import json
@@ -31,7 +31,7 @@ class Claimer:
         self.random = random.Random(f"{order['seed']} {number}")
         self.held = {}
         self.outcomes = {"accepted": 0, "refused": 0, "casts": 0, "moves": 0, "sets": 0,
-                         "finds": 0, "changes": {}}
+                         "finds": 0, "reads": 0, "longest": 0.0, "changes": {}}
         self.failures = []
         self.sent = 0
 
@@ -45,6 +45,7 @@ class Claimer:
 
     def _answer_of(self, act):
         """Make a request and count its outcome."""
+        began = time.monotonic()
         try:
             act()
             self.outcomes["accepted"] += 1
@@ -52,6 +53,7 @@ class Claimer:
             self.outcomes["refused"] += 1
         except Exception as error:
             self.failures.append(f"{type(error).__name__}: {error}")
+        self.outcomes["longest"] = max(self.outcomes["longest"], time.monotonic() - began)
 
     def _is_over(self):
         return "until" in self.order and os.path.exists(self.order["until"])
@@ -63,6 +65,8 @@ class Claimer:
             return self._set
         if self.random.random() < self.order.get("finds", 0):
             return self._find
+        if "reads" in self.order and self.random.random() < self.order["reads"]:
+            return self._read
         if self.held and dice < 0.15:
             consumer = self.random.choice(list(self.held))
             if dice < 0.1 or not self.order.get("moves", True):
@@ -132,6 +136,13 @@ class Claimer:
         self._changed(result)
         self.held[consumer] = result.allocations
         self.outcomes["finds"] += 1
+
+    def _read(self):
+        """Look for providers with room, and read what a consumer has."""
+        self.client.get_by_request(None, api.ResourceRequest(resources={"VCPU": 1}))
+        for consumer in list(self.held)[:1]:
+            self.client.get_allocations(None, consumer)
+        self.outcomes["reads"] += 1
 
     def _make(self, method, argument):
         """Make a change by a call or, at random, by a cast; wait for the outcome of a cast."""

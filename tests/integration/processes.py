@@ -60,6 +60,14 @@ class Conductor(fixtures.Fixture):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
+    def freeze(self):
+        """Stop the process and all its workers without ending them."""
+        os.killpg(self.process.pid, signal.SIGSTOP)
+
+    def thaw(self):
+        """Let them go on."""
+        os.killpg(self.process.pid, signal.SIGCONT)
+
     def signal(self, number):
         self.process.send_signal(number)
 
@@ -76,16 +84,17 @@ class Claimers:
     :param orders: list of dicts, see :mod:`tests.integration.claimer`
     :param interpreters: list of command lines, as lists of str, of the interpreters that run them;
         None for this one
+    :param program: list of str, what the interpreter runs
     """
 
-    def __init__(self, orders, interpreters=None):
+    def __init__(self, orders, interpreters=None, program=(str(_CLAIMER),)):
         self.processes = []
         for number, order in enumerate(orders):
             interpreter = interpreters[number] if interpreters else [
                 sys.executable, "-W", "ignore"]
             process = subprocess.Popen(
-                [*interpreter, str(_CLAIMER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, cwd=_ROOT)
+                [*interpreter, *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, cwd=_ROOT, start_new_session=True)
             process.stdin.write(json.dumps(order).encode())
             process.stdin.close()
             process.stdin = None

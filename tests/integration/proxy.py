@@ -73,6 +73,17 @@ class Proxy(fixtures.Fixture):
         self._forwards.clear()
         self.addCleanup(self._forwards.set)
 
+    def cut(self):
+        """Forward nothing any more, and close nothing, as a cable that is pulled out."""
+        self.hold()
+        self.stall(0)
+
+    def mend(self):
+        """Forward new connections again after :meth:`cut`; those that were cut are reset."""
+        self.reset()
+        self._left = None
+        self._forwards.set()
+
     def stall(self, after):
         """Drop what the server sends after so many bytes; None to forward everything again."""
         self._left = after

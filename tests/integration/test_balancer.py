@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """HAProxy in front of HTTP facades, with the file of ``etc/``."""
 
-import csv
-import socket
-import subprocess
 import threading
 
 import fixtures
@@ -13,6 +10,7 @@ from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
 from tests.integration import machine
 from tests.integration.deployment import ADDRESS, API, DeploymentCase, configured, run
+from tests.integration.haproxy import HAProxy
 
 
 class Facades(fixtures.Fixture):
@@ -49,62 +47,18 @@ class Facades(fixtures.Fixture):
         running = where.start(where.command(API), PLACEMENT_RPC_CONF=str(
             where.path("/etc/placement-rpc/placement-rpc.conf")))
         # Ready, so that it answers at once.
-        requests.get(f"http://{self.addresses[number]}/healthcheck", timeout=5).raise_for_status()
+        requests.get(f"http://{self.addresses[number]}/healthcheck", timeout=60).raise_for_status()
         return running
-
-
-class Proxy(fixtures.Fixture):
-    """HAProxy with the file of ``etc/`` in front of two addresses; ``url`` is where."""
-
-    def __init__(self, addresses):
-        super().__init__()
-        self._addresses = addresses
-
-    def _setUp(self):
-        where = self.useFixture(machine.Machine())
-        self._socket = where.path("/run/haproxy/placement-rpc.sock")
-        port = machine.free_port()
-        self.url = f"http://127.0.0.1:{port}"
-        path = where.install("haproxy/haproxy.cfg", "/etc/haproxy/haproxy.cfg", {
-            f"    bind {ADDRESS}": f"    bind 127.0.0.1:{port}",
-            "192.0.2.11:8778": self._addresses[0], "192.0.2.12:8778": self._addresses[1],
-            "log /dev/log local0": "log stdout format raw local0",
-            "maxconn 4000": "maxconn 200"})
-        self._log = where.path("/run/haproxy/log")
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [machine.program("haproxy"), "-db", "-f", str(path)], stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log)
-        self.addCleanup(self._process.wait)
-        self.addCleanup(self._process.kill)
-
-    def states(self):
-        """Return the state of each facade: UP or DOWN."""
-        if not self._socket.exists():
-            return None
-        with socket.socket(socket.AF_UNIX) as asked:
-            asked.connect(str(self._socket))
-            asked.sendall(b"show stat\n")
-            lines = asked.makefile().read().splitlines()
-        return [row["status"].split()[0] for row in csv.DictReader(lines)
-                if row["svname"].startswith("facade")]
-
-    def wait_for(self, *states):
-        base.wait_until(lambda: self._process.poll() is not None or (
-            self.states() == list(states)), seconds=30, message=self._said)
-        if self._process.poll() is not None:
-            raise RuntimeError(self._said())
-
-    def _said(self):
-        return f"{self.states()}\n{self._log.read_text()}"
 
 
 class BalancerFileTest(base.TestCase):
 
-    def test_haproxy_has_nothing_to_say_about_it(self):
-        done = run(machine.program("haproxy"), "-c", "-f",
-                   str(machine.ETC / "haproxy/haproxy.cfg"))
-        self.assertEqual((0, "Configuration file is valid\n"), (done.returncode, done.stdout))
+    def test_haproxy_has_nothing_to_say_about_them(self):
+        for name in ("haproxy.cfg", "galera.cfg"):
+            done = run(machine.program("haproxy"), "-c", "-f",
+                       str(machine.ETC / "haproxy" / name))
+            self.assertEqual((0, "Configuration file is valid\n"),
+                             (done.returncode, done.stdout))
 
 
 class BalancerTest(DeploymentCase):
@@ -113,12 +67,15 @@ class BalancerTest(DeploymentCase):
     def setUp(self):
         super().setUp()
         self.facades = self.useFixture(Facades(2))
-        self.proxy = self.useFixture(Proxy(self.facades.addresses))
+        self.proxy = self.useFixture(HAProxy("haproxy/haproxy.cfg", ADDRESS, dict(zip(
+            ("192.0.2.11:8778", "192.0.2.12:8778"), self.facades.addresses, strict=True)),
+            "facade"))
         self.proxy.wait_for("UP", "UP")
 
     def send(self, method, path, json=None, **headers):
-        return requests.request(method, self.proxy.url + path, timeout=60, json=json, headers={
-            "x-auth-token": "admin", "openstack-api-version": "placement 1.28", **headers})
+        return requests.request(
+            method, f"http://127.0.0.1:{self.proxy.port}{path}", timeout=60, json=json, headers={
+                "x-auth-token": "admin", "openstack-api-version": "placement 1.28", **headers})
 
     def test_one_dies(self):
         provider = base.new_uuid()

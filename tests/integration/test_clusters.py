@@ -40,7 +40,8 @@ class RabbitMQClusterTest(base.TestCase):
         self.leader.freeze()
         base.wait_until(lambda: self.leader.name not in other.members())
         self.leader.thaw()
-        self.cluster.wait_until_complete()
+        self.cluster.rejoin(self.leader)
+        self.assertLessEqual({node.name for node in self.cluster.nodes}, self.leader.members())
 
 
 class GaleraClusterTest(base.TestCase):

@@ -11,7 +11,7 @@ import oslo_messaging
 import psutil
 
 from placement_rpc import api, exception, manager
-from placement_rpc.amqp import topology
+from placement_rpc.amqp import consumer, topology
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.conf import service as configuration
 from placement_rpc.context import RequestContext
@@ -231,23 +231,34 @@ class AcceptedCallsTest(base.TestCase):
         self.assertEqual([os.getpid()] * 10, answers)
 
     def test_a_server_that_stops_answers_begun_calls_and_requeues_the_others(self):
-        server, answers = _serve_slowly(self.broker.url), []
-        threads = [threading.Thread(target=lambda: answers.append(self.call(1.5)))
-                   for _ in range(11)]
+        go_on, cancelled, answers = threading.Event(), threading.Event(), []
+        cancel = consumer.Consumer.cancel
+
+        def cancel_and_tell(of_server):
+            cancel(of_server)
+            cancelled.set()
+
+        self.patch(consumer.Consumer, "cancel", cancel_and_tell)
+        server = _serve_slowly(self.broker.url, on_handled=lambda: go_on.wait(60))
+        threads = [threading.Thread(target=lambda: answers.append(self.call(0)))
+                   for _ in range(35)]
         for thread in threads:
             thread.start()
-        # It has four threads, and takes four calls more.
-        base.wait_until(lambda: server.busy == 8)
+        # It has four threads, and takes eight calls for each.
+        base.wait_until(lambda: server.busy == 32)
         server.stop()
+        # Otherwise it would get the others, too, when it answers.
+        self.assertTrue(cancelled.wait(30))
+        go_on.set()
         server.wait()
-        base.wait_until(lambda: len(answers) == 8)
+        base.wait_until(lambda: len(answers) == 32)
         base.wait_until(lambda: self.counts() == (3, 0))
         other = _serve_slowly(self.broker.url)
         self.addCleanup(other.wait)
         self.addCleanup(other.stop)
         for thread in threads:
             thread.join()
-        self.assertEqual(11, len(answers))
+        self.assertEqual(35, len(answers))
 
     def test_a_call_that_always_ends_the_connection_is_dropped(self):
         self.patch(topology, "DELIVERY_LIMIT", 3)

@@ -9,6 +9,7 @@ from tests.functional import (
     test_claims,
     test_compute_node_objects,
     test_compute_nodes,
+    test_consumers_of_pool,
     test_events,
     test_explanations,
     test_headroom,
@@ -44,10 +45,10 @@ class OnRealServers:
 
 
 for _module in (test_claim_sets, test_claims, test_compute_node_objects, test_compute_nodes,
-                test_events, test_explanations, test_headroom, test_input, test_inventories,
-                test_providers, test_queries, test_raw_input, test_requests, test_reshape,
-                test_resource_classes, test_summaries, test_sync, test_sync_differences,
-                test_traits, test_tree_claims, test_trees):
+                test_consumers_of_pool, test_events, test_explanations, test_headroom, test_input,
+                test_inventories, test_providers, test_queries, test_raw_input, test_requests,
+                test_reshape, test_resource_classes, test_summaries, test_sync,
+                test_sync_differences, test_traits, test_tree_claims, test_trees):
     for _name, _class in inspect.getmembers(_module, inspect.isclass):
         if issubclass(_class, base.ContractTest):
             globals()[_name] = type(_name, (OnRealServers, _class), {"__module__": __name__})

@@ -5,11 +5,14 @@ import threading
 
 import sqlalchemy as sa
 import testscenarios
+import testtools
+from oslo_db import exception as db_exc
 
 from placement_rpc import exception
 from placement_rpc.db import models
 from placement_rpc.db.queries import providers, services
 from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing import servers as private_servers
 from tests import base, database_sessions, servers
 from tests.benchmarks import fleet
 
@@ -140,3 +143,83 @@ class SqliteErrorsTest(base.TestCase):
         with database.reader() as tx:
             tx.exec_driver_sql("PRAGMA busy_timeout = 1")
             _beat(tx)
+
+
+class LongStatementTest(testscenarios.WithScenarios, base.TestCase):
+    """Statements that take longer than ``answer_timeout``."""
+
+    scenarios = [
+        ("postgresql", {"kind": "postgresql", "sleep": "SELECT 7 FROM (SELECT pg_sleep(2.5)) AS s"
+                        }),
+        ("mariadb", {"kind": "mariadb", "sleep": "SELECT 7 + sleep(2.5)"})]
+
+    def test_one_is_not_given_up_while_the_server_executes_it(self):
+        database = self.useFixture(placement_fixtures.Store(
+            servers.new_database(self.kind), transactions__answer_timeout=1.0)).database
+        attempts = []
+
+        def write(tx):
+            attempts.append(tx)
+            _beat(tx)
+            return tx.exec_driver_sql(self.sleep).scalar()
+
+        self.assertEqual(7, database.write(write))
+        self.assertEqual(1, len(attempts))
+
+
+class FrozenServerTest(base.TestCase):
+    """A MariaDB that does not answer, although its machine does."""
+
+    def test_it_is_given_up(self):
+        server = self.useFixture(private_servers.MariaDB())
+        database = self.useFixture(placement_fixtures.Store(
+            server.create_database(), transactions__answer_timeout=1.0)).database
+        database.write(_beat)
+        with testtools.ExpectedException(exception.StoreUnavailable), database.reader() as tx:
+            server.freeze()
+            self.addCleanup(server.thaw)
+            # Its threads do not all stop at once.
+            while True:
+                tx.exec_driver_sql("SELECT 1")
+        server.thaw()
+        database.write(_beat)
+
+
+class LockedTableTest(base.TestCase):
+    """MariaDB would wait for a day for the lock of a table."""
+
+    def test_a_statement_that_waits_for_it_is_given_up(self):
+        database = self.useFixture(placement_fixtures.Store(
+            servers.new_database("mariadb"), transactions__answer_timeout=1.0)).database
+        with database.engine.connect() as other:
+            other.exec_driver_sql("LOCK TABLES services WRITE")
+            with database.reader() as tx:
+                self.assertRaises(db_exc.DBConnectionError, tx.exec_driver_sql,
+                                  "SELECT count(*) FROM services")
+            other.exec_driver_sql("UNLOCK TABLES")
+        database.write(_beat)
+
+
+class PostgreSQLTest(base.TestCase):
+    """What concerns PostgreSQL with standbys."""
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(placement_fixtures.Store(
+            servers.new_database("postgresql"))).database
+
+    def test_no_connection_to_a_standby_stays_in_the_pool(self):
+        def session(tx):
+            return tx.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+
+        with self.database.reader() as one, self.database.reader() as other:
+            before = {session(one), session(other)}
+
+        def write():
+            with self.database.writer() as tx:
+                tx.exec_driver_sql(_READ_ONLY["postgresql"])
+                _beat(tx)
+
+        self.assertRaises(exception.StoreUnavailable, write)
+        with self.database.reader() as one, self.database.reader() as other:
+            self.assertEqual(set(), before & {session(one), session(other)})

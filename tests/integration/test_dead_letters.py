@@ -3,6 +3,7 @@
 
 import json
 
+import fixtures
 import kombu
 
 from placement_rpc.cmd import manage
@@ -37,7 +38,8 @@ class DeadLettersTest(test_queue_listener.QueueTest):
         self.assertEqual(3, len(json.loads(self.manage("list", "--queue", self.queue).stdout)))
         self.assertEqual([], json.loads(self.manage("list", "--queue", "other").stdout))
         self.assertEqual("RuntimeError: no", found[1]["reason"])
-        self.assertIn("RuntimeError:", self.manage("list", "--format", "table").stdout)
+        self.useFixture(fixtures.EnvironmentVariable("COLUMNS", "200"))
+        self.assertIn("RuntimeError: no", self.manage("list", "--format", "table").stdout)
         shown = json.loads(self.manage("show", found[1]["id"]).stdout)
         self.assertEqual("resource_provider.create",
                          envelope.opened(json.dumps(shown["body"]))["event_type"])

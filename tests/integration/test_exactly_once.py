@@ -4,38 +4,14 @@
 import threading
 import time
 
-import testscenarios
-
 from placement_rpc import api, exception, manager
 from placement_rpc.api import CandidateGroup, CandidatesRequest
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from tests import base, servers
-from tests.integration import soak
 
 _IN_GROUPS = CandidatesRequest(groups=[CandidateGroup(suffix="_A", resources={"VCPU": 1})])
-
-
-class LedgerTest(testscenarios.WithScenarios, base.TestCase):
-    """Half a minute of servers and conductors being killed, in full a minute.
-
-    ``make soak`` takes longer.
-    """
-
-    time_limit = 600
-    scenarios = [(kind, {"kind": kind}) for kind in soak.DATABASES]
-
-    def test_nothing_is_lost_and_nothing_done_twice(self):
-        everything = self.useFixture(soak.Soak(self.kind, seed=7))
-        share = 1 if base.FULL else 3
-        reports = everything.run(seconds=60 / share, kills=3 // share)
-        soak.check(self, everything, reports)
-        for name in soak.KILLS:
-            self.assertGreaterEqual(everything.done[name], 3 // share)
-        for name in ("casts", "moves", "sets", "finds"):
-            self.assertGreater(everything.done[name], 20 / share)
-        self.assertGreater(everything.done["sent"], 300 / share)
 
 
 class StoreAwayTest(base.TestCase):

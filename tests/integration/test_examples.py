@@ -226,7 +226,7 @@ class TrackerTest(ExampleCase):
         host["devices"][1]["amounts"] = {"SRIOV_NET_VF": 4}
         self.write(host)
         done = self.cycles(3)
-        self.assertIn("VCPU is 32, less than servers use", json.dumps(done[0]))
+        self.assertIn({"what": "node", "detail": "running_vms, VCPU"}, done[0])
         self.assertEqual(tree, self.tree())
         self.assertEqual((32, {"VGPU": 8}, {"SRIOV_NET_VF": 4}), (
             self.totals(tree["cmp1"])["VCPU"], self.totals(tree[_GPU]), self.totals(tree[_NIC])))

@@ -175,6 +175,12 @@ class CastWhileHeldTest(CommandTest):
             topic=self.running.topic, queues__dead_letters=self.running.conf.queues.dead_letters,
             queues__commands_attempts=3,
             notifications__stream=self.running.conf.notifications.stream)) for _ in range(4)]
+        # One that is not there yet would wait without having met a command.
+        base.wait_until(lambda: self.consumers() == 5)
+
+    def consumers(self):
+        """How many have subscribed to the command queue"""
+        return self.broker.rabbitmqctl("list_consumers", "queue_name").split().count(self.queue)
 
     def test_casts_are_settled_in_order_after_the_release(self):
         set_hold(self.database)

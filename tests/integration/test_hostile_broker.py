@@ -5,6 +5,8 @@ import resource
 import threading
 import time
 
+import amqp
+
 from placement_rpc import exception
 from placement_rpc.amqp import contents
 from placement_rpc.amqp.broker import Broker
@@ -95,3 +97,64 @@ class HostileBrokerTest(base.TestCase):
         running.stop()
         thread.join(20)
         self.assertFalse(thread.is_alive())
+
+
+class HungNodeTest(base.TestCase):
+    """Nodes that accept connections and then say nothing more."""
+
+    def setUp(self):
+        super().setUp()
+        self.nodes = [self.useFixture(hostile.HostileBroker(SEED)) for _ in range(2)]
+        self.patch(hostile, "broken", lambda _: b"")
+        for node in self.nodes:
+            node.holds = True
+        first, second = (node.url.removeprefix("rabbit://").rstrip("/") for node in self.nodes)
+        self.url = f"rabbit://{first},{second}/?heartbeat_timeout_threshold=1"
+
+    def used(self):
+        """Return how many connections each node was asked for, in order."""
+        return sorted(len(node.sent) for node in self.nodes)
+
+    def test_one_that_falls_silent_is_left_for_the_other(self):
+        for node in self.nodes:
+            node.stage = "deliver"
+        broker = Broker.at(self.url)
+        for used in ([0, 1], [1, 1]):
+            connection = broker.connect()
+            self.addCleanup(connection.drop)
+            consumer = Consumer(connection)
+            consumer.consume("queue")
+            began = time.monotonic()
+
+            def read(consumer=consumer):
+                while True:
+                    consumer.receive(1)
+
+            self.assertRaises(FAILURES, read)
+            self.assertLess(time.monotonic() - began, 10)
+            connection.drop()
+            self.assertEqual(used, self.used())
+
+    def test_one_is_left_for_errors_of_the_connection_only(self):
+        for node in self.nodes:
+            node.stage = "deliver"
+        broker = Broker.at(self.url)
+        first, other = broker._order.now()
+
+        def fail(error):
+            with broker.connected():
+                raise error
+
+        self.assertRaises(KeyError, fail, KeyError())
+        self.assertRaises(amqp.NotFound, fail, amqp.NotFound())
+        self.assertEqual([first, other], broker._order.now())
+        self.assertRaises(OSError, fail, OSError())
+        self.assertEqual([other, first], broker._order.now())
+
+    def test_one_that_does_not_answer_a_connection_is_passed_over(self):
+        self.nodes[0].stage, self.nodes[1].stage = "start", "deliver"
+        for _ in range(4):
+            began = time.monotonic()
+            broker = Broker.at(self.url)
+            broker.connect().drop()
+            self.assertLess(time.monotonic() - began, 8)

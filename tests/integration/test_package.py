@@ -10,15 +10,31 @@ import tarfile
 import zipfile
 
 import fixtures
+from packaging import utils
 
 import placement_rpc
-from tests import base, environments
+from tests import base, declared, environments
 
 _ROOT = pathlib.Path(__file__).parents[2]
 # For git and the project's own checks only.
 _UNPUBLISHED = (".ci", ".gitignore", "MANIFEST.in")
 _PROGRAMS = ("placement-rpc", "placement-rpc-conductor", "placement-rpc-manage",
              "placement-rpc-status")
+# Arguments of those that a client's installation cannot run, and the exit status.
+_NEED_SERVICE = {"placement-rpc-conductor": ((), 1),
+                 "placement-rpc-manage": (("db", "version"), 1),
+                 "placement-rpc-status": (("upgrade", "check"), 255)}
+
+# Prints the programs of an environment, each with the distribution that installed it.
+_OWNERS = """
+from importlib import metadata
+for each in metadata.distributions():
+    for path in each.files or ():
+        if path.parent.name == "bin":
+            print(path.name, each.name)
+"""
+# What every new environment has.
+_OF_PYTHON = ("python", "pip", "activate", "Activate.ps1", "__pycache__")
 
 
 class PackageTest(base.TestCase):
@@ -53,6 +69,24 @@ class PackageTest(base.TestCase):
         self.pip(python, f"{wheel}[service]")
         self.check_service(python, examples)
 
+    def test_environment_of_users(self):
+        """Each program that ``make run`` installs is ours, or of something that we need."""
+        if not base.FULL:
+            self.skipTest("it installs an environment: make test FULL=1")
+        tree = self.copy_tree()
+        self.run_program("make", "-C", tree, f"PYTHON={sys.executable}", ".venv/.installed",
+                         MAKEFLAGS="")
+        programs = tree / ".venv" / "bin"
+        owners = dict(line.split() for line in self.run_program(
+            programs / "python", "-c", _OWNERS).splitlines())
+        needed = declared.installed_with(declared.lines("install_requires")
+                                         + declared.lines("standalone")) | {"placement-rpc"}
+        found = {path.name: utils.canonicalize_name(owners.get(path.name, "nobody"))
+                 for path in programs.iterdir() if not path.name.startswith(_OF_PYTHON)}
+        self.assertLessEqual({*_PROGRAMS, "openstack"}, set(found))
+        self.assertEqual({}, {name: owner for name, owner in found.items()
+                              if owner not in needed})
+
     def copy_tree(self):
         """Copy the files that belong to the project: building writes into its directory."""
         names = subprocess.run(
@@ -85,7 +119,10 @@ class PackageTest(base.TestCase):
             "PKG-INFO", "MANIFEST.in"})
         with zipfile.ZipFile(wheel) as archive:
             installed = {name for name in archive.namelist() if ".dist-info/" not in name}
-        self.assertEqual({name for name in ours if name.startswith("placement_rpc/")}, installed)
+        manuals = {f"placement_rpc-{placement_rpc.__version__}.data/data/share/man/man1/{name}.1"
+                   for name in _PROGRAMS}
+        self.assertEqual({name for name in ours if name.startswith("placement_rpc/")} | manuals,
+                         installed)
 
     def install(self, wheel):
         """Install the wheel alone, as for a client; return the path of the interpreter."""
@@ -105,9 +142,11 @@ class PackageTest(base.TestCase):
         self.run_program(python, "-c", "from placement_rpc.api import PlacementAPI")
         programs = pathlib.Path(python).parent
         self.assertIn("listen", self.run_program(programs / _PROGRAMS[0], "--help"))
-        for name in _PROGRAMS[1:]:
+        for name, (arguments, code) in _NEED_SERVICE.items():
+            # Help needs nothing; the rest does.
+            self.assertIn("--config-file", self.run_program(programs / name, "--help"))
             self.assertIn("placement-rpc[service]",
-                          self.run_program(programs / name, "--help", code=1))
+                          self.run_program(programs / name, *arguments, code=code))
 
     def check_service(self, python, examples):
         self.run_program(python, "-m", "pip", "check")

@@ -288,7 +288,9 @@ class KillerTest(base.TestCase):
         self.assertEqual(18, client.get_usages(None, uuid).objects[0].used)
         letters = dead_letters.DeadLetters(
             Broker.at(broker.url), command_queue.dead_letter_queue(store.conf.queues)).all()
-        self.assertEqual(["placement_claims"] * 2, [letter.queue for letter in letters])
+        # More than two if the client connected again, and repeated what had no answer yet.
+        self.assertGreaterEqual(len(letters), 2)
         for letter in letters:
+            self.assertEqual("placement_claims", letter.queue)
             self.assertIn("killer", letter.body)
             self.assertIn("each process that worked on it died", letter.reason)

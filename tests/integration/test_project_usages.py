@@ -9,7 +9,7 @@ import testscenarios
 from placement_rpc import api, exception, manager
 from placement_rpc.accounting.project_usages import UsageReader
 from placement_rpc.db import api as db
-from placement_rpc.db.queries import bulk, events, usages
+from placement_rpc.db.queries import bulk, events, relaying, usages
 from placement_rpc.notifications import publishers, relay
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
@@ -157,7 +157,7 @@ class ProjectUsagesTest(testscenarios.WithScenarios, base.TestCase):
         self.check("ada", 2)
         self.assertEqual(0, self.sums("ada"))
         with self.database.writer() as tx:
-            events.begin_epoch(tx)
+            relaying.begin_epoch(tx)
         self.assertEqual([1, 0], [self.sums("ada") for _ in range(2)])
 
     def test_a_change_while_they_are_summed(self):

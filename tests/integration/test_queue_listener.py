@@ -15,7 +15,7 @@ import kombu
 from testtools import content
 
 from placement_rpc.amqp import broker, contents, dead_letters
-from placement_rpc.db.queries import events
+from placement_rpc.db.queries import relaying
 from placement_rpc.notifications import listener
 from placement_rpc.rpc import command_queue
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -60,7 +60,7 @@ class QueueTest(base.TestCase):
         base.wait_published(self.running.database)
 
     def rewind(self, position):
-        self.running.database.write(lambda tx: events.rewind(tx, position))
+        self.running.database.write(lambda tx: relaying.rewind(tx, position))
         self.change(1)
 
     def dead_letters(self):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading transactions leave the connections of the pool as writing ones need them."""
+"""Reading transactions: what they see, and how they leave the connections of the pool."""
+
+import contextlib
 
 import sqlalchemy as sa
 import testscenarios
 
-from placement_rpc import exception
+from placement_rpc import api, exception, manager
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import providers
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -109,3 +111,74 @@ class ReadingTest(testscenarios.WithScenarios, base.TestCase):
             self.names()
         except exception.StoreUnavailable:
             self.names()
+
+
+class MomentTest(base.ContractTest):
+    """What is read of a provider is of its generation, although others change it meanwhile."""
+
+    scenarios = [(kind, {"kind": kind}) for kind in servers.DATABASES]
+
+    def service_arguments(self):
+        return {"transport": "local", "database_url": servers.new_database(self.kind)}
+
+    def setUp(self):
+        super().setUp()
+        # Another process, whose changes are no part of what is read here.
+        other = manager.Manager(self.service.conf, self.enterContext(
+            contextlib.closing(db.Database(self.service.conf))))
+        self.other = self.enterContext(contextlib.closing(
+            api.PlacementAPI("local", self.service.conf, manager=other)))
+        for number in range(8):
+            self.api.create_trait(None, f"CUSTOM_{number}")
+
+    def read(self, call, change):
+        """Return the answer to a call of which each statement is followed by a change."""
+        changes = iter(range(8))
+
+        def change_one(*_arguments):
+            change(next(changes))
+
+        engine = self.service.database.engine
+        sa.event.listen(engine, "after_cursor_execute", change_one)
+        try:
+            return call(None, self.uuid)
+        finally:
+            sa.event.remove(engine, "after_cursor_execute", change_one)
+
+    def check(self, call, change, count):
+        """Check that the generation of an answer says how many changes it contains."""
+        self.uuid = self.provider(VCPU=100)
+        begin = self.api.get_provider(None, self.uuid).generation
+        change(0)
+        found = self.read(call, lambda number: change(number + 1))
+        self.assertEqual((begin + 1, 1), (found.generation, count(found)))
+        # The changes were made, and the next answer has them.
+        found = call(None, self.uuid)
+        self.assertGreater(found.generation, begin + 1)
+        self.assertEqual(found.generation - begin, count(found))
+
+    def claim_one(self, _number):
+        self.other.claim_allocations(None, base.claim({self.uuid: {"VCPU": 1}}))
+
+    def test_inventories(self):
+        self.check(self.api.get_inventory, self.claim_one, lambda found: found.objects[0].used)
+
+    def test_usages(self):
+        self.check(self.api.get_usages, self.claim_one, lambda found: found.objects[0].used)
+
+    def test_allocations(self):
+        self.check(self.api.get_provider_allocations, self.claim_one,
+                   lambda found: len(found.objects))
+
+    def test_aggregates(self):
+        uuids = [base.new_uuid() for _ in range(9)]
+        self.check(
+            self.api.get_aggregates,
+            lambda number: self.other.set_aggregates(None, self.uuid, uuids[:number + 1]),
+            lambda found: len(found.aggregates))
+
+    def test_traits(self):
+        self.check(
+            self.api.get_provider_traits, lambda number: self.other.set_provider_traits(
+                None, self.uuid, [f"CUSTOM_{each}" for each in range(number + 1)]),
+            lambda found: len(found.traits))

@@ -3,9 +3,11 @@
 
 import collections
 import json
+import pathlib
 import threading
 import time
 
+import fixtures
 import kombu
 import oslo_messaging
 import sqlalchemy as sa
@@ -13,7 +15,7 @@ import testscenarios
 
 from placement_rpc.cmd import manage
 from placement_rpc.db import models
-from placement_rpc.db.queries import events
+from placement_rpc.db.queries import events, relaying
 from placement_rpc.notifications import envelope, relay
 from placement_rpc.service import conductor
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -175,7 +177,7 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
         self.change_things(4)
         last = self.wait_published()
         self.received(last)
-        self.database.write(lambda tx: events.rewind(tx, last - 3))
+        self.database.write(lambda tx: relaying.rewind(tx, last - 3))
         self.wait_published()
         base.wait_until(lambda: len(self.listener.messages) >= last + 3)
         ids = [data["event_id"] for _, data, _ in self.listener.messages]
@@ -185,15 +187,19 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
         self.change_things(4)
         last = self.wait_published()
         self.received(last)
-        url = self.running.conf.database.connection
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).join("placement-rpc.conf"))
+        path.write_text(f"[DEFAULT]\ntransport_url = {self.broker.url}\n"
+                        f"[database]\nconnection = {self.running.conf.database.connection}\n"
+                        f"[notifications]\nstream = {self.running.conf.notifications.stream}\n")
 
         def run(*arguments):
-            return programs.run(manage, "--database", url, "outbox", *arguments)
+            return programs.run(manage, "--config-file", str(path), "outbox", *arguments)
 
         status, = json.loads(run("status").stdout)
         self.assertEqual(36, len(status.pop("epoch")))
         self.assertEqual({"events": last, "oldest_kept": 1, "last_position": last,
-                          "published_position": last, "unsent": 0, "lag_seconds": 0.0}, status)
+                          "published_position": last, "unsent": 0, "lag_seconds": 0.0,
+                          "difference": ""}, status)
         self.assertIn("3 events", run("replay", "--position", str(last - 2)).stdout)
         self.wait_published()
         self.assertIn(f"{last} events", run("replay", "--since", "2020-01-01T00:00Z").stdout)
@@ -273,10 +279,15 @@ class ReplayTest(base.TestCase):
         sent = []
 
         class Publisher:
+            is_kept = False
+
+            def last_events(self, _position):
+                return []
+
             def publish(self, rows, still):
                 sent.append([row.position for row in rows])
                 if len(sent) == 2:
-                    store.database.write(lambda tx: events.rewind(tx, 0))
+                    store.database.write(lambda tx: relaying.rewind(tx, 0))
 
             def idle(self):
                 """Nothing to keep."""
@@ -304,6 +315,11 @@ class ReplayTest(base.TestCase):
         ended = threading.Event()
 
         class Publisher:
+            is_kept = False
+
+            def last_events(self, _position):
+                return []
+
             def publish(self, rows, still):
                 store.database.write(lambda tx: tx.exec_driver_sql(
                     "UPDATE leases SET holder = 'other', expires_at = '2999-01-01'"))

@@ -10,7 +10,7 @@ import testscenarios
 from placement_rpc.accounting import snapshot
 from placement_rpc.cmd import local
 from placement_rpc.db import models
-from placement_rpc.db.queries import events, snapshots
+from placement_rpc.db.queries import relaying, snapshots
 from placement_rpc.notifications.usage import UsageAccount
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
@@ -65,7 +65,7 @@ class SnapshotTest(testscenarios.WithScenarios, base.TestCase):
     def give_positions(self, tx):
         last = tx.execute(sa.select(sa.func.coalesce(
             sa.func.max(models.events.c.position), 0))).scalar()
-        while rows := events.give_positions(tx, last, 500):
+        while rows := relaying.give_positions(tx, last, 500):
             last = rows[-1].position
 
     def begin_position(self, found):

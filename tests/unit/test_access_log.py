@@ -157,6 +157,8 @@ class AccessLogTest(base.TestCase):
             {"method": "GET", "path": f"/traits/{text}"}).encode())))
     def test_any_line(self, data):
         """No line raises an error, and each request that is found can be sent."""
+        # What begins as a compressed file does is read as one.
+        hypothesis.assume(not data.startswith(b"\x1f\x8b"))
         log, found = _read(data)
         self.assertEqual(log.reads, len(found))
         for each in found:

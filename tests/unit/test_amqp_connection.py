@@ -39,7 +39,7 @@ class _Library:
     def __init__(self, test):
         self.channels = {1: _Channel()}
         self.events, self.done = [], []
-        for name in ("check", "beat", "shut"):
+        for name in ("check", "shut"):
             test.patch(frames, name, lambda _, name=name: self.done.append(name))
         test.patch(frames, "opened", lambda _: self)
         test.patch(frames, "has_come", lambda *_arguments: bool(self.events))
@@ -59,7 +59,8 @@ class ConsumerTest(base.TestCase):
     def setUp(self):
         super().setUp()
         self.library = _Library(self)
-        self.consumer = Consumer(connection.Connection(self.library))
+        self.consumer_connection = connection.Connection(self.library)
+        self.consumer = Consumer(self.consumer_connection)
         self.consumer.consume("queue", 10)
         self.channel = self.library.channels[1]
         self.channel.written.clear()
@@ -96,10 +97,31 @@ class ConsumerTest(base.TestCase):
     def test_the_broker_is_doubted_only_when_all_is_read(self):
         """Its heartbeats may be behind messages that are not wanted yet."""
         self.receive(1, 2, most=1)
-        self.assertEqual(["beat"], self.library.done)
+        self.assertEqual([], self.library.done)
 
     def test_the_broker_is_checked_when_all_is_read(self):
         self.receive(1, 2)
+        self.assertEqual(["check"], self.library.done)
+
+    def test_a_long_write_of_another_thread_delays_no_read(self):
+        """The broker would seem to be silent for as long."""
+        began, finish = threading.Event(), threading.Event()
+        connection_ = self.consumer_connection
+
+        def write():
+            with connection_.writing():
+                began.set()
+                finish.wait(10)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        self.addCleanup(thread.join, 10)
+        self.addCleanup(finish.set)
+        self.assertTrue(began.wait(10))
+        done = threading.Event()
+        threading.Thread(
+            target=lambda: (connection_.read(0), done.set()), daemon=True).start()
+        self.assertTrue(done.wait(5))
         self.assertEqual(["check"], self.library.done)
 
     def test_a_write_that_fails_ends_the_connection(self):

@@ -260,12 +260,15 @@ class ShadowReportTest(base.TestCase):
         self.assertTrue(report.is_good)
 
     def test_what_is_not_good(self):
-        self.assertFalse(ShadowReport().is_good)
+        self.assertFalse(ShadowReport().is_complete)
         for verdict in Verdict:
             report = ShadowReport()
             report.add(_result())
             report.add(_result(verdict))
-            self.assertEqual(verdict in (Verdict.SAME, Verdict.MOVING), report.is_good, verdict)
+            self.assertEqual(
+                (verdict in (Verdict.SAME, Verdict.MOVING, Verdict.UNANSWERED),
+                 verdict is not Verdict.UNANSWERED),
+                (report.is_good, report.is_complete), verdict)
 
     def test_details_are_bounded(self):
         report = ShadowReport()

@@ -5,7 +5,8 @@ import argparse
 import contextlib
 import io
 
-from placement_rpc.cmd import arguments, manage_placement_export, manage_placement_import
+from placement_rpc.cmd import arguments
+from placement_rpc.cmd.parsers import placement_export, placement_import
 from tests import base
 
 
@@ -15,8 +16,8 @@ class PositiveTest(base.TestCase):
         self.assertEqual([1, 20], [arguments.positive(text) for text in ("1", "020")])
 
     def test_an_error_names_what_was_given(self):
-        for module, command in ((manage_placement_import, "import"),
-                                (manage_placement_export, "export")):
+        for module, command in ((placement_import, "import"),
+                                (placement_export, "export")):
             parser = argparse.ArgumentParser()
             module.add_command(parser.add_subparsers())
             for text in ("0", "-1", "x", "²", ""):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client: attempts, deadlines and threads, without a bus."""
 
+import json
 import threading
 import time
 import types
@@ -10,7 +11,7 @@ from oslo_messaging.rpc import dispatcher as rpc_dispatcher
 
 from placement_rpc import api, exception
 from placement_rpc.context import RequestContext
-from placement_rpc.rpc import envelope, senders
+from placement_rpc.rpc import envelope, received, senders
 from placement_rpc.rpc.daemon_pool import DaemonPool
 from placement_rpc.versions import releases
 from tests import base
@@ -90,6 +91,32 @@ class RetryTest(base.TestCase):
             self.assertRaises(exception.DeadlineExceeded, _client(*unknown).release_allocations,
                               None, base.new_uuid(), timeout=0.4)
 
+    def test_an_overloaded_service_is_asked_again_when_it_says(self):
+        client = _client(*[exception.ServiceOverloaded(reason="a", retry_after=0.2)] * 2)
+        began = time.monotonic()
+        self.assertEqual("done", client.release_allocations(None, base.new_uuid(), timeout=30))
+        self.assertGreaterEqual(time.monotonic() - began, 0.4)
+        ids = {arguments["request_id"] for _, _, arguments, _ in client.sender.calls}
+        self.assertEqual((3, 1), (len(client.sender.calls), len(ids)))
+
+    def test_a_service_that_asks_for_no_pause_is_not_flooded(self):
+        client = _client(*[exception.ServiceOverloaded(reason="a", retry_after=0)] * 100_000)
+        self.assertRaises(exception.ServiceOverloaded, client.release_allocations, None,
+                          base.new_uuid(), timeout=0.5)
+        self.assertLess(len(client.sender.calls), 12)
+
+    def test_a_pause_that_outlasts_the_deadline_is_not_waited_for(self):
+        """It is known that nothing was done, unless an earlier attempt ended otherwise."""
+        overloaded = exception.ServiceOverloaded(reason="a", retry_after=30)
+        client = _client(overloaded)
+        error = self.assertRaises(exception.ServiceOverloaded, client.release_allocations, None,
+                                  base.new_uuid(), timeout=20)
+        self.assertEqual((1, 30), (len(client.sender.calls), error.kwargs["retry_after"]))
+        self.assertRaises(
+            exception.DeadlineExceeded, _client(
+                exception.StoreUnavailable(reason="b"), overloaded).release_allocations,
+            None, base.new_uuid(), timeout=0.5)
+
     def test_of_a_foreign_context_nothing_secret_is_taken(self):
         client = _client()
         client.ping(oslo_context.RequestContext(
@@ -156,6 +183,18 @@ class ErrorTest(base.TestCase):
             self.assertIsInstance(found, exception.UnsupportedCall)
             self.assertFalse(found.retryable)
             self.assertIn(words, found.text)
+
+
+    def test_an_overloaded_service_is_told_apart_from_one_that_is_away(self):
+        """Clients of earlier releases take both for the same, and retry."""
+        call = envelope.Call("ping", "1.0", {}, {}, "1", "queue")
+        answer = envelope.open_answer(received.overloaded(call, "too many", 0.5))
+        self.assertEqual("ServiceUnavailable", json.loads(answer.failure)["class"])
+        error = senders.error_of(answer)
+        self.assertEqual((exception.ServiceOverloaded, 0.5),
+                         (type(error), error.kwargs["retry_after"]))
+        self.assertIs(exception.ServiceUnavailable, type(self.error_of(
+            exception.ServiceUnavailable(reason="away"))))
 
 
 class ContextTest(base.TestCase):

@@ -1,25 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """constraints.txt, the versions that are installed, fits setup.cfg."""
 
-import configparser
 import pathlib
 
 import testscenarios
 from packaging import requirements, utils
 
-from tests import base
+from tests import base, declared
 
 _ROOT = pathlib.Path(__file__).parents[2]
 
 
 def _requirements():
     """Return the requirements of setup.cfg: list of tuples of the section or extra and a line."""
-    parser = configparser.ConfigParser(interpolation=None)
-    parser.read(_ROOT / "setup.cfg")
-    texts = {"install_requires": parser["options"]["install_requires"],
-             **parser["options.extras_require"]}
-    return [(name, line) for name, text in texts.items() for line in text.split("\n")
-            if line and not line.startswith("placement-rpc[")]
+    return [(name, line) for name, lines in declared.sections().items() for line in lines
+            if not line.startswith("placement-rpc[")]
 
 
 def _pinned():

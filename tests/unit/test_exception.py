@@ -56,6 +56,6 @@ class ErrorTest(base.TestCase):
 
     def test_what_may_be_tried_again(self):
         self.assertEqual(
-            {"DeadlineExceeded", "ReadTimedOut", "ServiceUnavailable", "StoreUnavailable",
-             "StoreBusy", "StoreHeld"},
+            {"DeadlineExceeded", "ReadTimedOut", "ServiceUnavailable", "ServiceOverloaded",
+             "StoreUnavailable", "StoreBusy", "StoreHeld", "CellUnreachable"},
             {cls.__name__ for cls in _tree() if cls.retryable})

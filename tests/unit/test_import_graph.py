@@ -19,6 +19,7 @@ _RULE = """
     notifications  >  db
     cmd  >  moving  >  accounting
     http  >  api  >  client  >  rpc
+    cells  >  api
     service, rpc, notifications  >  amqp
 """
 # Every part may import these, and they each other; osc, which speaks HTTP, imports nothing else.

@@ -153,6 +153,19 @@ class InventoryTest(_Case):
         self.assertEqual([("allocation_twice", key)] * 2, self.found())
 
 
+class _Counted(str):
+    """A text that counts how often it is compared for equality."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other):
+        _Counted.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
 class TreeTest(_Case):
 
     def trees(self, *parents):
@@ -174,6 +187,21 @@ class TreeTest(_Case):
             {"0": ("1", "1"), "1": (None, "1"), "2": ("1", "1"), "3": ("2", "1")},
             self.trees(1, 3, 1, 2))
         self.assertEqual({"0": (None, "0")}, self.trees(0))
+
+    def test_the_work_for_a_deep_tree_is_linear(self):
+        """Counted in comparisons of uuids, which a search of a list would make."""
+        def compared(depth, last):
+            _Counted.compared = 0
+            rows_ = [(number, _Counted(f"{depth - number:05}"), number - 1 if number else last)
+                     for number in range(depth)]
+            found = repairs.trees(rows_, lambda text: text)
+            root = f"{depth:05}" if last is None else "00001"
+            self.assertEqual({root}, {each for _, each in found.values()})
+            return _Counted.compared
+
+        for last in (lambda depth: None, lambda depth: depth - 1):
+            once, twice = (compared(depth, last(depth)) for depth in (3000, 6000))
+            self.assertLess(twice, 3 * once)
 
     def test_of_two_rows_of_a_uuid_the_one_in_lower_case_counts(self):
         rows_ = [(1, "AB", None), (2, "ab", 3), (3, "cd", None)]

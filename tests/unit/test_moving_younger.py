@@ -2,6 +2,7 @@
 """Which differences come of use since the last import."""
 
 import datetime
+import tracemalloc
 
 from placement_rpc.moving import rows, younger
 from placement_rpc.moving.compare import Difference
@@ -25,13 +26,13 @@ def _allocation(used=1, created_at=_BEFORE):
 class YoungerTest(base.TestCase):
 
     def reasons(self, since, *pairs):
-        judge = younger.Judge(since)
         found = []
-        for source, target in pairs:
-            row = source or target
-            kind = next(kind for kind, cls in rows.KINDS.items() if type(row) is cls)
-            reason = judge.reason(Difference(kind, row.key, source, target))
-            found.append(reason and " ".join(reason.split()[:3]))
+        with younger.Judge(since) as judge:
+            for source, target in pairs:
+                row = source or target
+                kind = next(kind for kind, cls in rows.KINDS.items() if type(row) is cls)
+                reason = judge.reason(Difference(kind, row.key, source, target))
+                found.append(reason and " ".join(reason.split()[:3]))
         return found
 
     def test_a_generation_says_which_side_is_younger(self):
@@ -68,3 +69,20 @@ class YoungerTest(base.TestCase):
         self.assertEqual([None, None], self.reasons(
             younger.Since(), (None, _allocation(created_at=_LATER)),
             (_allocation(created_at=_LATER), None)))
+
+    def test_younger_ones_take_no_memory(self):
+        wanted = 20000
+        with younger.Judge(_HELD) as judge:
+            tracemalloc.start()
+            self.addCleanup(tracemalloc.stop)
+            for number in range(wanted):
+                source = _consumer(3, uuid=f"{number:036}")
+                self.assertIsNotNone(judge.reason(Difference(
+                    "consumers", source.key, source, source._replace(generation=2))))
+            held, _ = tracemalloc.get_traced_memory()
+            # The uuids alone would be 1.7 MB.
+            self.assertLess(held, 500_000)
+            for number in range(0, wanted, 1000):
+                source = _allocation()._replace(consumer=f"{number:036}")
+                self.assertIn("changed in Placement", judge.reason(Difference(
+                    "allocations", source.key, source, source._replace(used=2))))

@@ -34,7 +34,7 @@ class _Broker:
         self.lost = False
         return self
 
-    def drop(self):
+    def drop(self, lost):
         """Close a connection."""
 
 

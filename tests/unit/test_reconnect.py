@@ -19,7 +19,7 @@ class _Connection:
     def close(self):
         self.ended = "closed"
 
-    def drop(self):
+    def drop(self, lost=True):
         self.ended = "dropped"
 
 

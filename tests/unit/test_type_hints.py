@@ -8,7 +8,8 @@ import placement_rpc
 from tests import base
 
 _ROOT = pathlib.Path(placement_rpc.__file__).parent
-_TYPED = ("api.py", "manager.py", "objects", "accounting", "candidates", "rpc", "amqp")
+_TYPED = ("api.py", "manager.py", "objects", "accounting", "candidates", "rpc", "amqp",
+          "cells")
 # Signatures that the library of versioned objects sets.
 _INHERITED = frozenset((
     "coerce", "get_schema", "to_primitive", "from_primitive", "serialize_entity",

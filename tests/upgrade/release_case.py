@@ -97,8 +97,12 @@ class ReleasesTest(testscenarios.WithScenarios, base.TestCase):
     def make_broker(self):
         return self.useFixture(servers.VirtualHost())
 
+    def new_database(self):
+        """Return the URL of an empty database."""
+        return servers.new_empty_database(self.kind)
+
     def make_store(self):
-        database = servers.new_empty_database(self.kind)
+        database = self.new_database()
         side_by_side.manage(
             self.old, self.useFixture(fixtures.TempDir()).path, database, "db", "sync")
         # Expands the schema.

@@ -24,15 +24,17 @@ _CLIENT = pathlib.Path(__file__).with_name("release_client.py")
 _START_TIMEOUT = 60
 
 
-def manage(installation, directory, database, *arguments):
+def manage(installation, directory, database, *arguments, transport_url=None):
     """Run ``placement-rpc-manage`` of a release.
 
     :param directory: str, where to work
     :param database: str, URL of the store
+    :param transport_url: str, for commands that need the broker
     :returns: str, what it printed
     """
     path = pathlib.Path(directory, "manage.conf")
-    path.write_text(f"[database]\nconnection = {database}\n")
+    broker = f"[DEFAULT]\ntransport_url = {transport_url}\n" if transport_url else ""
+    path.write_text(f"{broker}[database]\nconnection = {database}\n")
     return subprocess.run(
         installation.program("placement-rpc-manage", "--config-file", str(path), *arguments),
         check=True, capture_output=True, text=True, cwd=directory).stdout

@@ -15,6 +15,7 @@ from placement_rpc import conf as configuration
 from placement_rpc.context import RequestContext
 from placement_rpc.db import migration, models
 from placement_rpc.db.queries import requests, services
+from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.service.conductor import Conductor
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -63,6 +64,24 @@ class OldClientTest(MixedTest):
             self.assertRaises(exception.CapacityConflict, new.update_inventory, None, uuid, less,
                               allow_below_use=False)
             new.update_inventory(None, uuid, less)
+
+    def test_its_tracker_reports_no_less_than_is_used(self):
+        self.serve()
+        node = ComputeNode(uuid=base.new_uuid(), host="h", hypervisor_hostname="h", vcpus=8,
+                           memory_mb=0, local_gb=0, cpu_allocation_ratio=1.0)
+
+        def sync(client, **values):
+            return client.sync_compute_node(None, node, {}, time.time(), **values).changed
+
+        old, new = self.client("2026.2"), self.client()
+        sync(old)
+        new.claim_allocations(None, base.claim({node.uuid: {"VCPU": 8}}))
+        node.vcpus = 7
+        for values in ({}, {"allow_below_use": False}):
+            self.assertRaises(exception.CapacityConflict, sync, old, **values)
+        self.assertRaises(exception.ServiceTooOld, sync, old, allow_below_use=True)
+        self.assertRaises(exception.CapacityConflict, sync, new, allow_below_use=False)
+        self.assertEqual(["VCPU"], sync(new))
 
     def test_it_is_answered_at_its_versions(self):
         self.serve()
@@ -215,6 +234,25 @@ class OldConductorTest(MixedTest):
         self.assertEqual(1, len(payloads))
         for each in (stored, *payloads):
             self.assertEqual("1.0", each["placement_object.version"])
+
+    def test_a_later_service_answers_again_what_was_stored_under_a_pin(self):
+        """The first answer was lost: the conductor ended after it had settled the request."""
+        before = self.serve("newton")
+        client = self.client("newton")
+        wanted = base.claim({self.provider(client): {"VCPU": 1}})
+        requests_made = {"claim": ("claim_allocations", wanted),
+                         "release": ("release_allocations", wanted.consumer_uuid)}
+
+        def make(client, name):
+            method, *arguments = requests_made[name]
+            return getattr(client, method)(None, *arguments, request_id=name)
+
+        first = {name: make(client, name) for name in requests_made}
+        self.serve("auto", database_url=before.conf.database.connection)
+        for name, done in first.items():
+            again = make(self.client("newton"), name)
+            self.assertEqual((True, False, done.generations),
+                             (again.replayed, done.replayed, again.generations))
 
     def test_a_command_that_is_newer_than_its_pin_is_not_lost(self):
         running = self.serve("newton")

@@ -41,14 +41,21 @@ def columns(found, table):
 
 
 def add_uuid(found, table, column):
-    """Add a column for uuids without a default, unless it is there.
+    """Add a column for uuids; see :func:`add_column`."""
+    add_column(found, table, column, "VARCHAR(36)",
+               mysql="CHAR(36) CHARACTER SET ascii COLLATE ascii_bin")
+
+
+def add_column(found, table, column, kind, mysql=None):
+    """Add a nullable column without a default, unless it is there.
 
     MariaDB is told to refuse any way that changes the rows.
 
     :param found: :class:`sqlalchemy.engine.reflection.Inspector`
+    :param kind: str, its type
+    :param mysql: str, its type on MariaDB; None for the same
     """
     if column not in columns(found, table):
         statement = f"ALTER TABLE {table} ADD COLUMN {column} "
-        run(sqlite=f"{statement} VARCHAR(36)", postgresql=f"{statement} VARCHAR(36)",
-            mysql=f"{statement} CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NULL, "
-                  "ALGORITHM=INSTANT")
+        run(sqlite=statement + kind, postgresql=statement + kind,
+            mysql=f"{statement}{mysql or kind} NULL, ALGORITHM=INSTANT")

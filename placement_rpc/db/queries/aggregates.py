@@ -8,6 +8,14 @@ from placement_rpc.db.queries import bulk
 
 _aggregates = models.aggregates
 _links = models.resource_provider_aggregates
+_providers = models.resource_providers
+_WITH_PROVIDER = sa.select(
+    _providers.c.uuid.label("provider_uuid"), _providers.c.generation, _aggregates.c.id,
+    _aggregates.c.uuid,
+).select_from(_providers).outerjoin(
+    _links, _links.c.resource_provider_id == _providers.c.id,
+).outerjoin(_aggregates, _aggregates.c.id == _links.c.aggregate_id).where(
+    _providers.c.uuid == sa.bindparam("uuid")).order_by(_aggregates.c.uuid)
 
 
 def of_provider(tx, provider_id):
@@ -15,6 +23,15 @@ def of_provider(tx, provider_id):
     query = sa.select(_aggregates.c.uuid, _aggregates.c.id).join(_links).where(
         _links.c.resource_provider_id == provider_id).order_by(_aggregates.c.uuid)
     return dict(tx.execute(query).all())
+
+
+def with_provider(tx, uuid):
+    """Return a provider and its aggregates, as they were at one moment.
+
+    :returns: list of rows of provider_uuid, generation, id and uuid; one row whose id is None if
+        it has no aggregate, and no row if there is no such provider
+    """
+    return tx.execute(_WITH_PROVIDER, {"uuid": uuid}).all()
 
 
 def ids(tx, uuids):

@@ -12,7 +12,7 @@ import functools
 import sqlalchemy as sa
 
 from placement_rpc.db import models
-from placement_rpc.db.queries import bulk
+from placement_rpc.db.queries import bulk, feed
 
 _aggregates = models.aggregates
 _classes = models.resource_classes
@@ -27,13 +27,11 @@ _traits = models.traits
 #: The columns of an inventory that an index has.
 VALUES = ("capacity", "used", "min_unit", "max_unit", "step_size", "reserved")
 
-# One statement, so that the last position and the events are of the same moment.
+_CHANGE = (*feed.KEYS, _events.c.touched)
 _SINCE = sa.union_all(
-    sa.select(sa.literal(0).label("id"), _state.c.last_position.label("position"),
-              sa.cast(sa.null(), _events.c.touched.type).label("touched")),
-    sa.select(_events.c.id, _events.c.position, _events.c.touched).where(
-        _events.c.position > sa.bindparam("after")),
-    sa.select(_events.c.id, _events.c.position, _events.c.touched).where(
+    feed.head(_events.c.touched),
+    sa.select(*_CHANGE).where(_events.c.position >= sa.bindparam("position")),
+    sa.select(*_CHANGE).where(
         _events.c.position.is_(None),
         sa.or_(_events.c.touched.is_(None), _events.c.touched != "")))
 
@@ -103,20 +101,12 @@ _AGGREGATE_SETS = _sets(_links.c.resource_provider_id, _links.c.aggregate_id)
 
 
 def since(tx, position):
-    """Read the events after a position, and those that have no position yet.
+    """Read the event at a position, those after it, and those that have no position yet.
 
     :param position: int
-    :returns: tuple of the last position that was assigned, and a list of rows of id, position and
-        touched in the order of their ids
+    :returns: :class:`placement_rpc.db.queries.feed.Since`, whose events have ``touched``
     """
-    last, rows = 0, []
-    for row in tx.execute(_SINCE, {"after": position}):
-        if row[0]:
-            rows.append(row)
-        else:
-            last = row[1]
-    rows.sort(key=lambda row: row[0])
-    return last, rows
+    return feed.since(tx, _SINCE, {"position": position})
 
 
 def last_position(tx):

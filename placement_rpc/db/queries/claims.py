@@ -14,7 +14,7 @@ import typing
 
 import sqlalchemy as sa
 
-from placement_rpc.db import models, sessions
+from placement_rpc.db import galera, models, sessions
 from placement_rpc.db.queries import bulk, claims_at_once, events, inventories, locking, requests
 
 _allocations = models.allocations
@@ -131,6 +131,15 @@ def lock_providers(tx, uuids):
     :returns: list of rows of id, uuid, generation
     """
     return locking.execute(tx, _LOCK_PROVIDERS, {"uuids": sorted(uuids)}).all()
+
+
+def touch(tx, consumers=(), providers=()):
+    """Let changes of locked rows on other nodes of a Galera cluster conflict with the transaction.
+
+    :param consumers: row ids, as are ``providers``; see :func:`placement_rpc.db.galera.touch`
+    """
+    galera.touch(tx, _consumers, consumers)
+    galera.touch(tx, _providers, providers)
 
 
 def inventories_of(tx, provider_ids):

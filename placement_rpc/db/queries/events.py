@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outbox: events that are written with their changes, and the progress of the relay.
+"""The outbox: events that are written with their changes, and what can be read of them.
 
 Ids commit out of order, so nothing pages by them: the relay gives each event that it can see a
-position, and positions have no gap.
+position (:mod:`placement_rpc.db.queries.relaying`), and positions have no gap.
 """
 
 import collections
@@ -13,16 +13,41 @@ import uuid
 
 import sqlalchemy as sa
 
-from placement_rpc.db import api, models
+from placement_rpc.db import api, galera, models
 from placement_rpc.db.queries import bulk, hold
 
 _events = models.events
-_leases = models.leases
 _state = models.relay_state
-_STATE_ID = 1
+#: The id of the only row of the relay's progress.
+STATE_ID = 1
 
 Row = collections.namedtuple(
     "Row", "id event_id event_type occurred_at payload position epoch")
+
+
+class Comparison(typing.NamedTuple):
+    """What the stream has, compared with the store.
+
+    Events are :class:`placement_rpc.notifications.event.Event`.
+
+    :param lost: the events that the store does not have
+    :param moved: the events that the store has, and not at the position of the stream, which it
+        has not given or has given to another event
+    :param agreed: the last position at which both agree
+    :param last: the last position of the stream
+    :param state: of the store when it was compared, as of :func:`state`
+    """
+
+    lost: list[typing.Any]
+    moved: list[typing.Any]
+    agreed: int
+    last: int
+    state: typing.Any
+
+    @property
+    def differs(self) -> bool:
+        """Whether there is anything to reconcile."""
+        return bool(self.lost or self.moved)
 
 
 class NewEvent(typing.NamedTuple):
@@ -43,20 +68,16 @@ _INSERT = bulk.Insert(_events, *NewEvent._fields)
 _INSERT_AND_SEE = bulk.Insert(_events, *NewEvent._fields, returning=(hold.IS_SET,))
 _COLUMNS = (_events.c.id, _events.c.event_id, _events.c.event_type, _events.c.occurred_at,
             _events.c.payload, _events.c.position,
-            sa.select(_state.c.epoch).where(_state.c.id == _STATE_ID).scalar_subquery().label(
+            sa.select(_state.c.epoch).where(_state.c.id == STATE_ID).scalar_subquery().label(
                 "epoch"))
 # Ordered by position first, although none of these rows has one: ordered by the id alone, a server
 # may read all events in the order of the primary key.
 _WAITING = sa.select(*_COLUMNS).where(_events.c.position.is_(None)).order_by(
     _events.c.position, _events.c.id).limit(sa.bindparam("limit"))
-_LEADING = sa.select(
-    _leases.c.holder, _state.c.last_position, _state.c.published_position, _state.c.epoch,
-).join_from(_state, _leases, sa.true()).where(
-    _state.c.id == _STATE_ID, _leases.c.name == sa.bindparam("lease")).with_for_update()
-_IDLE = sa.select(
-    sa.select(_events.c.id).where(_events.c.position.is_(None)).order_by(
-        _events.c.position, _events.c.id).limit(1).scalar_subquery().is_(None)
-    & (_state.c.published_position == _state.c.last_position)).where(_state.c.id == _STATE_ID)
+_IDS_AT = bulk.OverLists(lambda among: sa.select(
+    _events.c.position, _events.c.event_id).where(among(_events.c.position, "positions")))
+_POSITIONS_OF = bulk.OverLists(lambda among: sa.select(
+    _events.c.event_id, _events.c.position).where(among(_events.c.event_id, "ids")))
 _AFTER = sa.select(*_COLUMNS).where(_events.c.position > sa.bindparam("after")).order_by(
     _events.c.position).limit(sa.bindparam("limit"))
 
@@ -96,33 +117,6 @@ def written(tx):
     tx.info[api.EVENTS_WRITTEN] = True
 
 
-def acquire(tx, name, holder, seconds):
-    """Take a lease, or renew it, for some seconds.
-
-    :param name: str, the task
-    :param holder: str, the process
-    :returns: bool, whether the holder has it
-    :raises oslo_db.exception.DBDuplicateEntry: when two processes take a new lease at once
-    """
-    now = bulk.now()
-    until = now + datetime.timedelta(seconds=seconds)
-    row = tx.execute(sa.select(_leases).where(
-        _leases.c.name == name).with_for_update()).one_or_none()
-    if row is None:
-        tx.execute(sa.insert(_leases), {"name": name, "holder": holder, "expires_at": until})
-        return True
-    if row.holder != holder and row.expires_at > now:
-        return False
-    tx.execute(sa.update(_leases).where(_leases.c.name == name).values(
-        holder=holder, expires_at=until))
-    return True
-
-
-def release(tx, name, holder):
-    """Release a lease, if the holder still has it."""
-    tx.execute(sa.delete(_leases).where(_leases.c.name == name, _leases.c.holder == holder))
-
-
 def state(tx, lock=False):
     """Return the progress of the relay.
 
@@ -130,11 +124,11 @@ def state(tx, lock=False):
     """
     query = sa.select(
         _state.c.last_position, _state.c.published_position, _state.c.epoch).where(
-            _state.c.id == _STATE_ID)
+            _state.c.id == STATE_ID)
     row = tx.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None and lock:
         tx.execute(sa.insert(_state), {
-            "id": _STATE_ID, "last_position": 0, "published_position": 0,
+            "id": STATE_ID, "last_position": 0, "published_position": 0,
             "epoch": str(uuid.uuid4()), "updated_at": bulk.now()})
         row = tx.execute(query).one()
     return row
@@ -157,115 +151,47 @@ def bounds(tx):
     return tx.execute(sa.select(sa.func.min(_events.c.position))).scalar(), last
 
 
-def give_positions(tx, last, limit):
-    """Give the next positions to events that have none.
-
-    :param last: int, the last position that was given
-    :returns: list of :class:`Row`, the events that got one, in order
-    """
-    waiting = tx.execute(_WAITING, {"limit": limit}).all()
-    rows = [Row(*row[:-2], position, row.epoch)
-            for position, row in enumerate(waiting, last + 1)]
-    if rows:
-        bulk.set_numbers(tx, _events.c.position, {row.id: row.position for row in rows})
-    return rows
-
-
 def after(tx, position, limit):
     """Return the events after a position, in order, as rows of the fields of :class:`Row`."""
     return tx.execute(_AFTER, {"after": position, "limit": limit}).all()
 
 
+def next_positions(tx, last, limit):
+    """Return events without a position, as :class:`Row` with the positions that they would get.
+
+    :param last: int, the last position that was given
+    """
+    rows = tx.execute(_WAITING, {"limit": limit}).all()
+    return [Row(*row[:-2], position, row.epoch) for position, row in enumerate(rows, last + 1)]
+
+
 def waiting(tx):
-    """Return events without a position, as :class:`Row` with the positions that they would get."""
-    last = state(tx)
-    rows = tx.execute(_WAITING, {"limit": 10 ** 9}).all()
-    return [Row(*row[:-2], position, row.epoch) for position, row in enumerate(
-        rows, (last.last_position if last else 0) + 1)]
+    """Return all events without a position; see :func:`next_positions`."""
+    return next_positions(tx, last_position(tx), 10 ** 9)
 
 
-def begin_epoch(tx):
-    """Begin a new numbering: listeners see that positions are not those that they know.
+def ids_at(tx, positions):
+    """Return the ids of the events that have positions: dict of position to event id.
 
-    :returns: str, the epoch
+    :param positions: collection of int
     """
-    epoch = str(uuid.uuid4())
-    state(tx, lock=True)
-    _set_state(tx, epoch=epoch)
-    return epoch
+    return dict(tuple(row) for row in _IDS_AT.execute(
+        tx, {"positions": sorted(positions)})) if positions else {}
 
 
-def next_batch(tx, lease, holder, confirmed, limit, seen=0):
-    """Record which events were confirmed, and read the next ones.
+def positions_of(tx, ids):
+    """Return the positions of the events that are stored: dict of event id to int, or to None.
 
-    No other process can take the lease while the transaction runs. It has few statements, since
-    it runs many times a second, alongside claims.
-
-    :param confirmed: tuple of the published position when the batch was read, and the last
-        position of the batch; None for no batch. A replay that was requested since then is kept.
-    :param seen: int, the highest position that the caller has read. If the store has not given it
-        any more, it was restored from a backup, and a new epoch begins
-    :returns: tuple of the position after which events were read and the list of rows; None when
-        another process has the lease
+    :param ids: collection of event ids
     """
-    row = tx.execute(_LEADING, {"lease": lease}).one_or_none()
-    if row is None:
-        # The first call of all, or the lease was released.
-        state(tx, lock=True)
-        row = tx.execute(_LEADING, {"lease": lease}).one_or_none()
-    if row is None or row.holder != holder:
-        return None
-    last, published = row.last_position, row.published_position
-    restored = last < seen
-    # Stores of release 2026.2 have no epoch yet.
-    if row.epoch is None or restored:
-        begin_epoch(tx)
-    if confirmed and confirmed[0] == published and not restored:
-        published = confirmed[1]
-    # Also if many events wait to be published: readers that follow the events by their positions,
-    # as the candidate indexes do, read all events without a position each time.
-    given = give_positions(tx, last, limit)
-    rows = after(tx, published, limit) if published < last else given
-    last += len(given)
-    if (last, published) != row[1:3]:
-        _set_state(tx, last_position=last, published_position=published)
-    return published, rows
+    return dict(tuple(row) for row in _POSITIONS_OF.execute(
+        tx, {"ids": sorted(ids)})) if ids else {}
 
 
-def give_waiting_positions(tx, lease, holder, limit):
-    """Give positions to some events that have none, whether or not others are published.
-
-    :returns: int, the number of events that got one; 0 when another process has the lease
-    """
-    row = tx.execute(_LEADING, {"lease": lease}).one_or_none()
-    if row is None or row.holder != holder:
-        return 0
-    rows = give_positions(tx, row.last_position, limit)
-    if rows:
-        _set_state(tx, last_position=row.last_position + len(rows))
-    return len(rows)
-
-
-def is_idle(tx):
-    """Return whether no event waits to be published; takes no locks."""
-    return bool(tx.execute(_IDLE).scalar())
-
-
-def _set_state(tx, **values):
-    tx.execute(sa.update(_state).where(_state.c.id == _STATE_ID).values(
-        **values, updated_at=bulk.now()))
-
-
-def mark_published(tx, read_from, position):
-    """Record the last position up to which all is confirmed; see :func:`next_batch`."""
-    tx.execute(sa.update(_state).where(
-        _state.c.id == _STATE_ID, _state.c.published_position == read_from).values(
-            published_position=position, updated_at=bulk.now()))
-
-
-def rewind(tx, position):
-    """Have the relay publish all events after a position again."""
-    _set_state(tx, published_position=position)
+def newest_time(tx, position):
+    """Return when the last event up to a position occurred; None if no such event is stored."""
+    return tx.execute(sa.select(_events.c.occurred_at).where(
+        _events.c.position <= position).order_by(_events.c.position.desc()).limit(1)).scalar()
 
 
 def status(tx):
@@ -355,4 +281,6 @@ def prune(tx, before, limit=5000):
     ids = [each.id for each in itertools.takewhile(lambda each: each.occurred_at < before, rows)]
     if ids:
         tx.execute(sa.delete(_events).where(_events.c.id.in_(ids)))
+        # A replay on another node of a Galera cluster does not see the lock.
+        galera.touch(tx, _state, {STATE_ID})
     return len(ids)

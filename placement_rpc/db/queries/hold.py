@@ -12,14 +12,14 @@ change that began before the hold can be committed after it:
   written, and those that wait for it see the hold, since a statement sees what was committed when
   it was granted its locks.
 
-Nodes of a Galera cluster do not see each other's locks: a change on another node can be committed
-just after the hold was set. It is then found by its events.
+Nodes of a Galera cluster do not see each other's locks: a change on another node can still be
+committed just after the hold was set. After :func:`drain` there are no such changes any more.
 """
 
 import sqlalchemy as sa
 
 from placement_rpc import exception
-from placement_rpc.db import api, models
+from placement_rpc.db import api, galera, models
 from placement_rpc.db.queries import bulk
 
 _hold = models.store_hold
@@ -81,6 +81,17 @@ def set_(tx, reason):
         tx.exec_driver_sql(f"LOCK TABLE {_events.name} IN SHARE ROW EXCLUSIVE MODE")
     tx.execute(sa.update(_hold).where(_hold.c.id == _ID).values(
         held_since=bulk.now(), reason=reason))
+
+
+def drain(tx):
+    """Wait for, or refuse, all changes that may be committed although they began before the hold.
+
+    The transaction that has set the hold is committed. The nodes of a Galera cluster execute this
+    statement at the same place in their order of transactions: each change of the table that was
+    ordered before is applied then, and each one that comes later and began before is refused.
+    """
+    if galera.is_node(tx):
+        tx.exec_driver_sql(f"ANALYZE TABLE {_events.name}").all()
 
 
 def release(tx):

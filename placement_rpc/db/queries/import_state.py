@@ -3,12 +3,17 @@
 
 import sqlalchemy as sa
 
-from placement_rpc.db import models
+from placement_rpc.db import galera, models
 from placement_rpc.db.queries import bulk, events
 
 _state = models.import_state
 _events = models.events
 _ID = 1
+# Also events that were pruned had positions. In one statement, since the relay gives others theirs
+# meanwhile.
+_EVER_WRITTEN = sa.select(
+    sa.func.coalesce(sa.select(models.relay_state.c.last_position).scalar_subquery(), 0)
+    + sa.select(sa.func.count()).where(_events.c.position.is_(None)).scalar_subquery())
 # Types of events to name in an error.
 _SOME = 5
 
@@ -28,7 +33,8 @@ def begin(tx, source, pass_id):
     now = bulk.now()
     tx.execute(sa.insert(_state), {
         "id": _ID, "source": source, "begun_at": now, "pass_begun_at": now, "passes": 0,
-        "is_interrupted": False, "pass_id": pass_id, "last_event_before": events.last_id(tx)})
+        "is_interrupted": False, "pass_id": pass_id, "last_event_before": events.last_id(tx),
+        "events_before": tx.execute(_EVER_WRITTEN).scalar()})
 
 
 def begin_pass(tx, source, pass_id):
@@ -43,8 +49,11 @@ def begin_batch(tx, pass_id):
 
     :returns: bool, whether the pass may go on; False if a later one has begun
     """
-    return tx.execute(_update(is_interrupted=True).where(
+    may_go_on = tx.execute(_update(is_interrupted=True).where(
         _state.c.pass_id == pass_id, _state.c.finished_at.is_(None))).rowcount == 1
+    # It may be interrupted already, and the row would not be written.
+    galera.touch(tx, _state, {_ID}, "pass_begun_at")
+    return may_go_on
 
 
 def end_pass(tx, pass_id):
@@ -68,8 +77,21 @@ def _update(**values):
     return sa.update(_state).where(_state.c.id == _ID).values(**values)
 
 
+def count_event(tx):
+    """Record that the import writes an event itself."""
+    tx.execute(_update(events_before=_state.c.events_before + 1))
+
+
+def uncounted_events(tx, counted):
+    """Return how many events other processes have written, also if they were pruned since.
+
+    :param counted: int, those before the import and of the import; None if they are not known
+    """
+    return 0 if counted is None else tx.execute(_EVER_WRITTEN).scalar() - counted
+
+
 def other_events(tx, after, event_type):
-    """Return events that the import did not write: their types, and how many there are.
+    """Return stored events that the import did not write: their types, and how many there are.
 
     :param after: int, the id of the last event before the import
     :param event_type: str, that of the events of the import

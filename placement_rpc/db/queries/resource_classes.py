@@ -3,15 +3,20 @@
 
 import sqlalchemy as sa
 
-from placement_rpc.db import models
+from placement_rpc.db import galera, models
 from placement_rpc.db.queries import bulk
 
 _classes = models.resource_classes
 _BY_NAME = bulk.OverLists(lambda among: sa.select(_classes.c.name, _classes.c.id).where(
     among(_classes.c.name, "names")))
 
-_SHARED = bulk.OverLists(lambda among: sa.select(_classes.c.id, _classes.c.name).where(
-    among(_classes.c.id, "ids")).order_by(_classes.c.id).with_for_update(read=True))
+
+def _locked(read):
+    return bulk.OverLists(lambda among: sa.select(_classes.c.id, _classes.c.name).where(
+        among(_classes.c.id, "ids")).order_by(_classes.c.id).with_for_update(read=read))
+
+
+_SHARED, _LOCKED = _locked(read=True), _locked(read=False)
 
 
 def ids(tx, names):
@@ -28,9 +33,16 @@ def names(tx, ids):
 def shared(tx, ids):
     """Lock classes for reading: their names do not change until the transaction ends.
 
+    On a node of a Galera cluster they are written, too: a node that renames one sees no locks.
+
     :returns: dict of id to name of those that exist
     """
-    return dict(tuple(row) for row in _SHARED.execute(tx, {"ids": sorted(ids)}))
+    if not galera.is_node(tx):
+        return dict(tuple(row) for row in _SHARED.execute(tx, {"ids": sorted(ids)}))
+    # Two transactions that had locked a row for reading would wait for each other to write it.
+    found = dict(tuple(row) for row in _LOCKED.execute(tx, {"ids": sorted(ids)}))
+    galera.touch(tx, _classes, found)
+    return found
 
 
 def lock(tx, name):

@@ -3,7 +3,7 @@
 
 import sqlalchemy as sa
 
-from placement_rpc.db import models
+from placement_rpc.db import galera, models
 from placement_rpc.db.queries import bulk
 
 _allocations = models.allocations
@@ -66,13 +66,15 @@ def lock_consumers(tx, after, limit):
     """
     name = sa.select(models.consumer_types.c.name).where(
         models.consumer_types.c.id == _consumers.c.consumer_type_id).scalar_subquery()
-    return tx.execute(sa.select(
+    rows = tx.execute(sa.select(
         _consumers.c.id, _consumers.c.uuid, _consumers.c.project_id, _consumers.c.user_id,
         _consumers.c.generation, name.label("consumer_type"),
     ).where(_consumers.c.uuid > after).order_by(_consumers.c.uuid).limit(
         limit).with_for_update().with_hint(
             # Without the index it would sort all rows, and lock them.
             _consumers, "FORCE INDEX (uq_consumers_uuid)", "mysql")).all()
+    galera.touch(tx, _consumers, {row.id for row in rows})
+    return rows
 
 
 def held(tx, consumer_ids):

@@ -60,6 +60,15 @@ _HELD = bulk.OverLists(lambda among: sa.select(
     _classes, _classes.c.id == _allocations.c.resource_class_id,
 ).where(among(_allocations.c.consumer_id, "ids")).order_by(
     _allocations.c.consumer_id, _allocations.c.id))
+# Consumers in the smallest range of :func:`_consumers_of_provider`, and more than any uuid.
+_SMALLEST_RANGE = 1000
+_BEYOND_UUIDS = "g"
+_HAS_MORE = sa.select(_allocations.c.resource_class_id).where(
+    _allocations.c.resource_provider_id == sa.bindparam("provider")).limit(1).offset(
+        sa.bindparam("size"))
+_END_OF_RANGE = sa.select(_consumers.c.uuid).where(
+    _consumers.c.uuid > sa.bindparam("after")).order_by(_consumers.c.uuid).limit(1).offset(
+        sa.bindparam("skipped"))
 
 
 def providers(tx, after, limit):
@@ -100,28 +109,67 @@ def consumers(tx, after, limit, project_id=None, user_id=None, provider_id=None)
     values = {name: value for name, value in (
         ("project", project_id), ("user", user_id), ("provider", provider_id),
     ) if value is not None}
-    statement = _consumers_page(tx.dialect.name, tuple(values))
-    return tx.execute(statement, {**values, "after": after, "limit": limit}).all()
+    if provider_id is not None:
+        return _consumers_of_provider(tx, after, limit, values)
+    return _page(tx, values, after, limit)
+
+
+def _consumers_of_provider(tx, after, limit, values):
+    """Return a page of the consumers of one provider.
+
+    The allocations of a provider are in no order of uuids, so a page would cost as much as the
+    provider has allocations. Most consumers may have some from a pool that many providers share:
+    of such a provider ranges of all consumers are read in the order of the uuids, and each
+    consumer's allocations are looked up. Each range is twice as long as the one before it. They
+    end at one as long as the provider's allocations, so that they never cost much more than these.
+    """
+    found, size = [], max(_SMALLEST_RANGE, 10 * limit)
+    while tx.execute(_HAS_MORE, {**values, "size": size}).first() is not None:
+        last = tx.execute(_END_OF_RANGE, {"after": after, "skipped": size - 1}).scalar()
+        found += _page(tx, values, after, limit - len(found), last or _BEYOND_UUIDS)
+        if last is None or len(found) == limit:
+            return found
+        after, size = last, 2 * size
+    return found + _page(tx, values, after, limit - len(found))
+
+
+def _page(tx, values, after, limit, last=None):
+    """Return consumers in the order of their uuids.
+
+    :param values: dict of the names of conditions to what has to be met
+    :param last: str, the last uuid of a range in which each consumer's allocations are looked up;
+        None to read the provider's allocations first, if one is named
+    """
+    statement = _consumers_page(tx.dialect.name, tuple(values), last is not None)
+    limits = {"after": after, "limit": limit, **({} if last is None else {"last": last})}
+    return tx.execute(statement, {**values, **limits}).all()
 
 
 @functools.lru_cache(maxsize=32)
-def _consumers_page(dialect, names):
-    """Return the statement of a page; to build it takes longer than to run it.
+def _consumers_page(dialect, names, is_range):
+    """Return the statement of :func:`_page`; to build it takes longer than to run it.
 
     :param names: tuple of the names of its parameters
     """
     source = _consumers.outerjoin(_types, _types.c.id == _consumers.c.consumer_type_id)
-    if "provider" in names:
+    of_provider = _allocations.c.resource_provider_id == sa.bindparam("provider")
+    if "provider" in names and not is_range:
         # With DISTINCT it is read first. Otherwise a server may look at every consumer in the
         # order of the uuids until enough of them are found.
-        held = sa.select(_allocations.c.consumer_id).where(
-            _allocations.c.resource_provider_id == sa.bindparam("provider")).distinct().subquery()
+        held = sa.select(_allocations.c.consumer_id).where(of_provider).distinct().subquery()
         source = source.join(held, held.c.consumer_id == _consumers.c.id)
     query = sa.select(
         _consumers.c.id, _consumers.c.uuid, _consumers.c.generation, _consumers.c.project_id,
         _consumers.c.user_id, _types.c.name.label("consumer_type"), _consumers.c.created_at,
         _consumers.c.updated_at).select_from(source).where(
             _consumers.c.uuid > sa.bindparam("after"))
+    if is_range:
+        # As a value, since a server may turn EXISTS into a join that reads all allocations of the
+        # provider first.
+        query = query.where(_consumers.c.uuid <= sa.bindparam("last"), sa.select(
+            _allocations.c.consumer_id).where(
+                _allocations.c.consumer_id == _consumers.c.id, of_provider,
+            ).limit(1).correlate(_consumers).scalar_subquery().is_not(None))
     if "project" in names:
         query = query.where(*bulk.is_same_text(dialect, _consumers.c.project_id, "project"))
     if "user" in names:

@@ -8,11 +8,19 @@ from placement_rpc.db.queries import bulk
 
 _traits = models.traits
 _links = models.resource_provider_traits
+_providers = models.resource_providers
 
 _BY_NAME = bulk.OverLists(lambda among: sa.select(_traits.c.name, _traits.c.id).where(
     among(_traits.c.name, "names")))
 _OF_PROVIDER = sa.select(_traits.c.name, _traits.c.id).join(_links).where(
     _links.c.resource_provider_id == sa.bindparam("provider_id")).order_by(_traits.c.name)
+_WITH_PROVIDER = sa.select(
+    _providers.c.uuid.label("provider_uuid"), _providers.c.generation, _providers.c.updated_at,
+    _traits.c.id, _traits.c.name,
+).select_from(_providers).outerjoin(
+    _links, _links.c.resource_provider_id == _providers.c.id,
+).outerjoin(_traits, _traits.c.id == _links.c.trait_id).where(
+    _providers.c.uuid == sa.bindparam("uuid")).order_by(_traits.c.name)
 
 
 def ids(tx, names):
@@ -23,6 +31,16 @@ def ids(tx, names):
 def of_provider(tx, provider_id):
     """Return the traits of a provider: dict of name to row id, in the order of names."""
     return dict(tuple(row) for row in tx.execute(_OF_PROVIDER, {"provider_id": provider_id}))
+
+
+def with_provider(tx, uuid):
+    """Return a provider and its traits, as they were at one moment.
+
+    :returns: list of rows of provider_uuid, generation, updated_at (the provider's), id and name,
+        in the order of names; one row whose id is None if it has no trait, and no row if there is
+        no such provider
+    """
+    return tx.execute(_WITH_PROVIDER, {"uuid": uuid}).all()
 
 
 def lock(tx, name):

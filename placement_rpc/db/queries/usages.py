@@ -2,12 +2,11 @@
 """What the consumers of a project use, and the events that change it."""
 
 import functools
-from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from placement_rpc.db import models
-from placement_rpc.db.queries import bulk
+from placement_rpc.db.queries import bulk, feed
 from placement_rpc.objects import catalog
 from placement_rpc.objects.catalog import Effect
 
@@ -15,7 +14,6 @@ _allocations = models.allocations
 _classes = models.resource_classes
 _consumers = models.consumers
 _events = models.events
-_state = models.relay_state
 _types = models.consumer_types
 
 #: Events that are read at most: as many after a position, and as many that have none yet.
@@ -26,51 +24,26 @@ MOST = 200
 _MATTERS = _events.c.event_type.in_([
     sa.literal_column(f"'{name}'") for name, event in catalog.EVENTS.items()
     if event.effect in (Effect.USED, Effect.CLASSES, Effect.EVERYTHING)])
-_NEW = (_events.c.id, _events.c.position, _events.c.event_type,
-        sa.case((_MATTERS, _events.c.payload)).label("payload"))
+_NEW = (*feed.KEYS, _events.c.event_type, sa.case((_MATTERS, _events.c.payload)).label("payload"))
 # As many as are needed to see that there are more than MOST.
 _WAITING = sa.select(*_NEW).where(_events.c.position.is_(None), _MATTERS).limit(
     MOST + 1).subquery()
-# One statement, so that the last position and the events are of the same moment.
 _SINCE = sa.union_all(
-    sa.select(sa.literal(0).label("id"), _state.c.last_position.label("position"),
-              sa.cast(_state.c.epoch, _events.c.event_type.type).label("event_type"),
-              sa.cast(sa.null(), _events.c.payload.type).label("payload")),
+    feed.head(_events.c.event_type, _events.c.payload),
     sa.select(*_NEW).where(_events.c.position.between(
         sa.bindparam("first"), sa.bindparam("last"))),
     sa.select(*_WAITING.c))
 
 
-class Event(NamedTuple):
-    """An event; ``payload`` is None if it changes no usages."""
-
-    id: int
-    position: int | None
-    event_type: str
-    payload: str | None
-
-
-class Since(NamedTuple):
-    """The events after a position: the last position that was assigned, and its epoch."""
-
-    position: int
-    epoch: str | None
-    events: list[Event]
-
-
 def since(tx, position):
-    """Read the first events after a position, and those that have no position yet.
+    """Read the event at a position, the first ones after it, and those without a position.
 
     :param position: int
-    :returns: :class:`Since`; of either kind there are more if there are more than :data:`MOST`
+    :returns: :class:`placement_rpc.db.queries.feed.Since`, whose events have ``event_type`` and
+        ``payload``, None if it changes no usages. Of either kind there are more if there are more
+        than :data:`MOST`
     """
-    last, epoch, events = 0, None, []
-    for row in tx.execute(_SINCE, {"first": position + 1, "last": position + MOST}):
-        if row[0]:
-            events.append(Event(*row))
-        else:
-            last, epoch = row[1], row[2]
-    return Since(last, epoch, events)
+    return feed.since(tx, _SINCE, {"first": position, "last": position + MOST})
 
 
 def of_project(tx, project_id, user_id=None, type_of=None):

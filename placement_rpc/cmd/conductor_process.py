@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run of ``placement-rpc-conductor``."""
+
+from oslo_log import log
+
+from placement_rpc.amqp.broker import Broker
+from placement_rpc.cmd import config_sources, errors, state_file
+from placement_rpc.conf import service as configuration
+from placement_rpc.db import api as db
+from placement_rpc.db import migration
+from placement_rpc.service import conductor
+from placement_rpc.upgrade import startup_check
+from placement_rpc.versions import pins
+
+
+def run(options, args):
+    """Run the workers until a signal; return the exit code.
+
+    :param options: the parsed arguments
+    :param args: list of str, the arguments of the program; None for those of this process
+    """
+    conf = configuration.new_config(
+        config_sources.arguments(options), prog=conductor.BINARY)
+    if options.state_dir:
+        state_file.configure(conf, options.state_dir)
+    log.setup(conf, configuration.PROJECT)
+    # Checked before the workers start, so that an error is reported once and not by each worker.
+    with errors.quietly(args):
+        _check(conf)
+    conductor.run_conductor(conf)
+    return 0
+
+
+def _check(conf):
+    """Check the configuration, the database and the other processes.
+
+    :raises PlacementException: if a worker could not run
+    """
+    database = db.Database(conf)
+    try:
+        migration.check(database)
+        startup_check.check(conf, database)
+    finally:
+        database.close()
+    for option in (conf.upgrade_levels.placement, conf.notifications.payload_pin):
+        pins.fixed(option or pins.AUTO)
+    Broker.of(conf)

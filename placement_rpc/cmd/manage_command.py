@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration, the log and the database of a command of ``placement-rpc-manage``."""
+
+import sys
+
+from oslo_log import log
+
+from placement_rpc.cmd import config_sources, errors, state_file
+from placement_rpc.conf import service as configuration
+from placement_rpc.db import api as db
+from placement_rpc.db import migration
+
+
+def run(options, args, one_line_errors):
+    """Run the command that the options name.
+
+    :param options: the parsed arguments
+    :param args: list of str, the arguments of the program; None for those of this process
+    :param one_line_errors: decorator of what may fail with the command's own exit code
+    :returns: int, the exit code
+    """
+    conf = configuration.new_config(config_sources.arguments(options))
+    if options.database:
+        conf.set_override("connection", options.database, group="database")
+    if options.transport_url:
+        conf.set_override("transport_url", options.transport_url)
+    state_file.configure(conf, options.state_dir)
+    log.setup(conf, configuration.PROJECT)
+    with errors.quietly(args):
+        return one_line_errors(lambda _args: _run(options, conf))(args)
+
+
+def _run(options, conf):
+    module, _, function = options.run.partition(".")
+    command = getattr(errors.service_module(module), function)
+    if not options.needs_database:
+        return command(options, conf)
+    if not conf.database.connection:
+        print("placement-rpc-manage: no database is configured: set [database] connection or "
+              "give --database", file=sys.stderr)
+        return 2
+    database = db.Database(conf, create=options.creates_database)
+    try:
+        if options.group != "db":
+            migration.check(database)
+        return command(database, options, conf)
+    finally:
+        database.close()

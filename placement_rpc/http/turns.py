@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests of clients that make very many at a time: they wait for their turns, or are refused.
+
+Each request that is worked on occupies a thread, and so does one that waits. One that finds no
+free thread waits behind all that came before it, whosever they are. A client therefore has a
+bounded number of threads, which is lower while other clients make requests too; a further request
+is refused with 503, so that it leaves its thread to others.
+"""
+
+import random
+import threading
+
+from placement_rpc import exception
+from placement_rpc.rpc.fair_queue import FairQueue
+
+# How many times as many places there are as one client may occupy while others make requests.
+_SHARES = 4
+# Seconds after which a request that was refused may come back: the lower and the upper bound.
+_SOONEST, _LATEST = 1, 10
+# Seconds for which a client counts after its last answer. Longer than on the bus, where a server
+# sees the calls that wait behind those of another client.
+_RECENT = 10.0
+
+
+class Turns:
+    """The requests that a process works on, by client.
+
+    :param for_one: int, how many requests of one client are worked on at a time while others make
+        requests too, and how many more may wait; 0 for no limit
+    :param threads: int, for requests; a client that is alone leaves ``for_one`` of them free
+    :param patience: seconds that a request waits for its turn
+    :param on_refusal: called for each request that is refused
+    """
+
+    def __init__(self, for_one, threads, patience, on_refusal):
+        self._for_one = for_one
+        self._if_alone = max(for_one, threads - for_one)
+        self._patience = patience
+        self._on_refusal = on_refusal
+        self._queue = FairQueue(_SHARES * for_one, recent=_RECENT)
+        self._mutex = threading.Lock()
+
+    def begin(self, client):
+        """Wait until a request may be worked on; :meth:`end` has to follow.
+
+        :param client: hashable, whose request it is
+        :raises ServiceOverloaded: if as many of the client wait as may, or its turn does not come
+        """
+        if not self._for_one:
+            return
+        turn = threading.Lock()
+        turn.acquire()
+        with self._mutex:
+            if self._queue.held(client) >= self._most(client):
+                self._refuse(client)
+            self._queue.add(client, turn)
+            self._give_turns()
+        if turn.acquire(timeout=self._patience):
+            return
+        with self._mutex:
+            # Otherwise it was given its turn just now.
+            if self._queue.discard(client, turn):
+                self._refuse(client)
+
+    def _most(self, client):
+        """Return how many requests of a client may be here."""
+        if self._queue.has_others(client):
+            return min(2 * self._for_one, self._if_alone)
+        return self._if_alone
+
+    def _refuse(self, client):
+        seconds = self._queue.wait(client)
+        self._on_refusal()
+        raise exception.ServiceOverloaded(
+            reason=f"this client already has {self._queue.held(client)} requests under way",
+            retry_after=_retry_after(seconds))
+
+    def end(self, client):
+        """Let the next request be worked on."""
+        if not self._for_one:
+            return
+        with self._mutex:
+            self._queue.done(client)
+            self._give_turns()
+
+    def _give_turns(self):
+        while (taken := self._queue.take()) is not None:
+            taken[1].release()
+
+
+def _retry_after(seconds):
+    """Return a whole number of seconds, spread so that not all return at the same moment."""
+    least = min(_LATEST - 1, max(_SOONEST, int(seconds)))
+    return random.randint(least, min(_LATEST, 2 * least))  # noqa: S311

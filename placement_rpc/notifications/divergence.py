@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the store has everything that was published, and what it lacks.
+
+A store that was restored from a backup lacks the newest events of the stream. So does one whose
+place was taken by a standby without its last changes. Positions of the stream that the store has
+not given, or has given to other events, show it. Positions that no event of the store has are no
+difference: old events are deleted, and positions continue after a reconciliation.
+"""
+
+import datetime
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from placement_rpc.db.queries import events
+from placement_rpc.notifications.event import Event
+
+# Events that are looked up in the store at once.
+_PAGE = 500
+# Clocks of the machines that write events may differ by so much.
+_CLOCKS = datetime.timedelta(minutes=10)
+
+
+class StreamAhead(Exception):
+    """The stream has events that the store lacks."""
+
+
+def difference(tx: Any, tail: Iterable[Event]) -> str | None:
+    """Return in what the store differs from the end of the stream; None if it does not.
+
+    :param tail: the last events of the stream
+    """
+    tail = list(tail)
+    state = events.state(tx)
+    last = state.last_position if state else 0
+    newest = max((event.position for event in tail), default=0)
+    if newest > last:
+        return (f"the stream has events up to position {newest}, and the store has given "
+                f"positions up to {last} only")
+    stored = events.ids_at(tx, {event.position for event in tail})
+    for event in tail:
+        if _contradicts(event, last, stored):
+            return (f"position {event.position} is that of the event {event.event_id} in the "
+                    f"stream, and of {stored[event.position]} in the store")
+    return None
+
+
+def compare(database: Any, read: Callable[[datetime.datetime | str], Iterable[Event]],
+            ) -> events.Comparison:
+    """Compare the stream with the store from a time before they can differ.
+
+    :param read: callable that returns the events of the stream, from a time on or from "first"
+    """
+    with database.reader() as tx:
+        state = events.state(tx)
+        # Later positions may have been given after the loss, while the broker was away.
+        newest = events.newest_time(tx, state.published_position) if state else None
+    last = state.last_position if state else 0
+    start = "first" if newest is None else newest.replace(tzinfo=datetime.UTC) - _CLOCKS
+    lost, moved, agreed, end = [], [], last, 0
+    for page in _pages(read(start)):
+        with database.reader() as tx:
+            stored = events.ids_at(tx, {event.position for event in page})
+            known = events.positions_of(tx, {event.event_id for event in page})
+        for event in page:
+            end = max(end, event.position)
+            # Also at a position that was given meanwhile.
+            agrees = known.get(event.event_id) == event.position
+            if not agrees and _contradicts(event, last, stored):
+                (moved if event.event_id in known else lost).append(event)
+                agreed = min(agreed, event.position - 1)
+    return events.Comparison(lost, moved, agreed, max(end, agreed), state)
+
+
+def _contradicts(event, last, stored):
+    """Return whether the store has not given an event's position, or has given it to another.
+
+    :param last: the last position that the store has given
+    :param stored: of positions to ids of events, as of ``events.ids_at``
+    """
+    return event.position > last or stored.get(event.position, event.event_id) != event.event_id
+
+
+def _pages(found):
+    page = []
+    for event in found:
+        page.append(event)
+        if len(page) == _PAGE:
+            yield page
+            page = []
+    yield page

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bounded number of threads, which work for clients in turns."""
+
+import concurrent.futures
+import logging
+import threading
+from collections.abc import Callable, Hashable
+
+from placement_rpc.rpc.fair_queue import FairQueue
+
+LOG = logging.getLogger(__name__)
+
+
+class Turns:
+    """Runs functions for clients, in the order of a :class:`FairQueue`.
+
+    :param threads: how many functions run at a time
+    :param name: prefix of the names of the threads
+    """
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._threads = threads
+        #: What waits or runs; only this object changes it.
+        self.queue = FairQueue(threads)
+        self._running = 0
+        self._mutex = threading.Lock()
+        self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix=name)
+
+    def submit(self, client: Hashable, function: Callable[..., object],
+               *arguments: object) -> None:
+        """Run a function when it is the client's turn."""
+        with self._mutex:
+            self.queue.add(client, (function, arguments))
+            if self._running == self._threads or not self.queue.is_ready:
+                return
+            self._running += 1
+        self._pool.submit(self._work)
+
+    def shutdown(self, wait: bool) -> None:
+        """End the threads when nothing waits.
+
+        :param wait: whether to wait for that
+        """
+        self._pool.shutdown(wait=wait)
+
+    def _work(self):
+        while True:
+            with self._mutex:
+                taken = self.queue.take()
+                if taken is None:
+                    self._running -= 1
+                    return
+            client, (function, arguments) = taken
+            try:
+                function(*arguments)
+            except Exception:
+                LOG.exception("What a client asked for failed")
+            finally:
+                with self._mutex:
+                    self.queue.done(client)

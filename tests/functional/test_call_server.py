@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server of a request queue on a connection that the test plays: no broker is needed."""
+
+import collections
+import itertools
+import json
+import threading
+import time
+import types
+import unittest.mock
+
+from placement_rpc import manager
+from placement_rpc.backoff import Backoff
+from placement_rpc.rpc import batch_server, envelope, monitored_calls, routing
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.versions import contract
+from tests import base
+
+
+class _Channel:
+    """Records the answers, and what is acknowledged and requeued."""
+
+    def __init__(self, connection):
+        self.events = collections.defaultdict(set)
+        self._connection = connection
+        self._tags = itertools.count(1)
+
+    def __getattr__(self, _name):
+        # Declarations, whose arguments are tested elsewhere.
+        return unittest.mock.Mock()
+
+    def basic_consume(self, queue, no_ack, arguments, callback):
+        self._connection.take = callback
+        return f"consumer of {queue}"
+
+    def basic_cancel(self, _tag, nowait):
+        self._connection.is_cancelled = True
+
+    def basic_ack(self, tag, multiple=False):
+        self._connection.acknowledged.append(tag)
+
+    def basic_reject(self, tag, requeue):
+        self._connection.requeued.append(tag)
+
+    def send_method(self, _method, _format, arguments, message):
+        self._connection.write(arguments[2], message.body)
+
+
+class _Connection:
+    """A connection; the messages that were delivered on it are read one by one."""
+
+    def __init__(self):
+        self.delivered, self.take = collections.deque(), None
+        self.acknowledged, self.requeued, self.answers = [], [], []
+        self.tags, self._lock = itertools.count(1), threading.RLock()
+        self.is_lost = self.is_cancelled = False
+
+    def channel(self):
+        return _Channel(self)
+
+    def writing(self, timeout=-1):
+        return self._lock
+
+    def write(self, queue, body):
+        if self.is_lost:
+            raise ConnectionResetError(104, "reset")
+        self.answers.append((queue, json.loads(json.loads(body)["oslo.message"])))
+
+    def read(self, seconds, enough=lambda: False, waker=None):
+        if self.is_lost:
+            raise ConnectionResetError(104, "reset")
+        if not self.delivered:
+            time.sleep(min(seconds, 0.01))
+        while self.delivered and not enough():
+            self.take(self.delivered.popleft())
+
+    def shut(self):
+        self.is_lost = True
+
+    drop = close = shut
+
+
+class CallServerTest(base.TestCase):
+
+    queue, threads = None, 4
+
+    def setUp(self):
+        super().setUp()
+        store = self.useFixture(placement_fixtures.Store(conductor__drain_timeout=20))
+        self.manager = manager.Manager(store.conf, store.database)
+        self.connections = []
+        self.server = batch_server.BatchServer(
+            store.conf, types.SimpleNamespace(
+                options=store.conf.oslo_messaging_rabbit, backoff=Backoff, connect=self.connect),
+            self.manager, [routing.name(routing.TOPIC, self.queue)], self.threads, self.queue)
+        self.server.begin()
+        self.addCleanup(self.end)
+
+    def connect(self, **_options):
+        self.connections.append(_Connection())
+        return self.connections[-1]
+
+    def end(self):
+        self.server.stop()
+        self.server.wait()
+
+    @property
+    def answers(self):
+        return [answer for each in self.connections for answer in each.answers]
+
+    def call(self, client, method="ping", monitored=False, **args):
+        """Deliver a call."""
+        made = envelope.Call(method, contract.RPC_VERSION, args, {}, base.new_uuid(), client)
+        body = json.loads(envelope.seal_call(made))
+        if monitored:
+            body["oslo.message"] = json.dumps(
+                {**json.loads(body["oslo.message"]), "_timeout": 10})
+        body = json.dumps(body).encode()
+        connection = self.connections[-1]
+        connection.delivered.append(types.SimpleNamespace(
+            delivery_tag=next(connection.tags), body=body, body_size=len(body), headers={},
+            unreadable=None, properties={}, delivery_info={}))
+
+    def hold(self):
+        """Have calls not be answered until an event is set."""
+        go_on = threading.Event()
+        self.addCleanup(go_on.set)
+        answer = batch_server.Calls.answer
+
+        def wait(calls, call):
+            go_on.wait(20)
+            return answer(calls, call)
+
+        self.patch(batch_server.Calls, "answer", wait)
+        return go_on
+
+
+class CallsTest(CallServerTest):
+
+    def test_calls_are_answered_and_acknowledged(self):
+        for number in range(10):
+            self.call(f"client {number}")
+        base.wait_until(lambda: len(self.answers) == 10)
+        self.assertEqual({f"client {number}" for number in range(10)},
+                         {client for client, _ in self.answers})
+        base.wait_until(lambda: not self.server.busy)
+        self.assertEqual(10, max(self.connections[0].acknowledged))
+
+    def test_a_client_that_monitors_its_call_hears_of_it(self):
+        self.patch(monitored_calls, "_PERIOD", 0.01)
+        go_on = self.hold()
+        self.call("client", monitored=True)
+        base.wait_until(lambda: len(self.answers) > 2)
+        self.assertFalse(any(answer["ending"] for _, answer in self.answers))
+        go_on.set()
+        base.wait_until(lambda: self.answers[-1][1]["ending"])
+
+    def test_one_client_does_not_hold_all_that_the_server_may_take(self):
+        """The calls of other clients behind them could not even be seen."""
+        go_on = self.hold()
+        self.call("good")
+        base.wait_until(lambda: self.server.busy)
+        for _ in range(self.server.places):
+            self.call("greedy")
+            self.call("greedy", "list_providers")
+        base.wait_until(lambda: not self.connections[0].delivered)
+        self.assertLess(self.server.busy, 0.75 * self.server.places)
+        self.assertTrue(all(client == "greedy" and answer["failure"]
+                            for client, answer in self.answers))
+        go_on.set()
+
+    def test_what_was_begun_is_answered_when_it_stops(self):
+        go_on = self.hold()
+        for _ in range(12):
+            self.call("client")
+        base.wait_until(lambda: self.server.busy == 12)
+        self.server.stop()
+        base.wait_until(lambda: self.connections[0].is_cancelled)
+        # It was on its way.
+        self.call("late")
+        base.wait_until(lambda: self.connections[0].requeued == [13])
+        go_on.set()
+        self.server.wait()
+        self.assertEqual(["client"] * 12, [client for client, _ in self.answers])
+        self.assertEqual(0, self.server.busy)
+
+    def test_calls_of_a_connection_that_is_lost_are_forgotten(self):
+        go_on = self.hold()
+        for _ in range(12):
+            self.call("client")
+        base.wait_until(lambda: self.server.busy == 12)
+        self.connections[0].shut()
+        base.wait_until(lambda: len(self.connections) == 2 and self.connections[1].take)
+        go_on.set()
+        self.call("another")
+        base.wait_until(lambda: self.answers)
+        base.wait_until(lambda: not self.server.busy)
+        self.assertEqual(["another"], [client for client, _ in self.answers])

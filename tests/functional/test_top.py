@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement-rpc top`` beside a running service."""
+
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import urllib.request
+
+import fixtures
+
+from placement_rpc.cmd import state_file
+from tests import base
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_PROGRAM = (sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.main")
+_UUID = "c0ffee00-0000-4000-8000-000000000001"
+
+
+class TopTest(base.TestCase):
+    # Programs that take their time to start on a busy machine.
+    time_limit = 240
+
+    def setUp(self):
+        super().setUp()
+        self.state_dir = self.useFixture(fixtures.TempDir()).join("state")
+        service = subprocess.Popen(
+            [*_PROGRAM, "--state-dir", self.state_dir, "standalone", "--http-port", "0"],
+            stdout=subprocess.PIPE, text=True, cwd=_ROOT)
+        self.addCleanup(service.communicate)
+        self.addCleanup(service.kill)
+        while "Try next" not in (line := service.stdout.readline()):
+            self.assertTrue(line)
+        self.url = state_file.read(self.state_dir)["http_url"]
+        self.request("POST", "/resource_providers", {"name": "node-1", "uuid": _UUID})
+        self.request("PUT", f"/resource_providers/{_UUID}/inventories", {
+            "resource_provider_generation": 0, "inventories": {"VCPU": {"total": 48}}})
+        # Rates need requests, which go on until the end of the test.
+        ended = threading.Event()
+        asking = threading.Thread(target=lambda: [
+            self.request("GET", "/resource_providers") for _ in iter(
+                lambda: ended.wait(0.05), True)])
+        asking.start()
+        self.addCleanup(asking.join)
+        self.addCleanup(ended.set)
+
+    def request(self, method, path, body=None):
+        request = urllib.request.Request(
+            self.url + path, method=method, data=json.dumps(body).encode() if body else None,
+            headers={"x-auth-token": "admin", "content-type": "application/json",
+                     "openstack-api-version": "placement 1.20"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            answer.read()
+
+    def command(self, *arguments):
+        return [*_PROGRAM, "--state-dir", self.state_dir, "--local", "top", "--interval", "0.5",
+                *arguments]
+
+    def test_once_in_a_pipe(self):
+        done = subprocess.run(self.command("--once"), check=False, capture_output=True, text=True,
+                              cwd=_ROOT)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        state = json.loads(done.stdout)
+        self.assertIn("list_providers", [row["method"] for row in state["calls"]])
+        self.assertGreater(state["http_per_second"], 0)
+        self.assertEqual([{"provider": "node-1", "resource_class": "VCPU", "used": 0,
+                           "capacity": 48, "percent": 0.0}], state["fullest"])
+        self.assertEqual(["placement-rpc-standalone"],
+                         [each["binary"] for each in state["services"]])
+        self.assertEqual([], state["problems"])
+
+    def test_metrics_that_do_not_answer(self):
+        done = subprocess.run(
+            self.command("--once", "--metrics", "http://127.0.0.1:1/metrics"), check=False,
+            capture_output=True, text=True, cwd=_ROOT)
+        self.assertEqual((1, ""), (done.returncode, done.stdout))
+        self.assertIn("http://127.0.0.1:1/metrics", done.stderr)
+        self.assertEqual(1, done.stderr.count("\n"))
+
+    def test_a_live_screen(self):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        process = subprocess.Popen(
+            self.command(), stdin=theirs, stdout=theirs, stderr=theirs, cwd=_ROOT,
+            env={**os.environ, "TERM": "xterm-256color"})
+        os.close(theirs)
+        self.addCleanup(os.close, ours)
+        self.addCleanup(process.kill)
+        shown, words = "", {"\x1b[?1049h", "services: 1 up", "outbox: 0 unsent",
+                            "index: 1 providers", "p99 ms", "list_providers", "node-1", "VCPU"}
+        # Drawn at least twice: the first screen may be of before the relay and the index.
+        while shown.count("Ctrl-C ends it") < 2 or any(each not in shown for each in words):
+            shown += os.read(ours, 4096).decode(errors="replace")
+        process.send_signal(signal.SIGINT)
+        rest = ""
+        while "\x1b[?1049l" not in rest:
+            rest += os.read(ours, 4096).decode(errors="replace")
+        self.assertEqual(0, process.wait())
+        self.assertNotIn("Traceback", rest)
