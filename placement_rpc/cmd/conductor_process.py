@@ -7,7 +7,7 @@ from placement_rpc.amqp.broker import Broker
 from placement_rpc.cmd import config_sources, errors, state_file
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
-from placement_rpc.db import migration
+from placement_rpc.db import schema_version
 from placement_rpc.service import conductor
 from placement_rpc.upgrade import startup_check
 from placement_rpc.versions import pins
@@ -38,7 +38,7 @@ def _check(conf):
     """
     database = db.Database(conf)
     try:
-        migration.check(database)
+        schema_version.check(database)
         startup_check.check(conf, database)
     finally:
         database.close()

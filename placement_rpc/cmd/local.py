@@ -5,7 +5,7 @@ from placement_rpc import api, exception, manager
 from placement_rpc.cmd import calls, provider_names, state_file, usage_report
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
-from placement_rpc.db import migration
+from placement_rpc.db import schema_version
 from placement_rpc.db.queries import events as outbox
 from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.usage import UsageAccount
@@ -29,7 +29,7 @@ def run(options, conf):
                    "the directory of a service with --state-dir")
     database = db.Database(conf)
     try:
-        migration.check(database)
+        schema_version.check(database)
         with api.PlacementAPI("local", conf, manager=manager.Manager(conf, database)) as client:
             if options.command == "usage-report":
                 return report_usage(database, options, provider_names.ProviderNames(client))

@@ -8,7 +8,7 @@ from oslo_log import log
 from placement_rpc.cmd import config_sources, errors, state_file
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
-from placement_rpc.db import migration
+from placement_rpc.db import schema_version
 
 
 def run(options, args, one_line_errors):
@@ -42,7 +42,7 @@ def _run(options, conf):
     database = db.Database(conf, create=options.creates_database)
     try:
         if options.group != "db":
-            migration.check(database)
+            schema_version.check(database)
         return command(database, options, conf)
     finally:
         database.close()

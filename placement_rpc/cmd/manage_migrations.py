@@ -5,18 +5,18 @@ import sys
 
 from placement_rpc import exception
 from placement_rpc.cmd import output
-from placement_rpc.db import migration
+from placement_rpc.db import migration, schema_version
 from placement_rpc.upgrade import contract_check, gate, online
 
 
 def contract(database, _options, conf):
-    migration.check(database)
+    schema_version.check(database)
     found = contract_check.to_contraction(database, conf)
     for each in found:
         print(f"placement-rpc-manage: {each}", file=sys.stderr)
     if found:
         return 1
-    before = migration.is_contracted(database)
+    before = schema_version.is_contracted(database)
     after = migration.contract(database)
     print(f"The schema is contracted to {after}" + ("; it already was" if before else ""))
     return 0
@@ -28,7 +28,7 @@ def migrate_online(database, options, conf):
         print("placement-rpc-manage: --max-count must be a number above 0", file=sys.stderr)
         return 127
     try:
-        migration.check(database)
+        schema_version.check(database)
     except exception.SchemaOutdated as error:
         print(f"placement-rpc-manage: {error}", file=sys.stderr)
         return 2

@@ -8,7 +8,7 @@ import sys
 
 from placement_rpc import exception
 from placement_rpc.cmd import output
-from placement_rpc.db import migration, nova
+from placement_rpc.db import nova, schema_version
 from placement_rpc.nova import importer, inspection
 
 _BATCH = 200
@@ -16,7 +16,7 @@ _BATCH = 200
 
 def import_nodes(database, options, conf):
     work = importer.Import(
-        database, conf.compute_nodes, migration.is_contracted(database), options.replace)
+        database, conf.compute_nodes, schema_version.is_contracted(database), options.replace)
     done, reported = work.done, 0
     with _given(options) as given, output.interruptible(
             "placement-rpc-manage", lambda: f"{done.imported} compute nodes are imported",

@@ -9,7 +9,7 @@ from placement_rpc.amqp.broker import Broker
 from placement_rpc.cmd import config_sources, errors, outbox_reconcile, state_file
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
-from placement_rpc.db import migration
+from placement_rpc.db import schema_version
 from placement_rpc.upgrade import contract_check, gate, startup_check, status
 
 
@@ -47,14 +47,14 @@ class Checks(upgradecheck.UpgradeCommands):
                 self._database.close()
 
     def _schema(self):
-        found, needed = migration.current(self._database), migration.newest()
+        found, needed = schema_version.current(self._database), schema_version.newest()
         return _result(upgradecheck.Code.FAILURE, [] if found and found >= needed else [
             f"the schema is at {found or 'nothing'}, but this release needs {needed}: run "
             "'placement-rpc-manage db sync'"])
 
     def _ready(self):
         """Return whether the tables exist that the other checks read."""
-        return (migration.current(self._database) or "") >= migration.newest()
+        return (schema_version.current(self._database) or "") >= schema_version.newest()
 
     def _services(self):
         if not self._ready():
@@ -101,7 +101,7 @@ class Checks(upgradecheck.UpgradeCommands):
             for payload, number in status.outdated(found.waiting_payloads).items()])
 
     def _contraction(self):
-        if not self._ready() or migration.is_contracted(self._database):
+        if not self._ready() or schema_version.is_contracted(self._database):
             return upgradecheck.Result(upgradecheck.Code.SUCCESS)
         found = contract_check.to_contraction(self._database, self._conf)
         return upgradecheck.Result(

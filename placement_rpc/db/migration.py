@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The version of the schema, and its upgrade to the version that this release needs.
+"""The upgrade of the schema to the version that this release needs.
 
 There are two branches. *expand* only adds, and runs while services of the previous release are
 running; *contract* removes what those need, and runs when they are stopped.
 """
 
-import contextlib
-
 import alembic.command
 import alembic.config
-from alembic import autogenerate, migration, script, util
-from alembic.script.revision import RevisionError
+from alembic import autogenerate, migration, script
 
-from placement_rpc import exception
-from placement_rpc.db import models, sessions
-from placement_rpc.db.queries import resource_classes, traits
-
-EXPAND, CONTRACT = "expand", "contract"
+from placement_rpc.db import models, schema_version, sessions, standards
+from placement_rpc.db.schema_version import CONTRACT, EXPAND
 
 
 def _config(connection=None):
@@ -26,43 +20,14 @@ def _config(connection=None):
     return config
 
 
-def _scripts():
-    return script.ScriptDirectory.from_config(_config())
+def expanded_by(revisions):
+    """Return the last revision of the expand branch that others need, a str or None.
 
-
-def newest(branch=EXPAND):
-    """Return the last revision of a branch, a str; that of *expand* is the schema's version."""
-    return _scripts().get_revision(f"{branch}@head").revision
-
-
-def _applied(database):
-    """Return the set of all revisions that were applied to the database.
-
-    Revisions of a later release, which this one does not know, are among them.
+    :param revisions: list of str, all of them of this release
     """
-    with database.reader() as connection:
-        # Alembic begins with statements about the schema, which do not wait on a Galera cluster.
-        connection.exec_driver_sql("SELECT 1")
-        heads = migration.MigrationContext.configure(connection).get_current_heads()
-    revisions = _scripts()
-    found = set(heads)
-    for head in heads:
-        with contextlib.suppress(util.CommandError, RevisionError):
-            found.update(each.revision for each in revisions.iterate_revisions(head, "base"))
-    # A later release's revisions follow all revisions of this one.
-    later = {head for head in heads if head.isdigit() and head > newest()}
-    return found | ({each.revision for each in revisions.iterate_revisions(
-        newest(), "base")} if later else set())
-
-
-def current(database):
-    """Return the database's version in the expand branch, a str; None for an empty database."""
-    return max((each for each in _applied(database) if each.isdigit()), default=None)
-
-
-def is_contracted(database):
-    """Return whether all of the contract branch was applied."""
-    return newest(CONTRACT) in _applied(database)
+    scripts = script.ScriptDirectory.from_config(_config())
+    return max((each.revision for each in scripts.iterate_revisions(revisions, "base")
+                if each.revision.isdigit()), default=None)
 
 
 def sync(database, standard_classes, standard_traits):
@@ -73,21 +38,8 @@ def sync(database, standard_classes, standard_traits):
     :returns: str, the database's revision after that
     """
     _upgrade(database, EXPAND)
-    sync_standards(database, standard_classes, standard_traits)
-    return current(database)
-
-
-def sync_standards(database, standard_classes, standard_traits):
-    """Insert the standard resource classes and traits that the database lacks.
-
-    Each conductor does it when it starts, since their libraries can be newer than at the last
-    upgrade of the schema. Of several that do it at once, each finds or inserts all of them.
-
-    :param standard_classes: dict of class name to id
-    :param standard_traits: collection of names
-    """
-    database.write(lambda tx: resource_classes.insert_missing(tx, standard_classes))
-    database.write(lambda tx: traits.insert_missing(tx, standard_traits))
+    standards.insert_missing(database, standard_classes, standard_traits)
+    return schema_version.current(database)
 
 
 def contract(database):
@@ -96,22 +48,13 @@ def contract(database):
     :returns: str, the contract branch's revision
     """
     _upgrade(database, CONTRACT)
-    return newest(CONTRACT)
+    return schema_version.newest(CONTRACT)
 
 
 def _upgrade(database, branch):
     with database.writer() as connection:
         sessions.lift_limits(connection)
         alembic.command.upgrade(_config(connection), f"{branch}@head")
-
-
-def check(database):
-    """Check that the schema is the one that this release needs.
-
-    :raises SchemaOutdated: when it is an older one
-    """
-    if newest() not in _applied(database):
-        raise exception.SchemaOutdated(current=current(database) or "nothing", needed=newest())
 
 
 def differences(database):

@@ -12,7 +12,7 @@ from placement_rpc import manager
 from placement_rpc.accounting import traits
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.db import api as db
-from placement_rpc.db import migration
+from placement_rpc.db import schema_version, standards
 from placement_rpc.notifications.publishers import get_publisher
 from placement_rpc.notifications.relay import Relay
 from placement_rpc.objects import class_names
@@ -64,9 +64,9 @@ class Conductor:
         :raises InvalidInput: if two requests of ``[headroom]`` have the same name
         """
         self.database = db.Database(self.conf)
-        migration.check(self.database)
+        schema_version.check(self.database)
         startup_check.check(self.conf, self.database)
-        migration.sync_standards(self.database, class_names.STANDARD_IDS, traits.STANDARD)
+        standards.insert_missing(self.database, class_names.STANDARD_IDS, traits.STANDARD)
         self.manager = manager.Manager(self.conf, self.database)
         self.manager.candidates.index.prepare()
         self.servers = self._request_servers() if self._broker else {}
@@ -191,9 +191,11 @@ def run_conductor(conf):
 
 def prepare_store(conf):
     """Create the schema or bring it up to this release; for the embedded default."""
+    # Alembic takes long to load, and other conductors do without it.
+    from placement_rpc.db import migration
+
     database = db.Database(conf, create=True)
     try:
-        return migration.sync(
-            database, class_names.STANDARD_IDS, traits.STANDARD)
+        return migration.sync(database, class_names.STANDARD_IDS, traits.STANDARD)
     finally:
         database.close()

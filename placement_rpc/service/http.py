@@ -10,7 +10,7 @@ import threading
 from placement_rpc import api, exception, manager
 from placement_rpc.candidates.live_index import IndexMaintenance
 from placement_rpc.db import api as db
-from placement_rpc.db import migration
+from placement_rpc.db import schema_version
 from placement_rpc.http import errors, health
 from placement_rpc.http.facade import Facade
 from placement_rpc.service import interpreter
@@ -55,7 +55,7 @@ class HTTPService:
     def _open(self):
         self._database = db.Database(self.conf)
         try:
-            migration.check(self._database)
+            schema_version.check(self._database)
             startup_check.check(self.conf, self._database)
             self._manager = manager.Manager(self.conf, self._database)
             self._manager.metrics.watch(FleetGauges(

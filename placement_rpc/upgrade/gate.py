@@ -11,7 +11,7 @@ import math
 import time
 
 from placement_rpc import exception
-from placement_rpc.db import migration
+from placement_rpc.db import schema_version
 from placement_rpc.db.queries import bulk, services
 from placement_rpc.nova.migration import Settings
 from placement_rpc.versions import releases
@@ -56,7 +56,7 @@ class InventoryGate:
         if self._clock() < self._open_until:
             return True
         mode = self._options.inventory_migration
-        if mode == ALWAYS or migration.is_contracted(self._database):
+        if mode == ALWAYS or schema_version.is_contracted(self._database):
             self._open_until = math.inf
         elif mode == AUTO and not self.holders():
             self._open_until = self._clock() + self._recheck

@@ -2,7 +2,7 @@
 """Check at startup that a service of this release can run alongside the live services."""
 
 from placement_rpc import exception
-from placement_rpc.db import migration
+from placement_rpc.db import schema_version
 from placement_rpc.upgrade import gate
 from placement_rpc.versions import releases
 
@@ -16,7 +16,7 @@ def too_old(database, down_time):
     :param down_time: int, seconds without a heartbeat after which a service counts as down
     :returns: list of rows of services
     """
-    contracted = migration.is_contracted(database)
+    contracted = schema_version.is_contracted(database)
     with database.reader() as tx:
         return [row for row in gate.alive(tx, down_time)
                 if releases.of_contract(row.rpc_version) is None
@@ -36,7 +36,7 @@ def check(conf, database):
             who=", ".join(map(gate.name, found)),
             found=", ".join(sorted({row.rpc_version for row in found})))
     if conf.compute_nodes.inventory_migration == gate.NEVER and (
-            migration.is_contracted(database)):
+            schema_version.is_contracted(database)):
         raise exception.InvalidInput(
             what="[compute_nodes] inventory_migration",
             reason="'never' writes columns that the contraction of the schema dropped; use 'auto'")

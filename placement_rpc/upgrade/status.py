@@ -5,7 +5,7 @@ import collections
 import dataclasses
 import json
 
-from placement_rpc.db import migration
+from placement_rpc.db import schema_version
 from placement_rpc.db.queries import bulk, compute_nodes, events, services, upgrade
 from placement_rpc.upgrade import gate
 from placement_rpc.versions import releases
@@ -62,8 +62,8 @@ def status(database, conf):
         stored = upgrade.stored_since_1_3(tx)
     return Status(
         services=[_service(row, row in alive) for row in rows],
-        schema={"expand": migration.current(database), "needed": migration.newest(),
-                "contracted": migration.is_contracted(database)},
+        schema={"expand": schema_version.current(database), "needed": schema_version.newest(),
+                "contracted": schema_version.is_contracted(database)},
         gate={"mode": conf.compute_nodes.inventory_migration, "open": inventory_gate.is_open(),
               "held_by": [gate.name(row) for row in inventory_gate.holders()]},
         compute_nodes={"nodes": counts.nodes, "migrated": counts.nodes - counts.unmigrated,

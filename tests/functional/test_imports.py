@@ -133,6 +133,14 @@ class ProgramTest(base.TestCase):
         self.assertEqual([], [each for each in loaded if each in (
             "dns", "rich.progress", "placement_rpc.notifications.stream")])
 
+    def test_what_reads_a_store_loads_no_migrations(self):
+        """Whether the schema is the right one is read without Alembic."""
+        for name in ("placement_rpc.cmd.local", "placement_rpc.cmd.manage_outbox",
+                     "placement_rpc.cmd.manage_command", "placement_rpc.service.conductor"):
+            loaded = _loaded_by(name)
+            self.assertIn("sqlalchemy", loaded)
+            self.assertEqual([], [each for each in loaded if each.startswith("alembic")], name)
+
 
 class ImportTest(base.TestCase):
 

@@ -11,7 +11,7 @@ from placement_rpc import api, manager
 from placement_rpc.accounting.outbox import written
 from placement_rpc.cmd import manage, status
 from placement_rpc.context import RequestContext
-from placement_rpc.db import migration
+from placement_rpc.db import schema_version
 from placement_rpc.db.queries import services
 from placement_rpc.nova.compute_node import ComputeNodeStore
 from placement_rpc.objects.nova.compute_node import ComputeNode, ComputeNodeList
@@ -108,7 +108,7 @@ class WayTest(ProgramTest):
             checks[name] for name in ("Gate of the compute nodes' migration",
                                       "Compute nodes in inventories")}))(*self.check()))
         self.assertEqual(0, self.manage("db", "contract")[0])
-        self.assertTrue(migration.is_contracted(self.store.database))
+        self.assertTrue(schema_version.is_contracted(self.store.database))
         self.assertIn("already", self.manage("db", "contract")[1])
         self.assertIn("already", self.manage("db", "sync")[1])
         self.assertEqual(0, self.check()[0])

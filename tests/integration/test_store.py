@@ -17,7 +17,7 @@ from placement_rpc.accounting import batch, idempotency, inventory_batch, traits
 from placement_rpc.accounting import claims as claim_changes
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
-from placement_rpc.db import migration, models
+from placement_rpc.db import migration, models, schema_version, standards
 from placement_rpc.db.queries import bulk, claims, events, requests
 from placement_rpc.objects import class_names
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -52,7 +52,7 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
         database = self.useFixture(
             placement_fixtures.Store(servers.new_empty_database(self.kind))).database
         self.assertEqual([], migration.differences(database))
-        self.assertEqual(migration.newest(), migration.current(database))
+        self.assertEqual(schema_version.newest(), schema_version.current(database))
 
     def test_syncing_again_changes_nothing(self):
         migration.sync(self.database, class_names.STANDARD_IDS, traits.STANDARD)
@@ -75,7 +75,7 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
 
         def begin():
             barrier.wait()
-            migration.sync_standards(self.database, class_names.STANDARD_IDS, traits.STANDARD)
+            standards.insert_missing(self.database, class_names.STANDARD_IDS, traits.STANDARD)
 
         with futures.ThreadPoolExecutor(6) as pool:
             for done in [pool.submit(begin) for _ in range(6)]:
@@ -98,7 +98,7 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
         empty = db.Database(
             configuration.new_config(config_files=[], database__connection=url), create=True)
         self.addCleanup(empty.close)
-        error = self.assertRaises(exception.SchemaOutdated, migration.check, empty)
+        error = self.assertRaises(exception.SchemaOutdated, schema_version.check, empty)
         self.assertIn("placement-rpc-manage db sync", error.text)
 
     def test_a_ratio_keeps_its_digits(self):
@@ -311,6 +311,6 @@ class ManageTest(testscenarios.WithScenarios, base.TestCase):
         synced = self.manage("--database", url, "db", "sync")
         self.assertEqual(0, synced.returncode, synced.stderr)
         after = self.manage("--database", url, "db", "version")
-        self.assertEqual((0, f"{migration.newest()}\n"), (after.returncode, after.stdout))
+        self.assertEqual((0, f"{schema_version.newest()}\n"), (after.returncode, after.stdout))
         again = self.manage("--database", url, "db", "sync")
         self.assertIn("already", again.stdout)

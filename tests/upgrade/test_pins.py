@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from placement_rpc import api, exception
 from placement_rpc import conf as configuration
 from placement_rpc.context import RequestContext
-from placement_rpc.db import migration, models
+from placement_rpc.db import migration, models, schema_version
 from placement_rpc.db.queries import requests, services
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.request import ResourceRequest
@@ -408,7 +408,7 @@ class StartupCheckTest(base.TestCase):
         with self.store.database.writer() as tx:
             tx.exec_driver_sql("UPDATE alembic_version SET version_num = '0099'")
         self.start()
-        self.assertFalse(migration.is_contracted(self.store.database))
+        self.assertFalse(schema_version.is_contracted(self.store.database))
 
     def test_the_program_says_so_in_a_line_and_ends(self):
         self.add_service("0.0.9", "0.9")

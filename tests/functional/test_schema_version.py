@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which version of the schema a store has, as Alembic recorded it."""
+
+import importlib.resources
+
+import sqlalchemy as sa
+from alembic import script
+
+from placement_rpc import exception
+from placement_rpc.db import migration, migrations, schema_version
+from placement_rpc.testing import fixtures as placement_fixtures
+from tests import base
+
+
+class SchemaVersionTest(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(placement_fixtures.Store()).database
+
+    def record(self, *revisions):
+        """Make the last applied revisions of the store others."""
+        with self.database.writer() as tx:
+            tx.execute(sa.text("DELETE FROM alembic_version"))
+            for revision in revisions:
+                tx.execute(sa.text("INSERT INTO alembic_version VALUES (:it)"), {"it": revision})
+
+    def test_the_newest_are_the_last_that_alembic_knows(self):
+        scripts = script.ScriptDirectory(str(importlib.resources.files(migrations)))
+        self.assertEqual({schema_version.newest(), schema_version.newest(schema_version.CONTRACT)},
+                         set(scripts.get_heads()))
+
+    def test_of_this_release(self):
+        schema_version.check(self.database)
+        self.assertEqual(schema_version.newest(), schema_version.current(self.database))
+        self.assertFalse(schema_version.is_contracted(self.database))
+        migration.contract(self.database)
+        self.assertEqual(schema_version.newest(), schema_version.current(self.database))
+        self.assertTrue(schema_version.is_contracted(self.database))
+
+    def test_an_older_one_is_refused(self):
+        self.record("0009")
+        error = self.assertRaises(exception.SchemaOutdated, schema_version.check, self.database)
+        self.assertIn("0009", error.text)
+
+    def test_a_later_one_is_served(self):
+        self.record("0999", "c999")
+        schema_version.check(self.database)
+        self.assertEqual("0999", schema_version.current(self.database))
+        self.assertTrue(schema_version.is_contracted(self.database))
+
+    def test_what_the_contraction_needs_is_applied(self):
+        """Alembic does not record a revision that another one of the store depends on."""
+        self.record("c001")
+        self.assertEqual("0004", schema_version.current(self.database))
+        self.assertRaises(exception.SchemaOutdated, schema_version.check, self.database)
+        self.assertTrue(schema_version.is_contracted(self.database))
+
+    def test_nothing(self):
+        self.record()
+        self.assertIsNone(schema_version.current(self.database))
+        with self.database.writer() as tx:
+            tx.execute(sa.text("DROP TABLE alembic_version"))
+        self.assertIsNone(schema_version.current(self.database))
+        error = self.assertRaises(exception.SchemaOutdated, schema_version.check, self.database)
+        self.assertIn("nothing", error.text)
