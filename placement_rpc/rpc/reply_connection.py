@@ -29,6 +29,7 @@ from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.rpc import echo, envelope
 from placement_rpc.rpc.echo import Echo
+from placement_rpc.rpc.routes import Routes
 
 LOG = logging.getLogger(__name__)
 #: Seconds that the broker may leave half a message unread or unsent.
@@ -45,11 +46,12 @@ class Unroutable(Exception):
 
 
 class _Waiter:
-    """A call that waits: the lock that its thread waits on, and the answer or the error."""
+    """A call that waits: where it went, the lock of its thread, and the answer or the error."""
 
-    __slots__ = ("answer", "came", "error")
+    __slots__ = ("answer", "came", "error", "routing_key")
 
-    def __init__(self):
+    def __init__(self, routing_key):
+        self.routing_key = routing_key
         self.answer = self.error = None
         self.came = threading.Lock()
         self.came.acquire()
@@ -83,6 +85,7 @@ class ReplyConnection:
         self._thread: threading.Thread | None = None
         self._consumer: Consumer | None = None
         self._echo: Echo
+        self._routes = Routes()
         self._ended = threading.Event()
         self._blocked = False
         self._reconnect = Reconnect(
@@ -116,7 +119,7 @@ class ReplyConnection:
         """
         ends = time.monotonic() + seconds
         call.message_id = uuid.uuid4().hex
-        waiter = _Waiter()
+        waiter = _Waiter(routing_key)
         # Before it is sent: the answer may be faster than this thread.
         self._enter(call.message_id, waiter)
         try:
@@ -134,12 +137,22 @@ class ReplyConnection:
         """Send copies of a call until one is answered; return how many were sent."""
         for copies, pause in enumerate(itertools.chain(pauses, [math.inf]), 1):
             left = max(0.0, ends - time.monotonic())
+            self._routes.sending(routing_key)
             self._send(consumer, routing_key, self._message(call, left), ends)
             if waiter.came.acquire(timeout=min(pause, max(0.0, ends - time.monotonic()))):
                 return copies
+            self._check_route(consumer, routing_key)
             if time.monotonic() >= ends:
                 break
         raise TimeoutError
+
+    def _check_route(self, consumer, routing_key):
+        """Replace the connection if calls by this routing key seem to be lost on it."""
+        # A node that is short of memory reads nothing on any connection.
+        if consumer is self._consumer and not self._blocked and (
+                self._routes.is_lost(routing_key)):
+            LOG.warning("No call to %s is answered; connecting to the broker again", routing_key)
+            consumer.shut()
 
     def _message(self, call, seconds):
         body, headers = envelope.seal_call(call, self._requests), {}
@@ -232,6 +245,7 @@ class ReplyConnection:
         self._echo = Echo(consumer, self.reply_to)
         consumer.consume(self.reply_to, window=None, callback=self._came,
                          arguments=topology.consumer_arguments(self._options))
+        self._routes.opened()
         with self._changed:
             self._blocked, self._consumer = False, consumer
             self._changed.notify_all()
@@ -248,18 +262,20 @@ class ReplyConnection:
             LOG.warning("A message that is not an answer is dropped: %s", error or repr(error))
             if not isinstance(error, envelope.UnreadableAnswer):
                 error = envelope.unreadable_answer(message.body, error)
-            waiter = self._waiting.pop(error.message_id, None)
-            if waiter:
-                waiter.wake(error=error.error)
+            self._wake(error.message_id, error=error.error)
             return
-        waiter = answer and self._waiting.pop(answer.message_id, None)
-        if waiter:
-            waiter.wake(answer)
+        if answer:
+            self._wake(answer.message_id, answer)
 
     def _returned(self, _error: Any, _exchange: str, _routing_key: str, message: Any) -> None:
-        waiter = self._waiting.pop(message.properties.get("correlation_id"), None)
+        self._wake(message.properties.get("correlation_id"), error=Unroutable())
+
+    def _wake(self, message_id, answer=None, error=None):
+        """Let the thread of a call continue, unless it has stopped waiting."""
+        waiter = self._waiting.pop(message_id, None)
         if waiter:
-            waiter.wake(error=Unroutable())
+            self._routes.answered(waiter.routing_key)
+            waiter.wake(answer, error)
 
     def _lost(self):
         """Fail all calls whose answers are lost with the connection."""

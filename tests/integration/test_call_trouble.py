@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 import types
+from unittest import mock
 
 import amqp
 import kombu
@@ -137,6 +138,19 @@ class NetworkTest(ConversationTest):
         self.proxy = self.useFixture(proxy.Proxy(broker.port))
         return types.SimpleNamespace(url=broker.url.replace(
             f":{broker.port}", f":{self.proxy.port}"))
+
+    def test_a_channel_that_loses_calls_is_replaced(self):
+        """As one does whose first message to a quorum queue meets a leader that just ends."""
+        self.say("first")
+        lost, send = self.caller.connection.reply_to, Consumer.send
+
+        def lose(consumer, message, *arguments):
+            if message.properties.get("reply_to") != lost:
+                send(consumer, message, *arguments)
+
+        with mock.patch.object(Consumer, "send", lose):
+            self.assertEqual("second", self.until_answered("second"))
+        self.assertNotEqual(lost, self.caller.connection.reply_to)
 
     def test_connections_break_off_again_and_again_under_load(self):
         """The reading or a writing thread may notice it first, at either end."""
