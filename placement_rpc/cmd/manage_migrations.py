@@ -4,7 +4,7 @@
 import sys
 
 from placement_rpc import exception
-from placement_rpc.cmd import output
+from placement_rpc.cmd import manage_db, output
 from placement_rpc.db import migration, schema_version
 from placement_rpc.upgrade import contract_check, gate, online
 
@@ -17,7 +17,8 @@ def contract(database, _options, conf):
     if found:
         return 1
     before = schema_version.is_contracted(database)
-    after = migration.contract(database)
+    with manage_db.applying("Contracting the schema", database, migration.CONTRACT) as report:
+        after = migration.contract(database, report)
     print(f"The schema is contracted to {after}" + ("; it already was" if before else ""))
     return 0
 

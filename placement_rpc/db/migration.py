@@ -13,10 +13,14 @@ from placement_rpc.db import models, schema_version, sessions, standards
 from placement_rpc.db.schema_version import CONTRACT, EXPAND
 
 
-def _config(connection=None):
+def _ignore(_revision):
+    """Say nothing about a revision that was applied."""
+
+
+def _config(connection=None, report=_ignore):
     config = alembic.config.Config()
     config.set_main_option("script_location", "placement_rpc.db:migrations")
-    config.attributes["connection"] = connection
+    config.attributes.update(connection=connection, report=report)
     return config
 
 
@@ -30,31 +34,47 @@ def expanded_by(revisions):
                 if each.revision.isdigit()), default=None)
 
 
-def sync(database, standard_classes, standard_traits):
+def missing(database, branch=EXPAND):
+    """Return how many revisions of a branch were not applied yet, an int."""
+    scripts = script.ScriptDirectory.from_config(_config())
+    with database.reader() as connection:
+        # Alembic begins with statements about the schema, which do not wait on a Galera cluster.
+        connection.exec_driver_sql("SELECT 1")
+        applied = migration.MigrationContext.configure(connection).get_current_heads()
+    # A later release may have applied others.
+    known = {each.revision for each in scripts.walk_revisions()}.intersection(applied)
+    done = {each.revision for each in scripts.iterate_revisions(tuple(known), "base")}
+    return len({each.revision for each in scripts.iterate_revisions(f"{branch}@head", "base")}
+               - done)
+
+
+def sync(database, standard_classes, standard_traits, report=_ignore):
     """Upgrade the schema, the standard resource classes and the traits to this release: expand.
 
     :param standard_classes: dict of class name to id
     :param standard_traits: collection of names
+    :param report: called with the name of each revision that was applied
     :returns: str, the database's revision after that
     """
-    _upgrade(database, EXPAND)
+    _upgrade(database, EXPAND, report)
     standards.insert_missing(database, standard_classes, standard_traits)
     return schema_version.current(database)
 
 
-def contract(database):
+def contract(database, report=_ignore):
     """Drop columns that this release does not need; the caller checks that no older one runs.
 
+    :param report: as of :func:`sync`
     :returns: str, the contract branch's revision
     """
-    _upgrade(database, CONTRACT)
+    _upgrade(database, CONTRACT, report)
     return schema_version.newest(CONTRACT)
 
 
-def _upgrade(database, branch):
+def _upgrade(database, branch, report):
     with database.writer() as connection:
         sessions.lift_limits(connection)
-        alembic.command.upgrade(_config(connection), f"{branch}@head")
+        alembic.command.upgrade(_config(connection, report), f"{branch}@head")
 
 
 def differences(database):

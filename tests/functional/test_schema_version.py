@@ -3,11 +3,16 @@
 
 import importlib.resources
 
+import fixtures
 import sqlalchemy as sa
 from alembic import script
 
 from placement_rpc import exception
+from placement_rpc.accounting import traits
+from placement_rpc.conf import service as configuration
+from placement_rpc.db import api as db
 from placement_rpc.db import migration, migrations, schema_version
+from placement_rpc.objects import class_names
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 
@@ -37,6 +42,24 @@ class SchemaVersionTest(base.TestCase):
         migration.contract(self.database)
         self.assertEqual(schema_version.newest(), schema_version.current(self.database))
         self.assertTrue(schema_version.is_contracted(self.database))
+
+    def test_what_is_missing_is_applied_one_after_the_other(self):
+        """A bar shows it, since a change of a large table takes long."""
+        self.assertEqual(0, migration.missing(self.database))
+        self.assertEqual(1, migration.missing(self.database, schema_version.CONTRACT))
+        seen = []
+        migration.contract(self.database, seen.append)
+        self.assertEqual([schema_version.newest(schema_version.CONTRACT)], seen)
+        self.assertEqual(0, migration.missing(self.database, schema_version.CONTRACT))
+        directory = self.useFixture(fixtures.TempDir())
+        empty = db.Database(configuration.new_config(
+            config_files=[], database__connection=f"sqlite:///{directory.join('empty')}"),
+            create=True)
+        self.addCleanup(empty.close)
+        number, seen = migration.missing(empty), []
+        migration.sync(empty, class_names.STANDARD_IDS, traits.STANDARD, seen.append)
+        self.assertEqual((number, schema_version.newest()), (len(seen), seen[-1]))
+        self.assertEqual(0, migration.missing(empty))
 
     def test_an_older_one_is_refused(self):
         self.record("0009")
