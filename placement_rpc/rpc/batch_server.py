@@ -27,7 +27,7 @@ from placement_rpc.amqp.consumer import Consumer, is_redelivered
 from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.amqp.rejections import Rejections
-from placement_rpc.rpc import command_queue, overload, received, routing
+from placement_rpc.rpc import command_queue, overload, precedence, received, routing
 from placement_rpc.rpc.calls import Calls
 from placement_rpc.rpc.fair_queue import FairQueue
 from placement_rpc.rpc.monitored_calls import MonitoredCalls
@@ -90,7 +90,8 @@ class BatchServer:
         self._threads = threads and Turns(threads, queues[0])
         # Threads of large answers: each of them takes its share of the interpreter from the calls
         # that are quick, and they must not occupy the other threads.
-        self._large_threads = threads and Turns(_LARGE, f"{queues[0]}_large")
+        self._large_threads = threads and Turns(
+            _LARGE, f"{queues[0]}_large", precedence.of_process.give_way)
         # The calls that wait, of each kind.
         self._waiting = [self._batches, *(
             each.queue for each in (self._threads, self._large_threads) if each)]

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from placement_rpc import bodies, exception
-from placement_rpc.rpc import dispatcher, envelope, received
+from placement_rpc.rpc import dispatcher, envelope, precedence, received
 from placement_rpc.rpc.tracing import Tracing
 from placement_rpc.telemetry import spans
 
@@ -64,7 +64,8 @@ class Calls:
     def settle(self, calls: list[envelope.Call]) -> list[tuple[str | None, str]]:
         """Settle calls; return a list of the queue of each client and the body of its answer."""
         began = time.perf_counter()
-        with self._tracing.batch(calls), spans.collected() as spent:
+        with precedence.of_process.quick(), self._tracing.batch(calls), (
+                spans.collected()) as spent:
             answers = list(self._outcomes(calls))
         seconds = time.perf_counter() - began
         for call, _, outcome in answers:

@@ -4,6 +4,7 @@
 import concurrent.futures
 import logging
 import threading
+import time
 from collections.abc import Callable, Hashable
 
 from placement_rpc.rpc.fair_queue import FairQueue
@@ -16,12 +17,15 @@ class Turns:
 
     :param threads: how many functions run at a time
     :param name: prefix of the names of the threads
+    :param give_way: called after each function with the processor time that it took, in seconds
     """
 
-    def __init__(self, threads: int, name: str) -> None:
+    def __init__(self, threads: int, name: str,
+                 give_way: Callable[[float], object] = lambda _seconds: None) -> None:
         self._threads = threads
         #: What waits or runs; only this object changes it.
         self.queue = FairQueue(threads)
+        self._give_way = give_way
         self._running = 0
         self._mutex = threading.Lock()
         self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix=name)
@@ -51,6 +55,7 @@ class Turns:
                     self._running -= 1
                     return
             client, (function, arguments) = taken
+            began = time.thread_time()
             try:
                 function(*arguments)
             except Exception:
@@ -58,3 +63,4 @@ class Turns:
             finally:
                 with self._mutex:
                     self.queue.done(client)
+            self._give_way(time.thread_time() - began)
