@@ -79,10 +79,6 @@ class Consumer:
             for tag in self._queues:
                 self._channel.basic_cancel(tag, nowait=True)
 
-    def shut(self) -> None:
-        """End the connection from any thread: the thread that reads gets an error."""
-        self._connection.shut()
-
     def on_return(self, callback: Callable[..., object]) -> None:
         """Have a callback called with each mandatory message that reached no queue.
 

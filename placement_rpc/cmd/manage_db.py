@@ -4,6 +4,7 @@
 import contextlib
 import sys
 
+from placement_rpc import exception
 from placement_rpc.accounting import traits
 from placement_rpc.cmd import output
 from placement_rpc.db import migration, schema_version
@@ -28,10 +29,18 @@ def applying(text, database, branch):
     """
     with output.interruptible(
             "placement-rpc-manage",
-            lambda: f"the schema is at {schema_version.current(database) or 'nothing'}",
+            lambda: f"the schema is at {_version(database)}",
             "run it again to go on"), output.progress(
                 text, lambda: migration.missing(database, branch)) as advance:
         yield lambda revision: advance(1, f"{text}: {revision}")
+
+
+def _version(database):
+    try:
+        return schema_version.current(database) or "nothing"
+    except exception.PlacementException as error:
+        # The database may be what was waited for.
+        return f"an unknown version: {error}"
 
 
 def version(database, _options, _conf):

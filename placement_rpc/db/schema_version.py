@@ -30,10 +30,13 @@ def newest(branch=EXPAND):
 def current(database):
     """Return the database's version in the expand branch, a str; None for an empty database.
 
-    It may be one of a later release, which this one does not know.
+    It may be one of a later release, which this one does not know. If only a later release's
+    contraction is recorded, the newest that this one knows was applied.
     """
     applied = _heads(database)
     found = _last(EXPAND, applied)
+    if not found and (_last(CONTRACT, applied) or "") > newest(CONTRACT):
+        return newest()
     if not found and applied:
         # The first revision of contract needs one of expand, which Alembic does not record then.
         from placement_rpc.db import migration

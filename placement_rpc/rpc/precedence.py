@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quick calls come before large answers, which share Python's interpreter and the processor.
 
-A thread that makes large answers one after the other would take as much of the processor as all
-claims of a process together, whosever they are. It therefore rests after each answer, while there
-are claims, in proportion to what it has computed.
+A client that asks for many large answers at a time would take as much of the processor as all
+claims of a process together. The threads that make them therefore rest after each of them, while
+there are quick calls, in proportion to what they have computed.
 """
 
 import contextlib
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 # Seconds after a quick call for which there still are some: the clients decide, and call again.
 _RECENT = 0.5
-# Seconds of rest for each second of work, and the longest rest.
-_REST, _LONGEST = 8.0, 1.0
+# Seconds of rest for each second of work; no rest is longer, since others wait for large answers.
+_REST, _LONGEST = 8.0, 0.25
 
 
 class Precedence:

@@ -8,6 +8,8 @@ than a confirm does. One thread connects, reads, and wakes the threads that wait
 answers are lost with the connection fail at once, and are retried under the same request id.
 """
 
+import collections
+import contextlib
 import itertools
 import logging
 import math
@@ -38,6 +40,8 @@ PATIENCE = 5
 _LOOK = 1.0
 # Seconds that closing waits for the thread that reads.
 _CLOSE_TIMEOUT = 2
+# Calls of which a late answer is known to belong to them.
+_MOST_LATE = 1000
 _SHORT = "the broker is short of memory or of disk"
 
 
@@ -46,12 +50,15 @@ class Unroutable(Exception):
 
 
 class _Waiter:
-    """A call that waits: where it went, the lock of its thread, and the answer or the error."""
+    """A call that waits: its route, the lock of its thread, and the answer or the error.
 
-    __slots__ = ("answer", "came", "error", "routing_key")
+    The route is the routing key; None if the lack of an answer says nothing about it.
+    """
 
-    def __init__(self, routing_key):
-        self.routing_key = routing_key
+    __slots__ = ("answer", "came", "error", "route")
+
+    def __init__(self, route):
+        self.route = route
         self.answer = self.error = None
         self.came = threading.Lock()
         self.came.acquire()
@@ -86,6 +93,8 @@ class ReplyConnection:
         self._consumer: Consumer | None = None
         self._echo: Echo
         self._routes = Routes()
+        # Calls whose threads stopped waiting, and their routing keys; the oldest first.
+        self._late: collections.OrderedDict[str, str] = collections.OrderedDict()
         self._ended = threading.Event()
         self._blocked = False
         self._reconnect = Reconnect(
@@ -100,7 +109,7 @@ class ReplyConnection:
         return len(self._waiting)
 
     def ask(self, routing_key: str, call: envelope.Call, seconds: float,
-            pauses: Iterable[float] = ()) -> envelope.Answer:
+            pauses: Iterable[float] = (), to_one: bool = False) -> envelope.Answer:
         """Send a call and wait for its answer.
 
         The server that took the call may be stopped, so the call is sent again while there is no
@@ -109,6 +118,8 @@ class ReplyConnection:
         :param call: without a message id, which is made here
         :param seconds: how long to wait
         :param pauses: seconds after which each further copy is sent
+        :param to_one: whether one server alone could answer, whose silence says nothing about the
+            connection
         :raises Unroutable: if no queue is bound to the routing key
         :raises ServiceUnavailable: if the outcome is unknown
         :raises InvalidInput: if this was closed
@@ -119,7 +130,7 @@ class ReplyConnection:
         """
         ends = time.monotonic() + seconds
         call.message_id = uuid.uuid4().hex
-        waiter = _Waiter(routing_key)
+        waiter = _Waiter(None if to_one else routing_key)
         # Before it is sent: the answer may be faster than this thread.
         self._enter(call.message_id, waiter)
         try:
@@ -127,32 +138,33 @@ class ReplyConnection:
             call.reply_to = self.reply_to
             copies = self._send_copies(consumer, routing_key, call, waiter, ends, pauses)
         finally:
-            self._waiting.pop(call.message_id, None)
+            if self._waiting.pop(call.message_id, None) and not to_one:
+                self._stopped(call.message_id, routing_key)
         if waiter.error is not None:
             raise waiter.error
         waiter.answer.copies = copies
         return waiter.answer
 
+    def _stopped(self, message_id, routing_key):
+        """Take note of a call whose thread stopped waiting; its answer may still come."""
+        self._late[message_id] = routing_key
+        while len(self._late) > _MOST_LATE:
+            with contextlib.suppress(KeyError):
+                self._late.popitem(last=False)
+        self._routes.stopped(routing_key)
+
     def _send_copies(self, consumer, routing_key, call, waiter, ends, pauses):
         """Send copies of a call until one is answered; return how many were sent."""
         for copies, pause in enumerate(itertools.chain(pauses, [math.inf]), 1):
             left = max(0.0, ends - time.monotonic())
-            self._routes.sending(routing_key)
+            if waiter.route is not None and not self._blocked:
+                self._routes.sending(routing_key)
             self._send(consumer, routing_key, self._message(call, left), ends)
             if waiter.came.acquire(timeout=min(pause, max(0.0, ends - time.monotonic()))):
                 return copies
-            self._check_route(consumer, routing_key)
             if time.monotonic() >= ends:
                 break
         raise TimeoutError
-
-    def _check_route(self, consumer, routing_key):
-        """Replace the connection if calls by this routing key seem to be lost on it."""
-        # A node that is short of memory reads nothing on any connection.
-        if consumer is self._consumer and not self._blocked and (
-                self._routes.is_lost(routing_key)):
-            LOG.warning("No call to %s is answered; connecting to the broker again", routing_key)
-            consumer.shut()
 
     def _message(self, call, seconds):
         body, headers = envelope.seal_call(call, self._requests), {}
@@ -222,6 +234,8 @@ class ReplyConnection:
                         connection.read(_LOOK, waker=self._woken)
                         # A node that is short of memory returns nothing.
                         self._echo.check(bool(self._waiting) and not self._blocked)
+                        if not self._blocked:
+                            self._routes.check()
             finally:
                 self._lost()
 
@@ -231,6 +245,8 @@ class ReplyConnection:
         self._fail_all(_SHORT)
 
     def _on_unblocked(self):
+        # What was sent meanwhile says nothing about its way.
+        self._routes.opened()
         self._blocked = False
 
     def _open(self, connection):
@@ -273,8 +289,10 @@ class ReplyConnection:
     def _wake(self, message_id, answer=None, error=None):
         """Let the thread of a call continue, unless it has stopped waiting."""
         waiter = self._waiting.pop(message_id, None)
+        routing_key = waiter.route if waiter else self._late.pop(message_id, None)
+        if routing_key is not None:
+            self._routes.answered(routing_key)
         if waiter:
-            self._routes.answered(waiter.routing_key)
             waiter.wake(answer, error)
 
     def _lost(self):

@@ -1,14 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """A check that calls reach their queue, although the connection carries messages."""
 
-import math
+import dataclasses
 import time
 from collections.abc import Callable
 
-# Seconds without an answer to any call by a routing key after which a connection is replaced.
+# Seconds for which calls by a routing key wait without an answer before their connection is
+# replaced; they count when a call stops waiting.
 _PATIENCE = 4.0
 # Longest time between two replacements.
 _LONGEST = 60.0
+
+
+@dataclasses.dataclass(slots=True)
+class _Route:
+    """A routing key since its last answer.
+
+    ``waited`` is for how long calls have waited without an answer, ``since`` when those began that
+    wait now, None if none does, and ``patience`` how long they may wait on this connection.
+    """
+
+    waited: float = 0.0
+    since: float | None = None
+    patience: float = _PATIENCE
 
 
 class Routes:
@@ -21,38 +35,41 @@ class Routes:
     If there is simply no service, or it takes long, a new connection does not help, so the time
     until the next one doubles each time.
 
-    Any thread may call the methods.
+    :meth:`check` is for the thread that reads, the others are for any.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        # Of each routing key: when the first and the last call were sent since the last answer.
-        self._unanswered: dict[str, tuple[float, float]] = {}
-        # Of routing keys whose connection was replaced: seconds until it may be again.
-        self._patience: dict[str, float] = {}
+        self._routes: dict[str, _Route] = {}
 
     def opened(self) -> None:
-        """Take note of a new connection."""
-        self._unanswered.clear()
+        """Take note of a new connection, or of a broker that reads again."""
+        for route in list(self._routes.values()):
+            route.waited, route.since = 0.0, None
 
     def sending(self, routing_key: str) -> None:
         """Take note of a call that is sent now."""
-        now = self._clock()
-        first, last = self._unanswered.get(routing_key, (now, now))
-        # What was sent long before says nothing about now.
-        self._unanswered[routing_key] = (first if now - last < _PATIENCE else now, now)
+        route = self._routes.setdefault(routing_key, _Route())
+        if route.since is None:
+            route.since = self._clock()
+
+    def stopped(self, routing_key: str) -> None:
+        """Take note of a call that stopped waiting without an answer."""
+        route = self._routes.get(routing_key)
+        if route is not None and route.since is not None:
+            route.waited += self._clock() - route.since
+            route.since = None
 
     def answered(self, routing_key: str) -> None:
-        """Take note of an answer of any kind to a call."""
-        self._unanswered.pop(routing_key, None)
-        self._patience.pop(routing_key, None)
+        """Take note of an answer of any kind, even if nobody waits for it any more."""
+        self._routes.pop(routing_key, None)
 
-    def is_lost(self, routing_key: str) -> bool:
-        """Return whether the connection is to be replaced; true once for each connection."""
-        patience = self._patience.get(routing_key, _PATIENCE)
-        first, _ = self._unanswered.get(routing_key, (math.inf, None))
-        if self._clock() - first < patience:
-            return False
-        self._unanswered.pop(routing_key, None)
-        self._patience[routing_key] = min(2 * patience, _LONGEST)
-        return True
+    def check(self) -> None:
+        """Check all routes; called when everything that has come was read.
+
+        :raises TimeoutError: if the connection is to be replaced
+        """
+        for routing_key, route in list(self._routes.items()):
+            if route.waited >= route.patience:
+                route.patience = min(2 * route.patience, _LONGEST)
+                raise TimeoutError(f"no call to {routing_key} was answered")

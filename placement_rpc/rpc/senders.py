@@ -95,7 +95,7 @@ class RabbitSender:
         """Send a call, and return its answer."""
         method = call.method
         if server is not None:
-            return self.connection.ask(f"{self._topic}.{server}", call, timeout)
+            return self.connection.ask(f"{self._topic}.{server}", call, timeout, to_one=True)
         topic = routing.topic_of(
             self._topic, method, context.service_release or context.release)
         try:

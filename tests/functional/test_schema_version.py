@@ -72,6 +72,12 @@ class SchemaVersionTest(base.TestCase):
         self.assertEqual("0999", schema_version.current(self.database))
         self.assertTrue(schema_version.is_contracted(self.database))
 
+    def test_a_later_contraction_is_served(self):
+        self.record("c999")
+        schema_version.check(self.database)
+        self.assertEqual(schema_version.newest(), schema_version.current(self.database))
+        self.assertTrue(schema_version.is_contracted(self.database))
+
     def test_what_the_contraction_needs_is_applied(self):
         """Alembic does not record a revision that another one of the store depends on."""
         self.record("c001")

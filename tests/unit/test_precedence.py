@@ -2,10 +2,11 @@
 """Threads that make large answers rest while there are quick calls."""
 
 import contextlib
+import queue
 import threading
 
 from placement_rpc.rpc.precedence import Precedence
-from placement_rpc.rpc.turns import Turns
+from placement_rpc.rpc.turns import MANY, Turns
 from tests import base
 
 
@@ -35,7 +36,7 @@ class PrecedenceTest(base.TestCase):
     def test_a_rest_has_an_end(self):
         with self.precedence.quick():
             self.precedence.give_way(60)
-        self.assertEqual([1.0], self.rests)
+        self.assertEqual([0.25], self.rests)
 
     def test_a_failure_among_the_quick_calls_is_an_end_of_them(self):
         with contextlib.suppress(KeyError), self.precedence.quick():
@@ -44,18 +45,22 @@ class PrecedenceTest(base.TestCase):
         self.precedence.give_way(1)
         self.assertEqual([], self.rests)
 
-    def test_a_thread_rests_after_its_work_with_the_place_of_the_call_free(self):
-        done = threading.Event()
-        seen = []
+    def test_a_thread_rests_after_the_work_for_a_client_with_many_calls(self):
+        began, go_on, rests = threading.Event(), threading.Event(), queue.Queue()
 
-        def rest(seconds):
-            seen.append((seconds, turns.queue.held("client")))
-            done.set()
+        def first():
+            began.set()
+            go_on.wait(10)
 
-        turns = Turns(1, "large", rest)
+        turns = Turns(1, "large", rests.put)
         self.addCleanup(turns.shutdown, True)
-        turns.submit("client", lambda: sum(range(10 ** 6)))
-        self.assertTrue(done.wait(10))
-        (seconds, held), = seen
-        self.assertGreater(seconds, 0)
-        self.assertEqual(0, held)
+        turns.submit("client", first)
+        began.wait(10)
+        for _ in range(MANY):
+            turns.submit("client", lambda: sum(range(10 ** 5)))
+        turns.submit("other", lambda: None)
+        go_on.set()
+        base.wait_until(lambda: not turns.queue.held("client") and not turns.queue.held("other"))
+        # Neither the other one nor a client with few calls makes it rest.
+        self.assertGreater(rests.get(timeout=10), -1)
+        self.assertTrue(rests.empty())
