@@ -28,8 +28,10 @@ class Listener(threading.Thread):
         self._ended = threading.Event()
 
     def run(self):
+        # One reader for all attempts: it goes on at its offset, while another one would have to
+        # read the stream from its beginning, to find a position.
+        reader = listener.StreamReader(self._url, self._stream, 1)
         while not self._ended.is_set():
-            reader = listener.StreamReader(self._url, self._stream, self.books.position + 1)
             try:
                 # Ends after a quiet second, so that it can be stopped.
                 while not self._ended.is_set():
