@@ -38,9 +38,11 @@ class Failed(Exception):
 class Refused(Failed):
     """The service answered with an error."""
 
-    def __init__(self, status, message):
+    def __init__(self, status, message, retry_after=None):
         super().__init__(message)
         self.status = status
+        #: Seconds after which the request may succeed; None if the service does not say.
+        self.retry_after = retry_after
 
 
 class Placement:
@@ -71,6 +73,18 @@ class Placement:
             self._call(method, path, body, state)
 
     def _call(self, method, path, body=None, state=None):
+        """Make a request, and repeat it if the service refuses it because it has too many."""
+        left = ATTEMPTS
+        while True:
+            left -= 1
+            try:
+                return self._ask(method, path, body, state)
+            except Refused as refused:
+                if not left or refused.retry_after is None:
+                    raise
+                time.sleep(min(refused.retry_after, TIMEOUT))
+
+    def _ask(self, method, path, body, state):
         headers = {"X-Auth-Token": self.token, "Content-Type": "application/json",
                    "OpenStack-API-Version": f"placement {VERSION}"}
         if state:
@@ -83,13 +97,15 @@ class Placement:
                 answer = connection.getresponse()
                 status, content = answer.status, answer.read()
                 self.state = answer.getheader("ETag")
+                pause = answer.getheader("Retry-After", "")
         except (OSError, http.client.HTTPException) as error:
             raise Failed(f"no answer from {self.endpoint}: {error}") from error
         except ValueError:
             # Without the text of the error, which would show the token.
             raise Failed(f"{self.endpoint} or the token is malformed") from None
         if status >= http.client.MULTIPLE_CHOICES:
-            raise Refused(status, f"{method} {path} was answered {status}: {_detail(content)}")
+            raise Refused(status, f"{method} {path} was answered {status}: {_detail(content)}",
+                          int(pause) if pause.isascii() and pause.isdigit() else None)
         try:
             return json.loads(content) if content else None
         except ValueError:

@@ -138,6 +138,10 @@ def _frame(connection):
             raise amqp_exceptions.UnexpectedFrame(
                 f"a frame of {size} bytes, while at most {connection.frame_max} are allowed")
         payload, end = transport._read(size), transport._read(1)
+    except ValueError as error:
+        # Of a TLS socket that another thread has shut.
+        transport.connected = False
+        raise amqp_exceptions.RecoverableConnectionError("the socket is closed") from error
     except BaseException:
         # The rest of the frame would be taken for the next one.
         transport.connected = False
@@ -311,9 +315,11 @@ def shut(connection: kombu.Connection) -> None:
     """
     found = connection._connection
     transport = found and found._transport
-    if transport is not None and transport.sock is not None:
+    # Read once: the thread that reads may close it at any moment.
+    socket_ = transport and transport.sock
+    if socket_ is not None:
         with contextlib.suppress(OSError):
-            transport.sock.shutdown(socket.SHUT_RDWR)
+            socket_.shutdown(socket.SHUT_RDWR)
 
 
 def drop(connection: kombu.Connection) -> None:

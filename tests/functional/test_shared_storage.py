@@ -255,6 +255,20 @@ class MistakeTest(SharedStorageTest):
             self.assertEqual(1, len(words.splitlines()), words)
             self.assertNotIn("lines", words)
 
+    def test_a_service_that_is_overloaded(self):
+        """It says when to come back, which the script does, for some time."""
+        busy = self.script.Refused(503, "busy", 1)
+        pause = self.useFixture(fixtures.MockPatch("time.sleep")).mock
+        ask = self.useFixture(fixtures.MockPatchObject(self.script.Placement, "_ask")).mock
+        ask.side_effect = [busy, busy, {"found": 1}]
+        placement = self.script.Placement(self.url, "admin")
+        self.assertEqual({"found": 1}, placement.read("/any"))
+        self.assertEqual([mock.call(1)] * 2, pause.mock_calls)
+        ask.side_effect = [busy] * self.script.ATTEMPTS
+        self.assertRaises(self.script.Refused, placement.read, "/any")
+        ask.side_effect = [self.script.Refused(503, "no reason")]
+        self.assertRaises(self.script.Refused, placement.read, "/any")
+
     def test_wrong_arguments(self):
         for arguments in ([], ["--uuid", "pool"], ["--uuid", base.new_uuid(), "--create"],
                           ["--name", NAME, "--min-unit", "0"], ["--name", NAME, "--os-token", ""],

@@ -102,9 +102,14 @@ class BalancerTest(DeploymentCase):
         for each in workers:
             each.end()
         self.assertEqual([], [each.failed for each in workers if each.failed])
-        claimed = [consumer for each in workers for consumer in each.claimed]
-        found = self.send("GET", f"/resource_providers/{provider}/allocations").json()
-        self.assertEqual(set(claimed), set(found["allocations"]))
+        claimed = {consumer for each in workers for consumer in each.claimed}
+        # No balancer can take back the beginning of an answer: of those under way at the kill.
+        cut_off = {consumer for each in workers for consumer in each.cut_off}
+        self.assertLessEqual(len(cut_off), len(workers))
+        found = set(self.send("GET", f"/resource_providers/{provider}/allocations").json()[
+            "allocations"])
+        self.assertLessEqual(claimed, found)
+        self.assertLessEqual(found, claimed | cut_off)
 
     def test_one_is_taken_out_of_rotation(self):
         self.facades.disabling(1).touch()
@@ -126,7 +131,7 @@ class Worker(threading.Thread):
         super().__init__(daemon=True)
         self._test, self._provider = test, provider
         self._ended = threading.Event()
-        self.claimed, self.failed = [], []
+        self.claimed, self.failed, self.cut_off = [], [], []
 
     def run(self):
         while not self._ended.is_set():
@@ -134,6 +139,9 @@ class Worker(threading.Thread):
             try:
                 answers = [self._claim(consumer),
                            self._test.send("GET", f"/allocations/{consumer}")]
+            except requests.exceptions.ChunkedEncodingError:
+                self.cut_off.append(consumer)
+                continue
             except requests.RequestException as error:
                 self.failed.append(str(error))
                 continue

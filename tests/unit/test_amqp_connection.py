@@ -210,3 +210,36 @@ class InterruptTest(testscenarios.WithScenarios, base.TestCase):
         finish.set()
         thread.join(10)
         self.assert_others_can_write(found)
+
+
+class _ClosedMeanwhile:
+    """A transport that another thread closes as soon as its socket was asked for."""
+
+    def __init__(self, socket_):
+        self._socket, self.connected = socket_, True
+
+    @property
+    def sock(self):
+        found, self._socket = self._socket, None
+        return found
+
+    def _read(self, *_arguments):
+        # What Python says of a TLS socket that was shut.
+        raise ValueError("Read on closed or unwrapped SSL socket.")
+
+
+class OtherThreadTest(base.TestCase):
+    """One thread ends a connection that another one reads."""
+
+    def test_it_is_closed_meanwhile(self):
+        done = []
+        transport = _ClosedMeanwhile(types.SimpleNamespace(shutdown=done.append))
+        frames.shut(types.SimpleNamespace(
+            _connection=types.SimpleNamespace(_transport=transport)))
+        self.assertEqual(1, len(done))
+
+    def test_a_read_of_a_tls_socket_that_was_shut_is_a_loss(self):
+        library = types.SimpleNamespace(_transport=_ClosedMeanwhile(None))
+        self.patch(frames, "opened", lambda _: library)
+        self.assertRaises(amqp.RecoverableConnectionError, frames.read_event, None)
+        self.assertFalse(library._transport.connected)
