@@ -6,9 +6,6 @@
 
 import gzip
 import json
-import os
-import pathlib
-import signal
 import subprocess
 import sys
 import threading
@@ -16,67 +13,12 @@ import time
 
 import fixtures
 
-from placement_rpc.cmd import manage, state_file
-from tests import base, programs
-from tests.scripted_service import ScriptedService
-
-_ROOT = pathlib.Path(__file__).parents[2]
-_UUIDS = [f"00000000-0000-4000-8000-00000000000{number}" for number in range(4)]
+from placement_rpc.cmd import manage
+from tests import programs
+from tests.functional.shadow_case import ROOT, UUIDS, ShadowCase, candidates, same
 
 
-def _same(received):
-    return 200, {"traits": [received.target, str(received.microversion)]}
-
-
-def _candidates(*uuids, used=0):
-    return {"allocation_requests": [
-        {"allocations": {uuid: {"resources": {"VCPU": 1}}}, "mappings": {"": [uuid]}}
-        for uuid in uuids],
-        "provider_summaries": {uuid: {"resources": {"VCPU": {"capacity": 8, "used": used}}}
-                               for uuid in uuids}}
-
-
-class ShadowTest(base.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        for name in [name for name in os.environ if name.startswith("OS_")]:
-            self.useFixture(fixtures.EnvironmentVariable(name))
-        self.useFixture(fixtures.EnvironmentVariable("OS_AUTH_TYPE", "none"))
-        self.directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        # Without clouds.yaml of the user who runs the tests.
-        self.useFixture(fixtures.EnvironmentVariable("HOME", str(self.directory)))
-        self.old, self.new = (self.useFixture(ScriptedService(_same)) for _ in range(2))
-
-    def log_file(self, *lines, name="access.log"):
-        path = self.directory / name
-        path.write_text("".join(f"{line}\n" for line in lines))
-        return str(path)
-
-    def arguments(self, *more, lines=("GET /traits",)):
-        return ["placement", "shadow", "--url", self.old.url, "--against", self.new.url,
-                "--requests", self.log_file(*lines), "--rate", "0", *more]
-
-    def shadow(self, *more, lines=("GET /traits",)):
-        """Run the program; return its exit code, what it found, and its error output."""
-        done = programs.run(manage, *self.arguments(*more, lines=lines))
-        return done.code, json.loads(done.stdout) if done.stdout.startswith("{") else (
-            done.stdout), done.stderr
-
-    def difference(self, *more, **values):
-        """Run the program for one request whose answers differ; return the difference."""
-        code, found, err = self.shadow(*more, **values)
-        self.assertEqual(1, code, err)
-        difference, = found["differences"]
-        return difference
-
-    def differing(self, old, new):
-        """Let the services answer all requests with these statuses and bodies."""
-        self.old.answer, self.new.answer = (
-            lambda received, each=each: each for each in (old, new))
-
-
-class RequestsTest(ShadowTest):
+class RequestsTest(ShadowCase):
     """What is sent."""
 
     def test_only_reads_are_sent_and_each_once(self):
@@ -112,7 +54,7 @@ class RequestsTest(ShadowTest):
         old = self.old.url.replace("http://", "http://ada:secret@") + "/cloud/7"
         # The scripted service answers the versions at its root alone.
         self.old.answer = lambda received: (200, {"versions": [{"max_version": "1.38"}]}) if (
-            received.target == "/cloud/7/") else _same(received._replace(
+            received.target == "/cloud/7/") else same(received._replace(
                 target=received.target.removeprefix("/cloud/7")))
         done = programs.run(
             manage, "placement", "shadow", "--url", old, "--against", self.new.url + "/",
@@ -139,7 +81,7 @@ class RequestsTest(ShadowTest):
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.manage", *self.arguments(
                 "--requests", str(packed), "--requests", "-")],
-            check=False, capture_output=True, text=True, cwd=_ROOT,
+            check=False, capture_output=True, text=True, cwd=ROOT,
             input='x "GET /traits/CUSTOM_B HTTP/1.1" 204 0\n')
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertEqual({"/traits", "/traits/CUSTOM_A", "/traits/CUSTOM_B"},
@@ -171,7 +113,7 @@ class RequestsTest(ShadowTest):
         def together(received):
             if received.target != "/traits":
                 barrier.wait()
-            return _same(received)
+            return same(received)
 
         self.old.answer = together
         # The first request of the kind comes from each thread, and is sent twice.
@@ -182,12 +124,12 @@ class RequestsTest(ShadowTest):
     def test_each_service_is_first_in_turn(self):
         order = []
         for service, name in ((self.old, "old"), (self.new, "new")):
-            service.answer = lambda received, name=name: (order.append(name), _same(received))[1]
+            service.answer = lambda received, name=name: (order.append(name), same(received))[1]
         self.shadow(lines=[f"GET /traits/CUSTOM_{number}" for number in range(4)])
         self.assertEqual(["old", "new", "new", "old"] * 2 + ["old", "new"], order)
 
 
-class VerdictTest(ShadowTest):
+class VerdictTest(ShadowCase):
     """What is said of the answers."""
 
     def test_a_read_differs_as_the_stores_do(self):
@@ -211,25 +153,25 @@ class VerdictTest(ShadowTest):
 
     def test_the_cause_of_different_candidates(self):
         """A provider that differs in the stores, or none: then the services differ."""
-        states = [{uuid: {} for uuid in _UUIDS} for _ in range(2)]
+        states = [{uuid: {} for uuid in UUIDS} for _ in range(2)]
 
         def answer(number, uuids):
             def answer_of(received):
                 if received.target.startswith("/allocation_candidates"):
-                    return 200, _candidates(*uuids)
+                    return 200, candidates(*uuids)
                 uuid, _, part = received.target.removeprefix("/resource_providers/").partition("/")
                 return 200, states[number][uuid].get(part, {})
             return answer_of
 
-        self.old.answer, self.new.answer = answer(0, _UUIDS[:3]), answer(1, _UUIDS[:2])
+        self.old.answer, self.new.answer = answer(0, UUIDS[:3]), answer(1, UUIDS[:2])
         lines = ("GET /allocation_candidates?resources=VCPU:1",)
         found = self.difference(lines=lines)
         self.assertEqual(("different", None), (found["verdict"], found["cause"]))
         self.assertEqual("body.allocation_requests", found["where"])
-        states[1][_UUIDS[2]]["inventories"] = {"inventories": {}}
+        states[1][UUIDS[2]]["inventories"] = {"inventories": {}}
         found = self.difference(lines=lines)
         self.assertEqual("data", found["verdict"])
-        self.assertIn(f"/resource_providers/{_UUIDS[2]}/inventories: body.inventories is nothing "
+        self.assertIn(f"/resource_providers/{UUIDS[2]}/inventories: body.inventories is nothing "
                       "in the old store", found["cause"])
 
     def test_a_candidate_of_the_new_service_alone(self):
@@ -238,15 +180,15 @@ class VerdictTest(ShadowTest):
             def answer_of(received):
                 tree = received.target.rpartition("in_tree=")[2]
                 if "in_tree=" in received.target:
-                    return 200, _candidates(*(each for each in known if each == tree))
-                return 200, _candidates(*mine) if "candidates" in received.target else {}
+                    return 200, candidates(*(each for each in known if each == tree))
+                return 200, candidates(*mine) if "candidates" in received.target else {}
             return answer_of
 
         lines = ("GET /allocation_candidates?resources=VCPU:1&limit=2 1.36",)
-        self.old.answer, self.new.answer = answer(_UUIDS[:2], _UUIDS), answer(_UUIDS[1:3], _UUIDS)
+        self.old.answer, self.new.answer = answer(UUIDS[:2], UUIDS), answer(UUIDS[1:3], UUIDS)
         code, found, _ = self.shadow(lines=lines)
         self.assertEqual((0, 1), (code, found["cut_by_limit"]))
-        self.old.answer = answer(_UUIDS[:2], _UUIDS[:2])
+        self.old.answer = answer(UUIDS[:2], UUIDS[:2])
         found = self.difference(lines=lines)
         self.assertEqual(("different", "it is not a candidate"), (found["verdict"], found["old"]))
 
@@ -296,214 +238,3 @@ class VerdictTest(ShadowTest):
                       "'placement import' brings", "5 of 5 requests were compared"):
             self.assertIn(words, text)
         self.assertNotIn("forbidden", text)
-
-
-class TroubleTest(ShadowTest):
-    """Services that do not answer, refuse, or are something else."""
-
-    def test_an_address_without_a_service(self):
-        with ScriptedService(_same) as service:
-            self.new.url = url = service.url
-        code, found, err = self.shadow()
-        self.assertEqual((2, ""), (code, found))
-        self.assertIn(f"{url} does not answer: ConnectionError", err)
-        self.assertEqual([], self.old.targets())
-
-    def test_an_address_of_something_else(self):
-        for body in (b"<html>", {"versions": {"values": []}}, [], {"versions": [{}]}):
-            self.new.answer = lambda received, body=body: (200, body)
-            done = programs.run(manage, *self.arguments()[:4], "--against",
-                                f"{self.new.url}/identity", *self.arguments()[6:])
-            self.assertEqual(2, done.code)
-            self.assertIn("without the versions of a Placement service", done.stderr)
-
-    def test_what_is_no_address(self):
-        for url in ("ftp://host/", "host:8778", "http://", "u:s3cret@host:8778",
-                    "http://u:s3cret@host:99999/", "http://u:s3cret@host:port/",
-                    "http://u:s3cret@\u2100/"):
-            for name in ("--url", "--against"):
-                done = programs.run(manage, *self.arguments(), name, url)
-                self.assertEqual(2, done.code)
-                self.assertIn("is not the address of a service", done.stderr)
-                self.assertNotIn("s3cret", done.stderr)
-
-    def test_a_token_that_is_refused(self):
-        self.new.answer = lambda received: (401, {"errors": []})
-        code, _, err = self.shadow()
-        self.assertEqual(2, code)
-        self.assertIn(f"{self.new.url} refuses the credentials (401)", err)
-        self.assertIn("stopped after 0 of 1 requests", err)
-
-    def test_a_service_that_stops_answering(self):
-        """What was found before is printed, and the service is not asked any more."""
-        def answer(received):
-            if len(self.new.received) > 10:
-                # Neither status nor headers.
-                raise ConnectionResetError
-            return _same(received)
-
-        self.new.answer = answer
-        code, found, err = self.shadow(lines=[
-            f"GET /traits/CUSTOM_{number}" for number in range(100)])
-        self.assertEqual(2, code)
-        self.assertIn("has not answered 10 requests in a row", err)
-        self.assertLess(found["asked"], 30)
-        self.assertGreater(found["verdicts"]["same"], 5)
-        self.assertIn("no answer", found["differences"][0]["new"])
-
-    def test_a_slow_service(self):
-        gone = threading.Event()
-        self.addCleanup(gone.set)
-        self.new.answer = lambda received: (gone.wait(), _same(received))[1]
-        code, found, err = self.shadow("--timeout", "0.2")
-        self.assertEqual((2, 1), (code, found["verdicts"]["unanswered"]), err)
-        self.assertIn("no answer: ReadTimeout", found["differences"][0]["new"])
-
-    def test_a_service_that_is_not_ready_yet(self):
-        """A service that still reads its store answers 503, which is no difference."""
-        left = iter(range(3))
-        self.new.answer = lambda received: (503, {}) if next(left, None) is not None else (
-            _same(received))
-        code, found, _ = self.shadow()
-        self.assertEqual((0, 1), (code, found["verdicts"]["same"]))
-        self.assertEqual(5, len(self.new.targets()))
-
-    def test_services_whose_databases_are_away(self):
-        """503 of one of them, or of both, says nothing about their answers."""
-        def away(service, first=_same):
-            """Answer the first request, which is asked twice, and none after it."""
-            return lambda received: (
-                first(received) if len(service.targets()) <= 2 else (503, {}))
-
-        def compare():
-            for service in (self.old, self.new):
-                service.received.clear()
-            code, found, _ = self.shadow(
-                lines=("GET /traits/CUSTOM_A", "GET /traits/CUSTOM_B"))
-            return code, found["verdicts"]["same"], found["verdicts"]["unanswered"]
-
-        for services in ((self.new,), (self.old,), (self.old, self.new)):
-            self.old.answer = self.new.answer = _same
-            for service in services:
-                service.answer = away(service)
-            self.assertEqual((2, 1, 1), compare())
-
-    def test_a_difference_is_one_whatever_else_was_not_compared(self):
-        def answer(received):
-            if "CUSTOM_A" in received.target:
-                return 200, {"usages": {"VCPU": 1}}
-            return (503, {}) if len(self.new.targets()) > 1 else _same(received)
-
-        self.new.answer = answer
-        code, found, err = self.shadow(lines=("GET /traits/CUSTOM_A", "GET /traits/CUSTOM_B"))
-        self.assertEqual((1, 1, 1), (code, found["verdicts"]["data"],
-                                     found["verdicts"]["unanswered"]), err)
-
-    def test_a_token_that_is_refused_once(self):
-        left = iter(range(1))
-        self.new.answer = lambda received: (401, {}) if next(left, None) is not None else (
-            _same(received))
-        code, found, _ = self.shadow()
-        self.assertEqual((0, 1), (code, found["verdicts"]["same"]))
-
-    def test_a_redirection_is_not_followed(self):
-        """It would lead the token to another host."""
-        self.old.answer = lambda received: (302, b"", {"Location": f"{self.new.url}/elsewhere"})
-        found = self.difference()
-        self.assertEqual(("302", "200"), (found["old"], found["new"]))
-        self.assertNotIn("/elsewhere", self.new.targets())
-
-    def test_a_log_without_requests(self):
-        code, _, err = self.shadow(lines=("nonsense", 'x "GET /v2.1/servers HTTP/1.1" 200 9'))
-        self.assertEqual(2, code)
-        self.assertIn("no read request", err)
-        done = programs.run(manage, *self.arguments(), "--requests", "/no/such/file")
-        self.assertEqual(2, done.code)
-        self.assertIn("/no/such/file", done.stderr)
-        for value in ("2.0", "1", "1.x"):
-            self.assertRaises(SystemExit, programs.run, manage, *self.arguments(
-                "--microversion", value))
-
-    def test_an_interrupt_prints_what_there_is(self):
-        reached = threading.Event()
-        gone = threading.Event()
-        self.addCleanup(gone.set)
-
-        def answer(received):
-            if len(self.old.received) > 6:
-                reached.set()
-                gone.wait()
-            return _same(received)
-
-        self.old.answer = answer
-        process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.manage", *self.arguments(
-                lines=[f"GET /traits/CUSTOM_{number}" for number in range(50)])],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=_ROOT)
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.kill)
-        self.assertTrue(reached.wait(60))
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
-        found = json.loads(out)
-        self.assertEqual((130, 50), (process.returncode, found["planned"]), err)
-        self.assertGreater(found["asked"], 1)
-        self.assertIn(f"stopped after {found['asked']} of 50 requests", err)
-        self.assertNotIn("Traceback", err)
-
-
-class CredentialsTest(ShadowTest):
-
-    def setUp(self):
-        super().setUp()
-        self.useFixture(fixtures.EnvironmentVariable("OS_AUTH_TYPE"))
-
-    def test_none(self):
-        code, _, err = self.shadow()
-        self.assertEqual((2, []), (code, self.old.received))
-        self.assertIn("--os-cloud", err)
-
-    def test_an_unknown_type_of_credentials(self):
-        self.useFixture(fixtures.EnvironmentVariable("OS_AUTH_TYPE", "pony"))
-        code, _, err = self.shadow()
-        self.assertEqual((2, []), (code, self.old.received))
-        self.assertIn("the credentials are not complete: The plugin pony", err)
-
-    def test_a_token_of_the_environment(self):
-        for name, value in (("AUTH_TYPE", "admin_token"), ("TOKEN", "gAAAA-secret"),
-                            ("ENDPOINT", "http://elsewhere.example.org")):
-            self.useFixture(fixtures.EnvironmentVariable(f"OS_{name}", value))
-        self.new.answer = lambda received: (200, {})
-        code, _, err = self.shadow("--format", "table")
-        self.assertEqual(1, code, err)
-        done = programs.run(manage, "--debug", *self.arguments())
-        for service in (self.old, self.new):
-            self.assertEqual({"gAAAA-secret"}, {each.headers["x-auth-token"]
-                                                for each in service.received})
-        self.assertNotIn("gAAAA-secret", done.stdout + done.stderr + self.log.output)
-
-    def test_a_cloud_of_clouds_yaml_for_each(self):
-        (self.directory / "clouds.yaml").write_text(json.dumps({"clouds": {
-            name: {"auth_type": "admin_token", "auth": {
-                "token": f"token of {name}", "endpoint": "http://elsewhere.example.org"}}
-            for name in ("left", "right")}}))
-        self.useFixture(fixtures.EnvironmentVariable(
-            "OS_CLIENT_CONFIG_FILE", str(self.directory / "clouds.yaml")))
-        code, _, err = self.shadow("--os-cloud", "left", "--against-os-cloud", "right")
-        self.assertEqual(0, code, err)
-        for service, name in ((self.old, "left"), (self.new, "right")):
-            self.assertEqual({f"token of {name}"}, {each.headers["x-auth-token"]
-                                                    for each in service.received})
-        code, _, err = self.shadow("--os-cloud", "middle")
-        self.assertEqual(2, code)
-        self.assertIn("middle", err)
-
-    def test_the_service_of_the_state_directory(self):
-        self.useFixture(fixtures.EnvironmentVariable("OS_AUTH_TYPE", "none"))
-        state_file.write(self.directory, transport_url="inprocess://", database="sqlite://",
-                         http_url=self.new.url)
-        arguments = self.arguments()
-        del arguments[arguments.index("--against"):][:2]
-        done = programs.run(manage, "--state-dir", str(self.directory), *arguments)
-        self.assertEqual(0, done.code, done.stderr)
-        self.assertIn("/traits", self.new.targets())

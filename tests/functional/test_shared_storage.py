@@ -1,116 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The script that keeps the inventory of a shared storage pool up to date."""
 
-import configparser
-import contextlib
-import functools
-import http.server
-import importlib.util
-import io
 import json
 import os
-import pathlib
 import pty
-import re
-import shutil
-import subprocess
-import sys
 import threading
-import types
 from unittest import mock
 
 import fixtures
-import requests
-from keystoneauth1 import fixture as keystone_fixture
 
-from placement_rpc.testing import facade
 from tests import base
-
-DIRECTORY = pathlib.Path(__file__).parents[2] / "examples" / "shared-storage"
-SCRIPT = DIRECTORY / "update_pool.py"
-NAME = "/mnt/nfs/row1racks0610/"
+from tests.functional.shared_storage_case import NAME, SharedStorageCase
 
 
-@functools.cache
-def load_script():
-    specification = importlib.util.spec_from_file_location("update_pool", SCRIPT)
-    script = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(script)
-    return script
-
-
-class SharedStorageTest(base.TestCase):
-    """The script against a service, with a separate share for each test."""
-
-    def setUp(self):
-        super().setUp()
-        self.script = load_script()
-        for variable in [each for each in os.environ if each.startswith("OS_")]:
-            self.useFixture(fixtures.EnvironmentVariable(variable))
-        self.url = self.useFixture(facade.Facade()).url
-        self.share = self.useFixture(fixtures.TempDir()).path
-        self.meanwhile = lambda: None
-
-    def mount(self, total, taken):
-        """Simulate a share of so many GiB, in blocks of 4096 bytes."""
-        self.useFixture(fixtures.MockPatch("os.path.ismount", return_value=True))
-        blocks = self.script.GIB // 4096
-        size = types.SimpleNamespace(f_frsize=4096, f_blocks=int(total * blocks),
-                                     f_bavail=int((total - taken) * blocks))
-
-        def statvfs(path):
-            self.meanwhile()
-            return size
-        self.useFixture(fixtures.MockPatch("os.statvfs", side_effect=statvfs))
-
-    def run_script(self, *arguments, code=0):
-        """Run the script; return the JSON of its standard output, and its standard error."""
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                ended = self.script.main([self.share, "--endpoint", self.url, "--os-token",
-                                          "admin", *arguments])
-            except SystemExit as ending:
-                ended = ending.code
-        self.assertEqual(code, ended, out.getvalue() + err.getvalue())
-        return json.loads(out.getvalue() or "null"), err.getvalue()
-
-    def run_process(self, *arguments, **how):
-        """In an interpreter that has nothing but the standard library."""
-        return subprocess.run(
-            [sys.executable, "-I", "-S", SCRIPT, self.share, *arguments], check=False, text=True,
-            env={"OS_ENDPOINT": self.url, "OS_TOKEN": "admin"},
-            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how})
-
-    def ask(self, method, path, body=None):
-        answer = requests.request(method, self.url + path, json=body, timeout=30, headers={
-            "X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.4"})
-        self.assertLess(answer.status_code, 300, answer.text)
-        return answer.json() if answer.content else None
-
-    def create(self, total, taken, *arguments):
-        """A pool for a share of such a size; :returns: str, its uuid"""
-        self.mount(total, taken)
-        return self.run_script("--name", NAME, "--create", *arguments)[0]["uuid"]
-
-    def inventories(self, provider):
-        return self.ask("GET", f"/resource_providers/{provider}/inventories")
-
-    def inventory(self, provider):
-        return self.inventories(provider)["inventories"]["DISK_GB"]
-
-    def generation(self, provider):
-        return self.inventories(provider)["resource_provider_generation"]
-
-    def providers(self):
-        return self.ask("GET", "/resource_providers")["resource_providers"]
-
-    def claim(self, provider, amount):
-        self.ask("PUT", f"/allocations/{base.new_uuid()}", {"allocations": [
-            {"resource_provider": {"uuid": provider}, "resources": {"DISK_GB": amount}}]})
-
-
-class PoolTest(SharedStorageTest):
+class PoolTest(SharedStorageCase):
 
     def test_the_scenario_of_the_specification(self):
         aggregate = base.new_uuid()
@@ -221,7 +124,7 @@ class PoolTest(SharedStorageTest):
         self.assertEqual(500, self.inventory(provider)["total"])
 
 
-class MistakeTest(SharedStorageTest):
+class MistakeTest(SharedStorageCase):
 
     def test_an_unmounted_share_is_not_measured(self):
         arguments = ("--name", NAME, "--create")
@@ -277,7 +180,7 @@ class MistakeTest(SharedStorageTest):
             self.assertIn("usage: ", self.run_script(*arguments, code=2)[1])
 
 
-class ProcessTest(SharedStorageTest):
+class ProcessTest(SharedStorageCase):
 
     arguments = ("--name", NAME, "--create", "--allow-any-path")
 
@@ -318,143 +221,3 @@ class ProcessTest(SharedStorageTest):
         (provider,) = self.providers()
         self.assertEqual({provider["uuid"]}, {each["uuid"] for each in said})
         self.assert_is_measured(self.inventory(provider["uuid"]))
-
-
-class Keystone(fixtures.Fixture):
-    """A keystone that accepts the password "secret" and has one internal endpoint of Placement."""
-
-    def __init__(self, placement):
-        super().__init__()
-        self.token, self.asked = keystone_fixture.V3Token(), []
-        self.token.set_project_scope()
-        self.token.add_service("placement").add_endpoint("internal", placement)
-
-    def _setUp(self):
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(
-            KeystoneHandler, self))
-        self.url = f"http://127.0.0.1:{server.server_port}/v3"
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-
-
-class KeystoneHandler(http.server.BaseHTTPRequestHandler):
-
-    def __init__(self, keystone, *arguments):
-        self.keystone = keystone
-        super().__init__(*arguments)
-
-    def log_message(self, *arguments):
-        """Not on the test's output."""
-
-    def answer(self, status, body):
-        self.send_response(status)
-        self.send_header("X-Subject-Token", "admin")
-        self.end_headers()
-        self.wfile.write(json.dumps(body).encode())
-
-    def do_GET(self):
-        self.answer(200, {"version": keystone_fixture.V3Discovery(self.keystone.url)})
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.keystone.asked.append(body["auth"]["identity"]["password"]["user"])
-        good = self.keystone.asked[-1]["password"] == "secret"
-        self.answer(201 if good else 401, self.keystone.token)
-
-
-class SignInTest(SharedStorageTest):
-
-    def sign_in(self, code=0, **variables):
-        for name, value in variables.items():
-            self.useFixture(fixtures.EnvironmentVariable(name, value))
-        self.mount(500, 20)
-        return self.run_script("--name", NAME, "--create", "--endpoint", "", "--os-token", "",
-                               code=code)
-
-    def test_by_the_example_of_an_environment(self):
-        keystone = self.useFixture(Keystone(self.url))
-        found = {**environment_example(), "OS_AUTH_URL": keystone.url}
-        said, _ = self.sign_in(**found)
-        self.assertEqual([said["uuid"]], [each["uuid"] for each in self.providers()])
-        self.assertEqual(["shared-storage"], [each["name"] for each in keystone.asked])
-        for name, value, expected in (
-                ("OS_PASSWORD", "wrong", "401"), ("OS_PASSWORD", None, "required"),
-                ("OS_AUTH_TYPE", "riddle", "riddle"), ("OS_INTERFACE", "public", "not found")):
-            _, words = self.sign_in(1, **{**found, name: value})
-            self.assertRegex(words, f"signing in failed: .*{expected}")
-            self.useFixture(fixtures.EnvironmentVariable("OS_AUTH_TYPE"))
-
-    def test_without_the_library_it_says_what_to_do(self):
-        with mock.patch.dict(sys.modules, {"keystoneauth1": None}):
-            _, words = self.sign_in(1, OS_AUTH_URL="http://127.0.0.1:1/v3")
-        self.assertIn("give --endpoint and --os-token", words)
-
-
-def environment_example():
-    """What systemd and the shell read of it."""
-    lines = (DIRECTORY / "shared-storage.env").read_text().splitlines()
-    found = [re.fullmatch(r"(#?)([A-Z_]+)='([^']*)'", line) for line in lines
-             if line and not line.startswith("# ")]
-    return {each[2]: each[3] for each in found if not each[1]}
-
-
-class ScheduleTest(SharedStorageTest):
-
-    def setUp(self):
-        super().setUp()
-        self.place = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        self.programs = self.place / "bin"
-        self.programs.mkdir()
-        (self.programs / "update_pool.py").symlink_to(SCRIPT)
-        (self.programs / "python3").symlink_to(sys.executable)
-        self.environment = self.place / "shared-storage.env"
-        self.environment.write_text(
-            f"POOL_PATH='{self.share}'\nPOOL_OPTIONS='--name {NAME} --create --allow-any-path'\n"
-            f"OS_ENDPOINT='{self.url}'\nOS_TOKEN='admin'\n")
-
-    def test_the_line_of_cron(self):
-        lines = [line for line in (DIRECTORY / "shared-storage.cron").read_text().splitlines()
-                 if not re.match(r"#|[A-Z]+=[^ ]+$", line)]
-        *times, user, command = lines[0].split(maxsplit=6)
-        self.assertEqual((1, "root", 5), (len(lines), user, len(times)))
-        for each in times:
-            self.assertRegex(each, r"^(\*|[0-9]+)(/[0-9]+)?$")
-        self.assertNotIn("%", command, "cron makes a new line of it")
-        logger = self.programs / "logger"
-        logger.write_text("#!/bin/sh\ncat\n")
-        logger.chmod(0o755)
-        for path, ours in (("/etc/placement-rpc/shared-storage.env", self.environment),
-                           ("/run/lock/shared-storage.lock", self.place / "lock")):
-            self.assertIn(path, command)
-            command = command.replace(path, str(ours))
-        done = subprocess.run(["/bin/sh", "-c", command], check=False, capture_output=True,
-                              text=True, env={"PATH": f"{self.programs}:/usr/bin:/bin"})
-        self.assertEqual((0, ""), (done.returncode, done.stderr))
-        self.assertEqual([json.loads(done.stdout)["uuid"]],
-                         [each["uuid"] for each in self.providers()])
-
-    def test_the_units_of_systemd(self):
-        copies = []
-        for kind in ("service", "timer"):
-            text = (DIRECTORY / f"shared-storage.{kind}").read_text()
-            copies.append(self.place / f"shared-storage.{kind}")
-            copies[-1].write_text(text.replace("/usr/local/bin", str(self.programs)))
-        units = configparser.ConfigParser(interpolation=None)
-        units.optionxform = str
-        units.read(copies)
-        self.assertEqual("oneshot", units["Service"]["Type"])
-        self.assertEqual(f"{self.programs}/update_pool.py $POOL_OPTIONS ${{POOL_PATH}}",
-                         units["Service"]["ExecStart"])
-        self.assertEqual("timers.target", units["Install"]["WantedBy"])
-        if not shutil.which("systemd-analyze"):
-            return
-        done = subprocess.run(["systemd-analyze", "verify", *copies], check=False, text=True,
-                              capture_output=True)
-        self.assertEqual((0, ""), (done.returncode, done.stderr))
-
-    def test_the_options_of_the_example_are_understood(self):
-        found = environment_example()
-        options = self.script.make_parser().parse_args(
-            [*found["POOL_OPTIONS"].split(), found["POOL_PATH"]])
-        self.assertEqual((NAME, NAME.rstrip("/")), (options.name, options.path))

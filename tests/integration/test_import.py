@@ -9,7 +9,7 @@ from placement_rpc.moving import hold
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, placement_contents, servers
-from tests.functional import test_held_store, test_import
+from tests.functional import import_case, test_held_store, test_import
 
 _PAIRS = [("postgresql", "mariadb"), ("mariadb", "postgresql"), ("sqlite", "postgresql"),
           ("postgresql", "sqlite")]
@@ -38,7 +38,7 @@ class HeldServiceTest(test_held_store.HeldServiceTest):
         return {"transport_url": servers.rabbitmq().url, "database_url": _url(self.kind)}
 
 
-class RunningServiceTest(testscenarios.WithScenarios, test_import.ImportCase):
+class RunningServiceTest(testscenarios.WithScenarios, import_case.ImportCase):
     """A conductor that runs while the store is filled."""
 
     scenarios = [(kind, {"kind": kind}) for kind in servers.DATABASES]
