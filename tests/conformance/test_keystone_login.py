@@ -36,7 +36,6 @@ class LoginTest(_LoginTest):
         self.assertEqual("no-store", answer.headers["cache-control"])
         found = answer.json()
         self.assertEqual(("operator", "operator"), (found["user"], found["project"]))
-        self.assertIn("admin", found["roles"])
         listed = self.send(shared().urls[OURS], "GET /resource_providers", found["token"])
         self.assertEqual(200, listed.status_code, listed.text)
 

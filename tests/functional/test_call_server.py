@@ -23,7 +23,6 @@ class _Channel:
     def __init__(self, connection):
         self.events = collections.defaultdict(set)
         self._connection = connection
-        self._tags = itertools.count(1)
 
     def __getattr__(self, _name):
         # Declarations, whose arguments are tested elsewhere.

@@ -68,7 +68,7 @@ class OwnProgramsTest(base.TestCase):
         for page in _PAGES:
             for line in _commands(page):
                 for program, rest in _OURS.findall(line):
-                    if not line.lstrip("./").startswith((program, ".venv", "venv", "opt")):
+                    if not line.lstrip("./").startswith((program, "venv", "opt")):
                         continue
                     found += 1
                     error = _parsed(parser_tree.PROGRAMS[program](), shlex.split(rest))

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 
-import testtools
 from oslo_config import cfg
 from oslo_log import log
 
@@ -84,7 +83,7 @@ class CompletionTest(base.TestCase):
         self.check(["zsh", "-f"], _ZSH)
 
 
-class HelpTest(testtools.TestCase):
+class HelpTest(base.TestCase):
 
     def test_every_command_and_option_has_help(self):
         for program, parser in parser_tree.PROGRAMS.items():
@@ -130,7 +129,7 @@ class HelpTest(testtools.TestCase):
             config_sources.arguments(options))
 
 
-class ManPageTest(testtools.TestCase):
+class ManPageTest(base.TestCase):
 
     def test_they_are_those_of_this_release(self):
         for name, page in man_pages.pages().items():

@@ -54,7 +54,7 @@ class BrokerCheckTest(base.TestCase):
     def test_what_is_found(self):
         # All were declared over one connection, and a quorum queue is led where that is.
         self.wait_for("(cluster)", "leads all queues")
-        self.cluster.nodes[0]._run("rabbitmq-queues", "rebalance", "quorum")
+        self.cluster.nodes[0].rebalance()
         self.wait_for("(cluster)", "leads all queues", there=False)
 
         self.assertIn("unknown: cluster_partition_handling", self.check()["(cluster)"].notes[0])

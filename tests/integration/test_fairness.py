@@ -131,9 +131,11 @@ class SharesTest(base.TestCase):
             self.addDetail(f"{road} {work}", text_content(fair_clients.summary(rounds)))
             self.assertEqual(0, sum(each.failed for each in rounds))
             self.assertGreater(sum(each.done for each in rounds), 0)
-            passed = sorted(count for each in rounds for count in each.passed)
-            # All of its 64 would be done with each claim of the others otherwise.
-            self.assertLessEqual(passed[len(passed) // 2], 16, passed)
+            self.assertGreater(sum(len(each.beside) for each in rounds), 0)
+            if work == "claim":
+                passed = sorted(count for each in rounds for count in each.passed)
+                # All of its 64 would be done with each claim of the others otherwise.
+                self.assertLessEqual(passed[len(passed) // 2], 16, passed)
         return rounds
 
     def test_over_the_bus(self):

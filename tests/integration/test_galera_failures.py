@@ -117,7 +117,7 @@ class FailuresTest(GaleraCase):
 
     def test_a_killed_node(self):
         node = self.cluster.nodes[0]
-        self.fail(node.stop, _KILLED)
+        self.fail(node.kill, _KILLED)
         node.start()
         self.wait_until_whole()
 

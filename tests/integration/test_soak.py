@@ -31,3 +31,4 @@ class SoakTest(testscenarios.WithScenarios, base.TestCase):
         for name in ("casts", "batch", "move", "set", "find", "reads", "refused"):
             self.assertGreater(result["counts"].get(name, 0), 3, name)
         self.assertGreater(result["counts"]["accepted"], 300)
+        self.assertGreater(result["counts"]["poison"], 0)

@@ -65,6 +65,8 @@ class Poison(threading.Thread):
             if not missing or time.monotonic() > ends:
                 break
             time.sleep(1)
+        if not self._taken[self._kept]:
+            return [f"no poison was published to {self._kept}"]
         # Nothing else died: no innocent message is counted with a poisoned one.
         return [f"not among the dead letters: {each}"[:500] for each in missing[:5]] + [
             f"a dead letter: {letter}"[:500] for letter in letters

@@ -213,6 +213,8 @@ class Soak(fixtures.Fixture):
         self.faults += self.verdict.faults
         if len(self._listener.events) == self.books.position:
             self._check_late_listener()
+        else:
+            self._tell("too many events: no listener that starts from a snapshot is compared")
 
     def _check_late_listener(self):
         """Compare an account from the last snapshot on with one from the first event on."""

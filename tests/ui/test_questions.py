@@ -44,8 +44,8 @@ class OddQuestionTest(QuestionCase):
         curl, openstack, _ = (self.run_script("return arguments[0].textContent", each)
                               for each in self.find("#lines pre"))
         self.assertIn("required=NO_SUCH%26x%3D%231%3B", curl)
-        for line in openstack.splitlines():
-            self.assertEqual(["--required", "NO_SUCH&x=#1;'ls'"], shlex.split(line)[-2:])
+        self.assertEqual([["--required", "NO_SUCH&x=#1;'ls'"]] * 3,
+                         [shlex.split(line)[-2:] for line in openstack.splitlines()])
 
 
 class QuestionTest(QuestionCase):

@@ -25,7 +25,6 @@ class ComparisonTest(base.TestCase):
         found = {each for each in _figures(costs.replace("1,000", "").replace("10,000", ""))
                  if "." in each or len(each) > 2}
         self.assertGreater(len(found), 20)
-        # In seconds there, in milliseconds here.
-        # The first is 4314 there, in milliseconds; the second is a microversion.
+        # 4.3 seconds are 4314 ms there; 1.36 is a microversion.
         self.assertIn("4314", measured)
         self.assertEqual(set(), found - measured - {"4.3", "1.36"})

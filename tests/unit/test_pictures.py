@@ -5,7 +5,7 @@ import pathlib
 import re
 from xml.etree import ElementTree
 
-import testtools
+from tests import base
 
 _DOCS = pathlib.Path(__file__).parents[2] / "docs" / "source"
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -26,7 +26,7 @@ def _contrast(one, other):
     return (light + 0.05) / (dark + 0.05)
 
 
-class PicturesTest(testtools.TestCase):
+class PicturesTest(base.TestCase):
 
     def drawings(self):
         found = sorted((_DOCS / "images").glob("*.svg"))
@@ -43,6 +43,7 @@ class PicturesTest(testtools.TestCase):
             grounds = [each.get("fill").replace("white", "#ffffff") for each in areas
                        if each.get("fill") != "none"]
             texts = re.findall(r"fill:(#\w+)", root.find(f"{_SVG}style").text)
+            self.assertTrue(texts, path.name)
             for ground in grounds:
                 for text in texts:
                     self.assertGreaterEqual(_contrast(ground, text), _CONTRAST, path.name)

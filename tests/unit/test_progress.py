@@ -86,3 +86,10 @@ class InterruptTest(base.TestCase):
 
         self.assertIn("7 resource providers are read; run the import again",
                       self.interrupted(work))
+
+
+class DebugTest(base.TestCase):
+
+    def test_both_spellings_ask_for_the_traceback(self):
+        for args, asked in ((["--debug"], True), (["-d"], True), (["--version"], False)):
+            self.assertEqual(asked, errors.is_debug(args), args)

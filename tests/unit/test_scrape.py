@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rates and times that ``placement-rpc top`` computes from the metrics of processes."""
 
-import testtools
-
 from placement_rpc.cmd import scrape
 from placement_rpc.telemetry import metrics
+from tests import base
 
 
-class FiguresTest(testtools.TestCase):
+class FiguresTest(base.TestCase):
 
     def setUp(self):
         super().setUp()
