@@ -13,7 +13,7 @@ DATABASE ?=
 FULL ?=
 
 # What users run, and what developers do, are in environments of their own: the tests need programs
-# of other projects, which nobody wants beside these.
+# of other projects, which must not be installed beside those that users run.
 BIN := $(VENV)/bin
 TEST_BIN := $(TEST_VENV)/bin
 INSTALLED := $(VENV)/.installed

@@ -65,12 +65,6 @@ class SpooledTexts:
                 "CREATE TABLE texts (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID", "BEGIN"):
             self._database.execute(statement)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
     def __setitem__(self, key: str, value: str) -> None:
         self._database.execute("INSERT OR REPLACE INTO texts VALUES (?, ?)", (key, value))
 

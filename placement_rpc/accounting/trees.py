@@ -61,7 +61,7 @@ def lock_parent(tx: db.Connection, uuid: str) -> Any:
     locked = providers.get(tx, uuid)
     if locked is None or locked.root_id != row.root_id:
         raise db.Stale("a tree of resource providers")
-    queries.touch(tx, {row.root_id})
+    claims.touch(tx, providers={row.root_id})
     return locked
 
 
@@ -110,7 +110,7 @@ def move(tx: db.Connection, row: Any, parent_uuid: str | None) -> Move:
         if parent.id == row.id or parent.id in below:
             raise exception.TreeLoop(provider=row.uuid, parent=parent_uuid)
     root_id, root_uuid = (parent.root_id, parent.root_uuid) if parent else (row.id, row.uuid)
-    queries.touch(tx, {row.root_id, root_id})
+    claims.touch(tx, providers={row.root_id, root_id})
     queries.set_parent(tx, row.id, parent and parent.id)
     if root_id == row.root_id:
         return Move(root_uuid, ())

@@ -145,7 +145,7 @@ class Broker:
                 largest_body: int = contents.LARGEST_BODY, **options: Any) -> Connection:
         """Connect to one of the nodes.
 
-        All connections of a process go to one node, which differs from process to process. When
+        All connections of this object go to one node, which differs from process to process. When
         it is lost, or a connection to it, they go to the next one.
 
         :param patience: seconds that a read or a write of a part of a frame may block; None for

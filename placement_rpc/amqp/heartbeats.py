@@ -30,7 +30,7 @@ class _Heart:
     def add(self, connection):
         with self._changing:
             self._connections.add(connection)
-            if self._thread is None or not self._thread.is_alive():
+            if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="heartbeats of connections", daemon=True)
                 self._thread.start()

@@ -177,9 +177,13 @@ class Publisher:
         except FAILURES as error:
             self.close(lost=frames.is_loss(error))
             raise Unconfirmed(f"{type(error).__name__}: {error}") from error
-        except BaseException:
+        except Unconfirmed:
             # Also if nothing was confirmed in time.
             self.close(lost=True)
+            raise
+        except BaseException:
+            # Of the caller, which may no longer be the one to publish.
+            self.close()
             raise
 
     def _attempt(self, messages, ends, still):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client of several cells."""
 
+import copy
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -95,8 +96,8 @@ class CellsAPI:
             wanted = {"cell": cell, "region": region, "aggregate": aggregate}
             raise exception.InvalidInput(what="cell", reason="there is none with " + ", ".join(
                 f"{name} {value!r}" for name, value in wanted.items() if value is not None))
-        found = CellsAPI(self.conf, self.fleet)
-        found.cells, found.locations = kept, self.locations
+        found = copy.copy(self)
+        found.cells = kept
         return found
 
     def ping_cells(self, context: RequestContext | None, timeout: float | None = None,

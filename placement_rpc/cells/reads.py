@@ -43,16 +43,16 @@ def patience(cells: "CellsAPI", call: Call) -> float:
     return min(call.left, cells.conf.placement_client.cell_timeout)
 
 
-def _candidates(cells, call):
-    """Return the cells that may meet a request."""
+def _candidates(cells, lists):
+    """Return the cells that may have providers of lists of aggregates."""
     # If no cell has the aggregates together, any of them answers that it has nothing.
-    return cells.chosen(aggregates_of(call.arguments["wanted"])) or list(cells.cells[:1])
+    return cells.chosen(lists) or list(cells.cells[:1])
 
 
 def find_providers(cells: "CellsAPI", call: Call) -> typing.Any:
     """Find providers in the cells that answer."""
     seconds, wanted = patience(cells, call), call.arguments["wanted"]
-    chosen = _candidates(cells, call)
+    chosen = _candidates(cells, aggregates_of(wanted))
     if wanted.value("order") != "pack":
         chosen = cells.shuffled(chosen)
     answers = find(chosen, lambda api: call(api, timeout=seconds), seconds)
@@ -64,7 +64,7 @@ def find_providers(cells: "CellsAPI", call: Call) -> typing.Any:
 def find_candidates(cells: "CellsAPI", call: Call) -> typing.Any:
     """Find allocations in the cells that answer."""
     seconds = patience(cells, call)
-    answers = find(cells.shuffled(_candidates(cells, call)),
+    answers = find(cells.shuffled(_candidates(cells, aggregates_of(call.arguments["wanted"]))),
                    lambda api: call(api, timeout=seconds), seconds)
     found = answers.results(UNKNOWN)
     for cell, each in answers.found.items():
@@ -82,7 +82,8 @@ def _from_all(cells: Iterable[Cell], call: Call) -> Answers:
 
 def headroom(cells: "CellsAPI", call: Call) -> typing.Any:
     """Add up how many more requests fit."""
-    return merging.headroom(_from_all(_candidates(cells, call), call).results(UNKNOWN))
+    chosen = _candidates(cells, aggregates_of(call.arguments["wanted"]))
+    return merging.headroom(_from_all(chosen, call).results(UNKNOWN))
 
 
 def usages(cells: "CellsAPI", call: Call) -> typing.Any:
@@ -103,7 +104,7 @@ def list_providers(cells: "CellsAPI", call: Call) -> typing.Any:
     arguments = call.arguments
     marker, limit = arguments["marker"], arguments["limit"]
     begin = cells.cells[0] if marker is None else cells.of_provider(call, marker)
-    chosen = cells.chosen(arguments["member_of"] or ()) or list(cells.cells[:1])
+    chosen = _candidates(cells, arguments["member_of"] or ())
     found: list[typing.Any] = []
     more, answered = False, 0
     refused: exception.PlacementException | None = None

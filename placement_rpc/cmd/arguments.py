@@ -7,6 +7,8 @@ Programs print their help without loading anything else, so this module imports 
 import argparse
 import datetime
 
+# Seconds: a year.
+_LONGEST = 366 * 86400.0
 #: The formats of a command that prints rows, and of one that prints more than one table.
 ROWS = ("table", "json", "csv", "yaml")
 DOCUMENT = ("table", "json")
@@ -43,6 +45,22 @@ def positive(text):
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
     return int(text)
+
+
+def seconds(text):
+    """Parse a number of seconds, for argparse.
+
+    :param text: str
+    :returns: float, from 0 to that of a year
+    :raises argparse.ArgumentTypeError: if it is something else
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= _LONGEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value
 
 
 def moment(text):

@@ -11,7 +11,6 @@ import placement_rpc
 from placement_rpc.cmd import arguments, config_sources
 
 # Seconds; no call takes longer than a day.
-_LONGEST = 86_400
 _MAX_PORT = 65535
 
 #: Commands that read the stream of events.
@@ -45,7 +44,7 @@ def parser():
         if name in OF_EVENTS:
             of_events[name](command)
             continue
-        command.add_argument("--timeout", type=_seconds, default=10, metavar="SECONDS",
+        command.add_argument("--timeout", type=arguments.seconds, default=10, metavar="SECONDS",
                              help="time limit of each call (default: 10)")
         if name == "top":
             _add_top(command)
@@ -69,8 +68,7 @@ def _common_options():
     common.add_argument("--transport-url", metavar="URL",
                         help="the bus, as rabbit://user:password@host:port/ (default: as "
                              "configured, or that of the service in the state directory)")
-    common.add_argument("--state-dir", metavar="PATH",
-                        help="state directory of a standalone service (default: ./state)")
+    config_sources.add_state_dir(common)
     common.add_argument("--local", action="store_true",
                         help="read the service's database directly instead of calling it, also "
                              "if it does not run")
@@ -94,7 +92,7 @@ def _add_standalone(command):
 
 def _add_top(command):
     command.add_argument("--once", action="store_true", help="show one screen and exit")
-    command.add_argument("--interval", type=_seconds, default=2, metavar="SECONDS",
+    command.add_argument("--interval", type=arguments.seconds, default=2, metavar="SECONDS",
                          help="time over which rates are taken, and after which the screen is "
                               "drawn again (default: 2)")
     command.add_argument("--metrics", action="append", metavar="URL",
@@ -112,7 +110,7 @@ def _add_listen(command):
     command.add_argument("--provider", metavar="UUID", help="show only events of this provider")
     command.add_argument("--count", type=arguments.positive, metavar="N",
                          help="exit after N events")
-    command.add_argument("--idle", type=_seconds, metavar="SECONDS",
+    command.add_argument("--idle", type=arguments.seconds, metavar="SECONDS",
                          help="exit after this long without an event")
 
 
@@ -133,13 +131,6 @@ def _add_usage_report(command):
 
 def _start(text):
     return int(text) if text.isdigit() else arguments.moment(text)
-
-
-def _seconds(text):
-    value = float(text)
-    if not 0 <= value < _LONGEST:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds")
-    return value
 
 
 def _port(text):

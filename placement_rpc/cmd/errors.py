@@ -11,7 +11,7 @@ import traceback
 
 from placement_rpc import exception
 
-_DEBUG = "--debug"
+_DEBUG, _DEBUG_SHORT = "--debug", "-d"
 
 
 class ExtraMissing(Exception):
@@ -89,7 +89,7 @@ def is_debug(args=None):
 
     :param args: as of :func:`report`
     """
-    return _DEBUG in (sys.argv[1:] if args is None else args)
+    return not {_DEBUG, _DEBUG_SHORT}.isdisjoint(sys.argv[1:] if args is None else args)
 
 
 @contextlib.contextmanager

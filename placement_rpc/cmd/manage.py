@@ -14,8 +14,7 @@ from placement_rpc.service import private_files
 @private_files.owner_only()
 def main(args=None):
     options = manage_parser.parser().parse_args(args)
-    run = errors.one_line_errors("placement-rpc-manage", options.failure)
-    return errors.service_module("manage_command").run(options, args, run)
+    return errors.service_module("manage_command").run(options, args)
 
 
 if __name__ == "__main__":

@@ -202,9 +202,7 @@ def _add_others(found, done, tried, begun):
 
 def _show(found, counts, style, stream=None):
     stream = stream or sys.stdout
-    if style == "auto":
-        style = "table" if stream.isatty() else "json"
-    if style == "json":
+    if output.style_of(style, stream) == "json":
         _show_json(found, counts, stream)
     else:
         _show_table(found, counts, stream)

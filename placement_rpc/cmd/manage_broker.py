@@ -6,7 +6,6 @@ import urllib.parse
 
 from oslo_utils import netutils
 
-from placement_rpc import exception
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.cmd import output
 from placement_rpc.rpc import routing
@@ -14,10 +13,7 @@ from placement_rpc.service import broker_check
 
 
 def check(options, conf):
-    broker = Broker.of(conf)
-    if broker is None:
-        raise exception.InvalidInput(
-            what="transport_url", reason="this command needs the address of a RabbitMQ")
+    broker = Broker.needed(conf, "only RabbitMQ has queues to check")
     management = broker_check.Management(
         options.management_url or conf.queues.management_url or _management_urls(broker),
         broker.virtual_host, ca_file=broker.tls.ca_file if broker.tls else None)

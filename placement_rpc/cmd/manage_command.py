@@ -11,12 +11,11 @@ from placement_rpc.db import api as db
 from placement_rpc.db import schema_version
 
 
-def run(options, args, one_line_errors):
+def run(options, args):
     """Run the command that the options name.
 
     :param options: the parsed arguments
     :param args: list of str, the arguments of the program; None for those of this process
-    :param one_line_errors: decorator of what may fail with the command's own exit code
     :returns: int, the exit code
     """
     conf = configuration.new_config(config_sources.arguments(options))
@@ -26,8 +25,10 @@ def run(options, args, one_line_errors):
         conf.set_override("transport_url", options.transport_url)
     state_file.configure(conf, options.state_dir)
     log.setup(conf, configuration.PROJECT)
+    # What fails has the command's own exit code.
+    reported = errors.one_line_errors("placement-rpc-manage", options.failure)
     with errors.quietly(args):
-        return one_line_errors(lambda _args: _run(options, conf))(args)
+        return reported(lambda _args: _run(options, conf))(args)
 
 
 def _run(options, conf):

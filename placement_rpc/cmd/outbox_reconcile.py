@@ -44,11 +44,13 @@ def reconcile(database, options, conf):
 def _shown(reader: StreamReader, tail: int) -> Iterator[Event]:
     """Yield the events up to an offset, and show the progress."""
     with output.progress("Reading events") as advance:
-        begin = before = None
+        begin: int | None = None
+        before = 0
         for event in reader.events(idle=1, tail=tail):
             yield event
             offset = reader.offset or 0
-            begin, before = (offset, offset) if begin is None else (begin, before)
+            if begin is None:
+                begin = before = offset
             advance(offset - before, size=tail - begin)
             before = offset
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that name the database of OpenStack Placement.
+"""The database of OpenStack Placement that the parsed arguments name.
 
-A URL on the command line is in the process list, with its password, while the command runs. So the
-address can also be read from Placement's own configuration file.
+See :mod:`placement_rpc.cmd.parsers.placement_database`, which adds the arguments.
 """
 
 import pathlib
@@ -46,7 +45,10 @@ class Address(NamedTuple):
 
 
 def is_given(options, name):
-    """Return whether a database was named, as for :func:`add_arguments`."""
+    """Return whether a database was named.
+
+    :param name: ``from`` or ``to``, as in the names of the arguments
+    """
     return (getattr(options, f"{name}_url"), getattr(options, f"{name}_config")) != (None, None)
 
 
@@ -54,7 +56,7 @@ def address_of(options, name):
     """Return the :class:`Address` that was given.
 
     :param options: the parsed arguments
-    :param name: as for :func:`add_arguments`
+    :param name: as of :func:`is_given`
     :raises InvalidInput: if the file cannot be read, or has no such option
     """
     given = getattr(options, f"{name}_url")

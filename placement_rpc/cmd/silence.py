@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A word to whoever waits for a program, while a call has no answer yet."""
+"""Explain on standard error why a call has no answer yet."""
 
 import contextlib
 import socket

@@ -33,7 +33,7 @@ def current(database):
     It may be one of a later release, which this one does not know. If only a later release's
     contraction is recorded, the newest that this one knows was applied.
     """
-    applied = _heads(database)
+    applied = heads(database)
     found = _last(EXPAND, applied)
     if not found and (_last(CONTRACT, applied) or "") > newest(CONTRACT):
         return newest()
@@ -46,7 +46,7 @@ def current(database):
 
 def is_contracted(database):
     """Return whether all of the contract branch was applied."""
-    return (_last(CONTRACT, _heads(database)) or "") >= newest(CONTRACT)
+    return (_last(CONTRACT, heads(database)) or "") >= newest(CONTRACT)
 
 
 def check(database):
@@ -64,7 +64,7 @@ def _last(branch, names):
                default=None)
 
 
-def _heads(database):
+def heads(database):
     """Return the last applied revision of each branch, as a list of str."""
     with database.reader() as connection:
         # Statements about the schema do not wait on a Galera cluster; this one does.

@@ -38,7 +38,9 @@ class KeystoneLogin:
         self._conf = conf
 
     def answer(self, req):
-        """Return the document of a new token: ``token``, ``expires_at``, ``user``, ``project``.
+        """Return the document of a new token.
+
+        It has ``token``, ``expires_at``, ``user``, ``project`` and ``project_id``.
 
         :param req: :class:`falcon.Request` with a JSON body of ``user`` and ``password``, and
             ``user_domain``, ``project`` and ``project_domain`` if they are not the defaults
@@ -60,7 +62,7 @@ class KeystoneLogin:
                        "later") from None
         return {"token": access.auth_token, "expires_at": access.expires.isoformat(),
                 "user": access.username, "project": access.project_name,
-                "project_id": access.project_id, "roles": access.role_names}
+                "project_id": access.project_id}
 
     def _plugin(self, body):
         scope = {"project_name": body["project"],

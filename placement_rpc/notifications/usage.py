@@ -95,8 +95,8 @@ class UsageAccount:
         self._renamed, self._renamed_late = {}, {}
         self._snapshot = None
         self._exists = 0
-        # Consumers with an event of a new epoch that contradicts those before it: what was lost
-        # is said by an event that follows.
+        # Consumers whose events of a new epoch contradict earlier ones, until outbox.reconciled
+        # says what they hold.
         self._epoch, self._is_new_epoch, self._doubted = None, False, set()
 
     @property

@@ -378,7 +378,7 @@ class LostEvent(base.PlacementObject):
 
 @base.PlacementObjectRegistry.register
 class ReconciledProvider(base.PlacementObject):
-    """A provider that a lost event names, as the store has it now.
+    """A provider that a lost event, or one that is published again, names, as it is now.
 
     ``generation``, ``name`` and ``root_provider_uuid`` are None if the store does not have it.
     """
@@ -400,7 +400,7 @@ class ReconciledProvider(base.PlacementObject):
 
 @base.PlacementObjectRegistry.register
 class ReconciledConsumer(base.PlacementObject):
-    """A consumer that a lost event names, as the store has it now.
+    """A consumer that a lost event, or one that is published again, names, as it is now.
 
     ``allocations`` is a dict of provider uuid to dict of class name to amount. A consumer without
     any has the generation 0, and neither a project nor a user.

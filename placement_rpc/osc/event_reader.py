@@ -69,8 +69,8 @@ def wanted(event, options):
 
 
 def providers_of(payload):
-    """Return the uuids of the providers in a payload, as a set, in which None may be."""
+    """Return the uuids of the providers in a payload, as a set."""
     found = {each.get("provider_uuid") for each in payload.get("providers") or ()}
     found.update(payload.get("allocations") or ())
     found.add(payload.get("provider_uuid"))
-    return found
+    return found - {None}

@@ -17,7 +17,7 @@ def of_events(service, events):
     known, wanted = {}, set()
     for event in events:
         payload = event["payload"]
-        wanted |= event_reader.providers_of(payload) - {None}
+        wanted |= event_reader.providers_of(payload)
         if payload.get("provider_uuid") and payload.get("name"):
             known[payload["provider_uuid"]] = payload["name"]
     return known | of_providers(service, wanted - known.keys())

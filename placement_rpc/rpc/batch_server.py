@@ -4,9 +4,9 @@
 An ordinary server of the library acknowledges a call, hands it to a thread, and sends the answer
 over a connection of its own. This one answers and then acknowledges: calls that a killed process
 held are delivered to another, which recognises by the request id those that were committed. Calls
-that can be batched are settled together: all that have arrived, in one transaction. The server
-waits for the first message only, so a lone call is not delayed; the busier the service, the larger
-the batches. The other calls are answered by threads.
+that can be batched are settled together: those that have arrived, as many as one transaction
+takes. The server waits for the first message only, so a lone call is not delayed; the busier the
+service, the larger the batches. The other calls are answered by threads.
 
 The server takes more messages than it works on, and calls of the clients that made them in turns:
 see :mod:`placement_rpc.rpc.fair_queue`.
@@ -16,6 +16,7 @@ The broker does not confirm answers: a client without an answer retries under th
 
 import collections
 import concurrent.futures
+import functools
 import itertools
 import logging
 import threading
@@ -104,7 +105,7 @@ class BatchServer:
 
     @property
     def busy(self) -> int:
-        """How many calls are being worked on."""
+        """How many calls it holds: those that wait and those that are being worked on."""
         return self._busy
 
     def begin(self) -> None:
@@ -190,10 +191,12 @@ class BatchServer:
             if call is None:
                 continue
             if self._calls.is_batched(call):
-                self._queue(session, message, call, self._batches, self._add_to_batch)
+                self._queue(session, message, call, self._batches, functools.partial(
+                    self._add_to_batch, session, message, call))
             elif self._threads:
                 pool = self._pool(call)
-                self._queue(session, message, call, pool.queue, pool.submit)
+                self._queue(session, message, call, pool.queue, functools.partial(
+                    self._submit, pool, session, message, call))
             else:
                 self._work(session, message, call)
 
@@ -201,22 +204,25 @@ class BatchServer:
         """Have a call wait for its turn, or refuse it if its client has too many.
 
         :param queue: the calls that wait with it
-        :param add: callable of the client, what to do in its turn, and arguments
+        :param add: has it wait; callable of the client
         """
         client = overload.client_of(call)
         seconds = overload.retry_after(
             queue, client, call, self._for_one, self._waiting)
         if seconds is None:
-            add(client, self._work, session, message, call)
+            add(client)
             return
         self._monitored.remove(call)
         self._count(-1)
         session.consumer.answer_all(
             [(call.reply_to, self._calls.overloaded(call, seconds))], [message])
 
-    def _add_to_batch(self, client, _work, session, message, call):
+    def _add_to_batch(self, session, message, call, client):
         with self._counting:
             self._batches.add(client, (session, message, call))
+
+    def _submit(self, pool, session, message, call, client):
+        pool.submit(client, self._work, session, message, call)
 
     def _begun(self, session, message):
         """Return the call in a message; None if the message is rejected."""
@@ -318,8 +324,8 @@ class BatchServer:
             taken = list(itertools.islice(iter(self._batches.take, None), self._together))
         # After a reconnection, earlier calls belong to another session.
         batches = collections.defaultdict(list)
-        for _, (session, *call) in taken:
-            batches[session].append(call)
+        for _, (session, message, call) in taken:
+            batches[session].append((message, call))
         try:
             # Those that are over first: the answers of the other one may be lost with it.
             for session in sorted(batches, key=lambda each: not each.is_over):

@@ -138,7 +138,7 @@ class ReplyConnection:
             call.reply_to = self.reply_to
             copies = self._send_copies(consumer, routing_key, call, waiter, ends, pauses)
         finally:
-            if self._waiting.pop(call.message_id, None) and not to_one:
+            if self._waiting.pop(call.message_id, None) and waiter.route is not None:
                 self._stopped(call.message_id, routing_key)
         if waiter.error is not None:
             raise waiter.error

@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable
 from placement_rpc.rpc.fair_queue import FairQueue
 
 LOG = logging.getLogger(__name__)
-#: How many calls a client has that asks for more than it can use at a time.
-MANY = 4
+# How many calls a client has that asks for more than it can use at a time.
+_MANY = 4
 
 
 class Turns:
@@ -19,7 +19,7 @@ class Turns:
 
     :param threads: how many functions run at a time
     :param name: prefix of the names of the threads
-    :param give_way: called after a function for a client that has :data:`MANY` others or more
+    :param give_way: called after a function for a client that has four others or more
         here, with the processor time that it took, in seconds
     """
 
@@ -66,5 +66,5 @@ class Turns:
             finally:
                 with self._mutex:
                     self.queue.done(client)
-            if self.queue.held(client) >= MANY:
+            if self.queue.held(client) >= _MANY:
                 self._give_way(time.thread_time() - began)

@@ -150,6 +150,10 @@ class Node(RabbitMQ):
             return True
         return False
 
+    def rebalance(self):
+        """Spread the leaders of the quorum queues over the nodes."""
+        self._run("rabbitmq-queues", "rebalance", "quorum")
+
     def members(self):
         """Return the names of the nodes that this one sees running, as a set."""
         return set(self._cluster_status()["running_nodes"])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ask: where a request has room, why not elsewhere, and how many more such requests fit.
 
-import { bar, field, h, problem, select, table, whole } from "./dom.js";
+import { amounts, bar, field, h, problem, select, table, whole } from "./dom.js";
 import { candidatesPath, curlLines, explainBody, headroomBody, openstackLines, parseGroup, pythonLines } from "./request.js";
 
 const LIMIT = 20;
@@ -23,7 +23,7 @@ class Ask {
     this.groups = h("div", { id: "groups" });
     this.policy = select([["", "not given"], "none", "isolate"], { name: "group_policy" });
     this.answer = h("div", { id: "answer", "aria-live": "polite" });
-    this.first = this.add(false);
+    this.add(false);
     content.append(
       h("h1", {}, title),
       h("form", { class: "panel", submit: (event) => { event.preventDefault(); this.ask(); } },
@@ -42,7 +42,7 @@ class Ask {
     const set = h("fieldset", {}, h("legend", {}, hasSuffix ? "A group that one provider serves" : "The group without a suffix"),
       h("div", { class: "form" },
         ...(hasSuffix ? [field("Suffix", input("suffix", { value: `_${number}`, size: 8, required: true }))] : []),
-        field("Resources", input("resources", { placeholder: "VCPU:2 MEMORY_MB:4096", value: hasSuffix ? "" : this.suggestion(), list: "classes" })),
+        field("Resources", input("resources", { placeholder: "VCPU:2 MEMORY_MB:4096", value: hasSuffix ? "" : this.suggestion() })),
         field("Required traits", input("required")), field("Forbidden traits", input("forbidden")), field("In aggregates", input("memberOf")),
         ...(hasSuffix ? [h("button", { type: "button", click: () => set.remove() }, "Remove")] : [])));
     this.groups.append(set);
@@ -96,7 +96,7 @@ class Ask {
     const note = requests.length === LIMIT ? `The first ${LIMIT}` : `${requests.length} of ${requests.length}`;
     return table(note, ["#Number", "Allocations"], requests.map(({ allocations }, at) => [at + 1, h("div", {}, ...Object.entries(allocations).map(([uuid, { resources }]) => h("div", {},
       h("a", { href: `#providers/${uuid}` }, this.app.fleet.name(uuid)), ": ",
-      Object.entries(resources).map(([name, amount]) => `${name} ${whole(amount)}`).join(", "))))]));
+      amounts(resources))))]));
   }
 
   lines(request) {

@@ -23,7 +23,7 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** Return a labelled input, select or textarea. */
+/** Return a labelled input or select. */
 export function field(label, control) {
   return h("label", {}, label, control);
 }
@@ -84,6 +84,11 @@ export function percent(part, all) {
 /** Return the time of day of an ISO 8601 text. */
 export function clock(text) {
   return new Date(text).toLocaleTimeString("en-GB");
+}
+
+/** Return amounts by resource class, as in "VCPU 2, MEMORY_MB 4,096". */
+export function amounts(found) {
+  return Object.entries(found).map(([name, amount]) => `${name} ${whole(amount)}`).join(", ");
 }
 
 /** Return an element that says why something cannot be shown. */

@@ -116,19 +116,17 @@ export class Fleet extends EventTarget {
     return found;
   }
 
-  /** Return the sums of some providers: a Map of class to total, reserved, capacity and used. */
+  /** Return the sums of some providers: a Map of class to reserved, capacity and used. */
   sums(providers = this.providers.values()) {
     const sums = new Map();
     for (const { inventories } of providers) {
       for (const name in inventories) {
         const inventory = inventories[name];
         let sum = sums.get(name);
-        if (sum === undefined) sums.set(name, sum = { total: 0, reserved: 0, capacity: 0, used: 0, providers: 0 });
-        sum.total += inventory.total;
+        if (sum === undefined) sums.set(name, sum = { reserved: 0, capacity: 0, used: 0 });
         sum.reserved += inventory.reserved;
         sum.capacity += inventory.capacity;
         sum.used += inventory.used;
-        sum.providers += 1;
       }
     }
     return new Map([...sums].sort(byImportance));

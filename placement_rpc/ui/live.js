@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Live: events as they happen, filtered by type, provider and project.
 
-import { clock, counted, field, h, select, throttled, whole } from "./dom.js";
+import { amounts, clock, counted, field, h, select, throttled, whole } from "./dom.js";
 
 const MOST_ROWS = 300;
 const TYPES = [
@@ -33,7 +33,6 @@ export function providersOf({ payload }) {
 
 /** Return what an event says, in a few words. */
 export function summary({ event_type: type, payload }, nameOf) {
-  const amounts = (found) => Object.entries(found).map(([name, amount]) => `${name} ${whole(amount)}`).join(", ");
   if (type === "allocation.claim.refused") return payload.error.message;
   if (payload.providers) {
     return payload.providers.map(({ provider_uuid: uuid, before, after }) => {

@@ -3,7 +3,7 @@
 
 import { Activity, History } from "./activity.js";
 import * as ask from "./ask.js";
-import { h, throttled, whole } from "./dom.js";
+import { h, problem, throttled, whole } from "./dom.js";
 import { Feed } from "./feed.js";
 import { Fleet } from "./fleet.js";
 import * as live from "./live.js";
@@ -104,21 +104,21 @@ class App {
 
   #retry(error) {
     const again = h("button", { type: "button", class: "primary", click: () => this.load() }, "Try again");
-    element("content").replaceChildren(h("p", { class: "failure", role: "alert" }, error.message), again);
+    element("content").replaceChildren(problem(error), again);
   }
 
   #follow() {
     const { fleet } = this;
-    this.feed = this.#feed = new Feed(this.service, fleet.position);
-    this.feed.addEventListener("events", ({ detail }) => {
+    this.#feed = new Feed(this.service, fleet.position);
+    this.#feed.addEventListener("events", ({ detail }) => {
       fleet.apply(detail);
       this.activity.add(detail);
       this.recent = [...this.recent, ...detail].slice(-RECENT);
       this.changes.dispatchEvent(new CustomEvent("events", { detail }));
       this.tell();
     });
-    this.feed.addEventListener("state", () => this.#connection());
-    this.feed.start();
+    this.#feed.addEventListener("state", () => this.#connection());
+    this.#feed.start();
   }
 
   #connection() {
@@ -139,7 +139,7 @@ class App {
   #stop() {
     this.#begun += 1;
     this.#feed?.stop();
-    this.feed = this.#feed = null;
+    this.#feed = null;
     clearInterval(this.#timer);
     clearTimeout(this.#again);
     this.#again = null;
@@ -202,7 +202,7 @@ async function start() {
     new App(login).leave("");
   } catch (error) {
     element("content").replaceChildren(
-      h("p", { class: "failure", role: "alert" }, error.message),
+      problem(error),
       h("button", { type: "button", class: "primary", click: () => start() }, "Try again"));
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Providers: a map of the fleet, a tree that can be searched, and all about one provider.
 
-import { bar, counted, field, h, percent, problem, setOptions, table, throttled, whole } from "./dom.js";
+import { amounts, bar, counted, field, h, percent, problem, setOptions, table, throttled, whole } from "./dom.js";
 import { fullness } from "./fleet.js";
 import { FleetMap, legend } from "./map.js";
 import { Tree } from "./tree.js";
@@ -166,5 +166,5 @@ function consumersTable({ consumers, next }, uuid) {
   const note = next ? `The first ${MOST} consumers` : counted(consumers.length, "consumer");
   return table(note, ["Consumer", "Type", "Project", "Amounts"], consumers.map((each) => [
     h("code", {}, each.uuid), each.consumer_type ?? "", each.project_id,
-    Object.entries(each.allocations[uuid] ?? {}).map(([name, amount]) => `${name} ${whole(amount)}`).join(", ")]));
+    amounts(each.allocations[uuid] ?? {})]));
 }

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arguments of ``placement-rpc-manage audit-log``."""
 
+from placement_rpc.cmd import arguments
+
 
 def add_commands(command):
     """Add the arguments of the command, which is the only one of its group.
@@ -14,6 +16,6 @@ def add_commands(command):
     command.add_argument("--file", required=True, metavar="FILE", help="append to this file")
     command.add_argument("--queue", default="placement_audit_log", metavar="NAME",
                          help="the durable queue to read from (default: %(default)s)")
-    command.add_argument("--idle", type=float, metavar="SECONDS",
+    command.add_argument("--idle", type=arguments.seconds, metavar="SECONDS",
                          help="exit after this long without an event")
     command.set_defaults(run="manage_audit_log.run", needs_database=False)

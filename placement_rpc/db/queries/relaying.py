@@ -79,9 +79,9 @@ def next_batch(tx, lease, holder, confirmed, limit, given=0, sent=0):
         published = confirmed[1]
     # Also if many events wait to be published: readers that follow the events by their positions,
     # as the candidate indexes do, read all events without a position each time.
-    given = give_positions(tx, last, limit)
-    rows = events.after(tx, published, limit) if published < last else given
-    last += len(given)
+    new = give_positions(tx, last, limit)
+    rows = events.after(tx, published, limit) if published < last else new
+    last += len(new)
     if (last, published) != row[1:3]:
         _set_state(tx, last_position=last, published_position=published)
     return Batch(published, rows, last, epoch)

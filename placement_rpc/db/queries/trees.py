@@ -3,7 +3,7 @@
 
 import sqlalchemy as sa
 
-from placement_rpc.db import galera, models
+from placement_rpc.db import models
 from placement_rpc.db.queries import bulk
 
 _providers = models.resource_providers
@@ -40,14 +40,6 @@ def move(tx, provider_ids, root_id):
     if provider_ids:
         tx.execute(sa.update(_providers).where(_providers.c.id.in_(provider_ids)).values(
             root_provider_id=root_id, updated_at=bulk.now()))
-
-
-def touch(tx, root_ids):
-    """Let a change of trees conflict with changes of the same trees on other nodes.
-
-    :param root_ids: set of row ids of roots; see :func:`placement_rpc.db.galera.touch`
-    """
-    galera.touch(tx, _providers, root_ids)
 
 
 def set_parent(tx, provider_id, parent_id):
