@@ -152,7 +152,7 @@ class BrokerCheckTest(OperatingTest):
         self.assertIn("rabbitmq-plugins enable rabbitmq_management", said)
         self.assertNotIn("secret", said)
         self.conf.write_text("[DEFAULT]\ntransport_url = inprocess://x/\n")
-        self.assertIn("the address of a RabbitMQ", self.run_program(
+        self.assertIn("only RabbitMQ has queues to check", self.run_program(
             "manage", "broker", "check", code=1).stderr)
 
 
