@@ -64,7 +64,8 @@ demo: $(INSTALLED) $(if $(filter rabbit,$(BUS)),system-rabbit)
 test-environments: $(TEST_INSTALLED)
 	@$(TEST_BIN)/python -m tests.environments
 
-test: $(TEST_INSTALLED) system-test lint test-environments
+test: $(TEST_INSTALLED) system-test
+	@$(MAKE) --no-print-directory --output-sync --jobs=2 lint test-environments
 	@FULL="$(FULL)" tools/run-tests $(TEST_BIN) $(if $(TESTS),"$(TESTS)")
 
 soak: $(TEST_INSTALLED) system-test

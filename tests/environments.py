@@ -14,6 +14,7 @@ time limit has to cover it::
     python -m tests.environments
 """
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import fcntl
@@ -152,10 +153,12 @@ def main(args):
         for name, requirements in PROGRAMS.items():
             print(name, *requirements)
         return
-    for version in RELEASES:
-        release(version)
-    for name in PROGRAMS:
-        program(name)
+    # pip needs one processor. The largest environment is the last of PROGRAMS.
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        made = [*(pool.submit(program, name) for name in reversed(PROGRAMS)),
+                *(pool.submit(release, version) for version in RELEASES)]
+    for environment in made:
+        environment.result()
 
 
 if __name__ == "__main__":
