@@ -5,6 +5,7 @@ import contextlib
 import socket
 import struct
 import threading
+import time
 
 import fixtures
 
@@ -21,6 +22,7 @@ class Proxy(fixtures.Fixture):
         self._pairs = []
         # How many more bytes of the server are forwarded, on all connections; None for no limit.
         self._left = None
+        self._delay = 0.0
         self._forwards = threading.Event()
         self._forwards.set()
 
@@ -50,6 +52,7 @@ class Proxy(fixtures.Fixture):
             while (is_said or self._forwards.wait()) and (data := source.recv(65536)):
                 if is_said and self._left is not None:
                     data, self._left = data[:self._left], max(0, self._left - len(data))
+                time.sleep(self._delay)
                 target.sendall(data)
 
     def reset(self):
@@ -77,6 +80,10 @@ class Proxy(fixtures.Fixture):
         """Forward nothing any more, and close nothing, as a cable that is pulled out."""
         self.hold()
         self.stall(0)
+
+    def delay(self, seconds):
+        """Forward each piece that is read this many seconds later; 0 for at once."""
+        self._delay = seconds
 
     def mend(self):
         """Forward new connections again after :meth:`cut`; those that were cut are reset."""

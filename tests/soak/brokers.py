@@ -33,10 +33,6 @@ class OneBroker(fixtures.Fixture):
         self.faults = [Fault("broker killed", self._kill), Fault("broker stopped", self._freeze),
                        Fault("young queue killed", self._kill_young)]
 
-    def url_over(self, ports):
-        """Return the URL at which the node is reached over another port."""
-        return self.url.replace(f":{self.nodes[0].port}/", f":{ports[0]}/")
-
     def _kill(self):
         # Not stop(), which first has the node write what it should have written.
         self.nodes[0].kill()
@@ -78,13 +74,6 @@ class BrokerCluster(fixtures.Fixture):
             Fault("broker node restarted", self._restart),
             Fault("young queue killed", self._kill_young)]
         self.young = self.useFixture(young_queues.YoungQueues(self.nodes[0], self.url))
-
-    def url_over(self, ports):
-        """Return the URL at which the nodes are reached over other ports."""
-        url = self.url
-        for node, port in zip(self.nodes, ports, strict=True):
-            url = url.replace(f":{node.port}", f":{port}")
-        return url
 
     def _leader(self):
         return self._cluster.leader_of(_CLAIMS) or self.nodes[0]

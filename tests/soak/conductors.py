@@ -14,12 +14,15 @@ from placement_rpc.db.queries import events
 from placement_rpc.notifications import relay
 from tests import base
 from tests.integration import processes
-from tests.integration.proxy import Proxy
 from tests.soak.faults import STOPPED_SECONDS, Fault
+from tests.soak.links import Links
 
 _NUMBER = 3
 # For how long a link is cut: until after the heartbeats have found out.
 _CUT_SECONDS = 20
+# How much longer each message of a delayed link takes, in either direction. A transaction of ten
+# statements then holds its locks for two seconds.
+_DELAY_SECONDS = 0.1
 # Seconds within which a conductor starts and completes a snapshot.
 _SNAPSHOT_ENDS = 90
 # Seconds to wait for a relay that has something to publish.
@@ -27,30 +30,39 @@ _RELAY_WORKS = 5
 
 
 class Conductors(fixtures.Fixture):
-    """Conductors on a store; the last one reaches the broker through proxies.
+    """Conductors on a store; the last one reaches its servers through proxies.
 
     :param brokers: see :mod:`tests.soak.brokers`
+    :param databases: see :mod:`tests.soak.databases`
     :param store: :class:`placement_rpc.testing.fixtures.Store`
     :param pause: callable of the least and the most seconds to wait
     """
 
-    def __init__(self, brokers, store, pause):
+    def __init__(self, brokers, databases, store, pause):
         super().__init__()
-        self._brokers, self._store, self._pause = brokers, store, pause
+        self._brokers, self._databases = brokers, databases
+        self._store, self._pause = store, pause
 
     def _setUp(self):
-        self._links = [self.useFixture(Proxy(node.port)) for node in self._brokers.nodes]
-        urls = [self._brokers.url] * (_NUMBER - 1)
-        urls.append(self._brokers.url_over([each.port for each in self._links]))
-        self._processes = [self.useFixture(processes.Conductor({
-            "DEFAULT": {"transport_url": url},
-            "database": {"connection": self._store.conf.database.connection},
-            "notifications": {"snapshot_period": 10, "lease": 2},
-            "conductor": {"host": f"host{number}", "workers": 1, "threads": 8,
-                          "report_interval": 1}})) for number, url in enumerate(urls)]
+        broker, database = self._brokers.url, self._store.conf.database.connection
+        self._broker_links = self.useFixture(Links(
+            broker, [node.port for node in self._brokers.nodes]))
+        self._database_links = self.useFixture(Links(database, self._databases.ports))
+        urls = [(broker, database)] * (_NUMBER - 1)
+        urls.append((self._broker_links.url, self._database_links.url))
+        self._processes = [
+            self.useFixture(processes.Conductor({
+                "DEFAULT": {"transport_url": to_broker},
+                "database": {"connection": to_database},
+                "notifications": {"snapshot_period": 10, "lease": 2},
+                "conductor": {"host": f"host{number}", "workers": 1, "threads": 8,
+                              "report_interval": 1}}))
+            for number, (to_broker, to_database) in enumerate(urls)]
         self.faults = [Fault("conductor killed", self._kill, 2),
                        Fault("relay killed", self._kill_relay, 2),
-                       Fault("link cut", self._cut, 15),
+                       Fault("broker link cut", lambda: self._cut(self._broker_links), 15),
+                       Fault("database link cut", lambda: self._cut(self._database_links), 15),
+                       Fault("links delayed", self._delay),
                        Fault("conductor stopped", self._freeze)]
 
     def pids(self):
@@ -103,14 +115,14 @@ class Conductors(fixtures.Fixture):
         return holder, bool(holder) and bool(
             status["unpositioned"] or status["published_position"] < status["last_position"])
 
-    def _cut(self):
-        for each in self._links:
-            each.cut()
-        try:
+    def _cut(self, links):
+        with links.are_cut():
             self._pause(_CUT_SECONDS, _CUT_SECONDS)
-        finally:
-            for each in self._links:
-                each.mend()
+
+    def _delay(self):
+        with (self._broker_links.are_delayed(_DELAY_SECONDS),
+              self._database_links.are_delayed(_DELAY_SECONDS)):
+            self._pause(_CUT_SECONDS, _CUT_SECONDS)
 
     def _freeze(self):
         self._processes[1].freeze()

@@ -15,9 +15,11 @@ _FAILED_AFTER = 5
 
 
 class _Database(fixtures.Fixture):
-    """A database server, or several; ``url`` is that of an empty database.
+    """A database server, or several.
 
     :param pause: callable of the least and the most seconds to wait
+    :ivar url: str, of an empty database
+    :ivar ports: list of int, those of the URL
     """
 
     def __init__(self, pause):
@@ -44,7 +46,7 @@ class OneDatabase(_Database):
 
     def _setUp(self):
         server = self.useFixture(_SINGLE[self._kind](durable=True))
-        self.nodes, self.url = [server], server.create_database()
+        self.nodes, self.url, self.ports = [server], server.create_database(), [server.port]
         self.faults = [Fault("database killed", self._kill),
                        Fault("database stopped", lambda: self._freeze(server))]
 
@@ -67,6 +69,7 @@ class Galera(_Database):
                 for number, node in enumerate(self.nodes, 1)}, "node",
             {"user haproxy": "user root"}))
         self._proxy.wait_for("UP", "UP", "UP")
+        self.ports = [self._proxy.port]
         self.url = self.nodes[0].url_of(name).replace(
             f":{self.nodes[0].port}/", f":{self._proxy.port}/")
         self.faults = [
@@ -99,6 +102,7 @@ class Standbys(_Database):
     def _setUp(self):
         self._cluster = self.useFixture(PostgreSQLStandbys())
         self.nodes, self.url = self._cluster.servers, self._cluster.create_database()
+        self.ports = [server.port for server in self.nodes]
         self.faults = [
             Fault("database writer killed", self._kill, 20),
             Fault("database node stopped", self._stop_primary, 30),

@@ -67,7 +67,7 @@ class Soak(fixtures.Fixture):
         self.store = self.useFixture(placement_fixtures.Store(
             self._databases.url, transport_url=self._brokers.url))
         self._conductors = self.useFixture(conductors.Conductors(
-            self._brokers, self.store, self._pause))
+            self._brokers, self._databases, self.store, self._pause))
         self._client = api.PlacementAPI(conf=self.store.conf)
         self.addCleanup(self._client.close)
         self._client.ping(None, timeout=90)
