@@ -74,23 +74,11 @@ def _children(pid):
     return found
 
 
-def _signal_all(pid, number):
+def signal_all(pid, number):
     """Send a signal to a process and all below it; the watchdog is none of them."""
     for each in (pid, *_children(pid)):
         with contextlib.suppress(ProcessLookupError):
             os.kill(each, number)
-
-
-def remove_shared_memory(data):
-    """Remove the shared memory of a PostgreSQL server that was killed, which nothing else does.
-
-    :param data: the directory of its data
-    """
-    with contextlib.suppress(FileNotFoundError):
-        lines = pathlib.Path(data, "postmaster.pid").read_text().splitlines()
-        # The seventh line has the key and the id of the segment.
-        if len(lines) > 6 and len(words := lines[6].split()) == 2:
-            subprocess.run(["ipcrm", "--shmem-id", words[1]], check=False, capture_output=True)
 
 
 class ServerProcess(drivers.Driver):
@@ -127,7 +115,7 @@ class ServerProcess(drivers.Driver):
 
         Unlike :meth:`stop`, nothing is written first, and nothing is told to clients.
         """
-        _signal_all(self.process.pid, signal.SIGKILL)
+        signal_all(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self._kill(self.process)
 
@@ -150,11 +138,11 @@ class ServerProcess(drivers.Driver):
 
     def freeze(self):
         """Stop all processes of the server without ending them, as a machine that hangs does."""
-        _signal_all(self.process.pid, signal.SIGSTOP)
+        signal_all(self.process.pid, signal.SIGSTOP)
 
     def thaw(self):
         """Let a frozen server go on."""
-        _signal_all(self.process.pid, signal.SIGCONT)
+        signal_all(self.process.pid, signal.SIGCONT)
 
     def _surroundings(self):
         return {"cwd": self.tempdir, "env": {"PATH": path(), "LANG": "C.UTF-8", **self.env}}
@@ -194,7 +182,7 @@ class ServerProcess(drivers.Driver):
             return
         process.send_signal(self._crash)
         # A frozen server takes no signal but SIGKILL before it goes on.
-        _signal_all(process.pid, signal.SIGCONT)
+        signal_all(process.pid, signal.SIGCONT)
         process.wait()
         # The watchdog is still in the process group, so its id has not been reused.
         os.killpg(process.pid, signal.SIGKILL)

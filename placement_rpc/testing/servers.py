@@ -14,13 +14,13 @@ import json
 import os
 import secrets
 import shutil
-import signal
 import urllib.parse
 import uuid
 
-from pifpaf.drivers import mysql, postgresql, rabbitmq
+from pifpaf.drivers import mysql, rabbitmq
 
 from placement_rpc.testing import server_process
+from placement_rpc.testing.postgresql_process import PostgreSQLProcess
 from placement_rpc.testing.server_process import ServerProcess, reserve_port
 
 _PROGRAMS = {
@@ -164,40 +164,26 @@ class RabbitMQ(ServerProcess, rabbitmq.RabbitMQDriver):
         return self._run("rabbitmqctl", *args)
 
 
-class PostgreSQL(ServerProcess, postgresql.PostgreSQLDriver):
+class PostgreSQL(PostgreSQLProcess):
     """A PostgreSQL server of its own, on a Unix socket.
 
     Without ``durable`` it is fast, and stop() may lose the latest commits.
     """
-
-    _ready = "database system is ready to accept connections"
-    _crash = signal.SIGQUIT
-    _end = signal.SIGINT
 
     def __init__(self, durable=False):
         super().__init__(sync=durable)
 
     def _setUp(self):
         super()._setUp()
-        user = ()
-        if os.geteuid() == 0:
-            # The server refuses to run as root.
-            user = ("setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups")
-            shutil.chown(self.tempdir, "postgres")
-        self._data = data = f"{self.tempdir}/data"
-        self._run(*user, "initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync")
-        self._command = (*user, "postgres", "-D", data, "-p", str(self.port))
+        data = str(self._data)
+        self._run(*self._user, "initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync")
+        self._command = (*self._user, "postgres", "-D", data, "-p", str(self.port))
         self._command += ("-k", self.tempdir, "-h", "", "-N", "200")
         # In the data directory, since a crash would leave shared memory behind in /dev/shm.
         self._command += ("--dynamic_shared_memory_type=mmap",)
         if not self.sync:
             self._command += ("--fsync=off", "--synchronous_commit=off", "--full_page_writes=off")
         self.start()
-
-    def kill(self):
-        """Kill all processes of the server at once, as a power cut does."""
-        super().kill()
-        server_process.remove_shared_memory(self._data)
 
     def create_database(self):
         """Create an empty database and return its URL."""

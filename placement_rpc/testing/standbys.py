@@ -1,23 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A private PostgreSQL server with standbys, one of which can take its place."""
 
-import os
-import pathlib
 import shutil
-import signal
 import time
-import urllib.parse
 import uuid
 
 import fixtures
-from pifpaf.drivers import postgresql
 
-from placement_rpc.testing.server_process import (
-    START_TIMEOUT,
-    ServerProcess,
-    remove_shared_memory,
-    reserve_port,
-)
+from placement_rpc.testing.postgresql_process import PostgreSQLProcess, url_of
+from placement_rpc.testing.server_process import START_TIMEOUT, reserve_port
 
 
 class PostgreSQLStandbys(fixtures.Fixture):
@@ -50,14 +41,7 @@ class PostgreSQLStandbys(fixtures.Fixture):
         """Create an empty database and return its URL, with the addresses of all servers."""
         name = f"test_{uuid.uuid4().hex}"
         self.primary.execute(f"CREATE DATABASE {name}")
-        return self.url_of(name)
-
-    def url_of(self, database):
-        """Return the URL of a database that reaches whichever server is the primary."""
-        query = urllib.parse.urlencode([
-            *(("host", f"127.0.0.1:{server.port}") for server in self.servers),
-            ("target_session_attrs", "read-write"), ("connect_timeout", "3")])
-        return f"postgresql+psycopg://postgres@/{database}?{query}"
+        return url_of(name, self.servers)
 
     def promote(self, server=None):
         """Make a standby the primary; the other standbys follow it.
@@ -76,16 +60,12 @@ class PostgreSQLStandbys(fixtures.Fixture):
         return server
 
 
-class Server(ServerProcess, postgresql.PostgreSQLDriver):
+class Server(PostgreSQLProcess):
     """One of the servers.
 
     :param name: str
     :param synchronous: int, how many standbys a primary waits for
     """
-
-    _ready = "database system is ready to accept"
-    _crash = signal.SIGQUIT
-    _end = signal.SIGINT
 
     def __init__(self, name, synchronous):
         super().__init__()
@@ -96,12 +76,6 @@ class Server(ServerProcess, postgresql.PostgreSQLDriver):
     def _setUp(self):
         super()._setUp()
         self.port = reserve_port(self)
-        self._user = ()
-        if os.geteuid() == 0:
-            # The server refuses to run as root.
-            self._user = ("setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups")
-            shutil.chown(self.tempdir, "postgres")
-        self._data = pathlib.Path(self.tempdir, "data")
         wanted = (f"ANY {self._synchronous} (*)" if self._synchronous else "")
         self._command = (
             *self._user, "postgres", "-D", str(self._data), "-p", str(self.port),
@@ -138,11 +112,6 @@ class Server(ServerProcess, postgresql.PostgreSQLDriver):
             print(f"primary_conninfo = 'host=127.0.0.1 port={primary.port} user=postgres "
                   f"application_name={self.name}'", file=settings)
         self.start()
-
-    def kill(self):
-        """Kill all processes of the server at once, as a power cut does."""
-        super().kill()
-        remove_shared_memory(self._data)
 
     def promote(self):
         """Accept changes from now on."""
@@ -184,9 +153,3 @@ class Server(ServerProcess, postgresql.PostgreSQLDriver):
     def position(self):
         """Return the position of the last change of the primary: str."""
         return self.execute("SELECT pg_current_wal_lsn()")
-
-    def execute(self, statement):
-        """Run a statement with ``psql``, and return what it prints."""
-        return self._run("psql", "-h", self.tempdir, "-p", str(self.port), "-U", "postgres",
-                         "--tuples-only", "--no-align", "--quiet", "--no-psqlrc",
-                         "-c", statement, "postgres").strip()

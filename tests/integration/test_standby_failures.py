@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A PostgreSQL primary is killed or frozen, and a standby takes its place."""
 
-import itertools
 import json
 import sys
-import threading
-import time
 
 from placement_rpc import api
 from placement_rpc.cmd import manage
@@ -14,59 +11,7 @@ from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing.standbys import PostgreSQLStandbys
 from tests import base, programs, servers, stream_books
 from tests.integration import ledger
-from tests.integration.claimer import Claimer
-
-_PROVIDERS, _THREADS = 4, 6
-
-
-class Client(Claimer):
-    """A thread that claims, and records when its requests were answered."""
-
-    def __init__(self, client, providers, number):
-        super().__init__(client, {"requests": 10 ** 9, "providers": providers,
-                                  "seed": "standbys"}, number)
-        self.answered = []
-        self.over = threading.Event()
-        self.thread = threading.Thread(target=self.run)
-
-    def _is_over(self):
-        return self.over.is_set()
-
-    def _answer_of(self, act):
-        failures = len(self.failures)
-        super()._answer_of(act)
-        if len(self.failures) == failures:
-            self.answered.append(time.monotonic())
-
-
-class Load:
-    """Clients of a service that claim until :meth:`end`."""
-
-    def __init__(self, client):
-        providers = []
-        for number in range(_PROVIDERS):
-            uuid = client.create_provider(None, f"provider {number}").uuid
-            client.set_inventory(None, uuid, [
-                base.inventory("VCPU", 10_000), base.inventory("MEMORY_MB", 5_000_000)])
-            providers.append(uuid)
-        self.clients = [Client(client, providers, number) for number in range(_THREADS)]
-        for each in self.clients:
-            each.thread.start()
-
-    def answered_since(self, moment):
-        """Return when requests were answered after a moment: sorted seconds after it."""
-        return sorted(at - moment for each in self.clients for at in each.answered if at > moment)
-
-    def end(self):
-        for each in self.clients:
-            each.over.set()
-        for each in self.clients:
-            each.thread.join()
-
-    @property
-    def reports(self):
-        return [{"held": each.held, "sent": each.sent, "failures": each.failures,
-                 **each.outcomes} for each in self.clients]
+from tests.integration.load import Load
 
 
 class SynchronousTest(base.TestCase):
@@ -84,14 +29,11 @@ class SynchronousTest(base.TestCase):
 
     def fail_over(self, fault):
         """Let the primary fail; return the standby that takes its place."""
-        base.wait_until(lambda: len(self.load.answered_since(0)) > 50)
-        began = time.monotonic()
-        fault()
-        promoted = self.cluster.promote()
-        back = time.monotonic()
-        base.wait_until(lambda: len(self.load.answered_since(back)) > 100, 120)
-        times = [0.0, *self.load.answered_since(began)]
-        found = max(after - before for before, after in itertools.pairwise(times))
+        def act():
+            fault()
+            return self.cluster.promote()
+
+        promoted, found = self.load.survive(act)
         print(f"\n{self.id()}: {found:.1f} s without an answer", file=sys.stderr)
         return promoted
 

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A private PostgreSQL cluster whose primary is chosen by Patroni, by means of etcd."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import time
+import urllib.request
+import uuid
+
+import fixtures
+
+from placement_rpc.testing import together
+from placement_rpc.testing.postgresql_process import PostgreSQLProcess, url_of
+from placement_rpc.testing.server_process import (
+    START_TIMEOUT,
+    ServerProcess,
+    reserve_port,
+    signal_all,
+)
+
+#: Seconds after which a primary that says nothing has lost its lease, the least that fits to the
+#: other intervals, and how often Patroni looks.
+LEASE_SECONDS, _LOOP_SECONDS, _RETRY_SECONDS = 20, 2, 5
+_REQUEST_TIMEOUT = 5
+
+
+class PatroniCluster(fixtures.Fixture):
+    """Servers on 127.0.0.1, one of which is the primary; a commit waits for one of the others.
+
+    :param size: int, the number of servers
+    :ivar servers: list of :class:`Server`
+    """
+
+    def __init__(self, size=3):
+        super().__init__()
+        self._size = size
+
+    def _setUp(self):
+        etcd = self.useFixture(Etcd())
+        self.servers = [Server(f"server{number}", etcd.port) for number in range(self._size)]
+        # The others copy the data of the first.
+        self.useFixture(self.servers[0])
+        together.set_up(self, self.servers[1:])
+        self.wait_for_standby()
+
+    @property
+    def primary(self):
+        """The :class:`Server` that Patroni has accept changes; None while there is none."""
+        return next((server for server in self.servers if server.is_primary()), None)
+
+    def create_database(self):
+        """Create an empty database and return its URL, with the addresses of all servers."""
+        name = f"test_{uuid.uuid4().hex}"
+        self.primary.execute(f"CREATE DATABASE {name}")
+        return url_of(name, self.servers)
+
+    def wait_for_standby(self):
+        """Wait until a standby has each commit, so that it may become the primary.
+
+        :raises RuntimeError: if none does in time
+        """
+        ends = time.monotonic() + START_TIMEOUT
+        while not any(server.has_commits() for server in self.servers):
+            if time.monotonic() > ends:
+                raise RuntimeError("no server is a synchronous standby")
+            time.sleep(0.1)
+
+    def switch_over(self):
+        """Have another server become the primary in an orderly way; return once it is."""
+        self.wait_for_standby()
+        self.primary.request("/switchover", {"leader": self.primary.name})
+
+
+class Etcd(ServerProcess):
+    """A lone etcd server; ``port`` is where it serves clients."""
+
+    _ready = "ready to serve client requests"
+
+    def _setUp(self):
+        super()._setUp()
+        self.port = reserve_port(self)
+        clients, peers = (f"http://127.0.0.1:{port}" for port in (self.port, reserve_port(self)))
+        self._command = (
+            "etcd", "--data-dir", f"{self.tempdir}/data", "--name", "tests",
+            "--listen-client-urls", clients, "--advertise-client-urls", clients,
+            "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers,
+            "--initial-cluster", f"tests={peers}")
+        self.start()
+
+
+class Server(PostgreSQLProcess):
+    """A PostgreSQL server and the Patroni that starts it.
+
+    :param name: str
+    :param etcd: int, the port of etcd
+    """
+
+    # Patroni says so in each round, once its server is the primary or follows one.
+    _ready = r"no action\. I am"
+    _crash = signal.SIGKILL
+    _end = signal.SIGTERM
+
+    def __init__(self, name, etcd):
+        super().__init__()
+        self.name, self._etcd = name, etcd
+
+    def _setUp(self):
+        super()._setUp()
+        self.port, self._api = reserve_port(self), reserve_port(self)
+        path = pathlib.Path(self.tempdir, "patroni.yml")
+        path.write_text(json.dumps(self._settings()))
+        self._command = (*self._user, "patroni", str(path))
+        self.start()
+
+    def _settings(self):
+        """Return what Patroni reads: YAML, of which JSON is a part."""
+        address, api = f"127.0.0.1:{self.port}", f"127.0.0.1:{self._api}"
+        # Nobody is asked for them.
+        accounts = {role: {"username": name, "password": "unused"}
+                    for role, name in (("superuser", "postgres"), ("replication", "standby"))}
+        return {
+            "scope": "tests", "name": self.name, "etcd3": {"host": f"127.0.0.1:{self._etcd}"},
+            "restapi": {"listen": api, "connect_address": api},
+            "bootstrap": {
+                "dcs": {
+                    "ttl": LEASE_SECONDS, "loop_wait": _LOOP_SECONDS,
+                    "retry_timeout": _RETRY_SECONDS, "synchronous_mode": True,
+                    "postgresql": {"use_pg_rewind": True, "parameters": {
+                        "max_connections": 200, "dynamic_shared_memory_type": "mmap",
+                        "wal_keep_size": "64MB"}}},
+                "initdb": [{"encoding": "UTF8"}, {"auth": "trust"}, "no-sync"],
+                "pg_hba": ["local all all trust", "host all all 127.0.0.1/32 trust",
+                           "host replication all 127.0.0.1/32 trust"]},
+            "postgresql": {
+                "listen": address, "connect_address": address, "data_dir": str(self._data),
+                "pgpass": f"{self.tempdir}/pgpass", "authentication": accounts,
+                "parameters": {"unix_socket_directories": self.tempdir, "fsync": "off"}}}
+
+    def request(self, path, body=None):
+        """Send a request to Patroni's HTTP API, a POST if it has a body; return the answer's text.
+
+        :raises OSError: if Patroni does not answer, or refuses
+        """
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self._api}{path}", json.dumps(body).encode() if body else None)
+        timeout = START_TIMEOUT if body else _REQUEST_TIMEOUT
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            return answer.read().decode()
+
+    def is_primary(self):
+        """Return whether its Patroni holds the lease."""
+        return self._is("/primary")
+
+    def is_standby(self):
+        """Return whether it follows the primary."""
+        return self._is("/replica")
+
+    def has_commits(self):
+        """Return whether it is a standby that the primary waits for."""
+        return self._is("/sync")
+
+    def _is(self, path):
+        try:
+            self.request(path)
+        except OSError:
+            return False
+        return True
+
+    def kill(self):
+        """Kill Patroni and all processes of the server, as a power cut does."""
+        # First the server, which Patroni would start again otherwise, but not if it is stopped.
+        signal_all(self.process.pid, signal.SIGSTOP)
+        self._kill_postgres()
+        super().kill()
+
+    def freeze(self):
+        """Stop Patroni and all processes of the server, as a machine that hangs does."""
+        super().freeze()
+        for pid in self._postgres():
+            signal_all(pid, signal.SIGSTOP)
+
+    def thaw(self):
+        """Let a frozen server go on."""
+        super().thaw()
+        for pid in self._postgres():
+            signal_all(pid, signal.SIGCONT)
+
+    def _kill(self, process):
+        super()._kill(process)
+        self._kill_postgres()
+
+    def _kill_postgres(self):
+        while found := self._postgres():
+            signal_all(*found, signal.SIGKILL)
+            time.sleep(0.01)
+        self._remove_shared_memory()
+
+    def _postgres(self):
+        """Return the pid of the running server in a list, which is empty if there is none.
+
+        Patroni does not have it as a child, so that it outlives Patroni.
+        """
+        lines = self._lock_file()
+        with contextlib.suppress(OSError):
+            if lines and os.readlink(f"/proc/{int(lines[0])}/cwd") == str(self._data):
+                return [int(lines[0])]
+        return []

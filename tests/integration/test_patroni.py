@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PostgreSQL servers whose primary Patroni chooses, as operators run them."""
+
+import sys
+
+from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing.patroni import PatroniCluster
+from tests import base
+from tests.integration import ledger
+from tests.integration.load import Load
+
+# Seconds within which Patroni has chosen another primary, on a busy machine.
+_CHOSEN = 120
+
+
+class PatroniTest(base.TestCase):
+    """Nothing that was answered is lost, whyever Patroni chooses another primary."""
+
+    time_limit = 400
+
+    def setUp(self):
+        super().setUp()
+        self.cluster = self.useFixture(PatroniCluster())
+        self.service = self.useFixture(placement_fixtures.RunningService(
+            database_url=self.cluster.create_database(), placement_client__deadline=90.0))
+        self.load = Load(self.service.api)
+        self.addCleanup(self.load.end)
+
+    def fail_over(self, name, fault):
+        """Let something happen to the primary, and wait for another one; return the former."""
+        self.cluster.wait_for_standby()
+        before = self.cluster.primary
+
+        def act():
+            fault(before)
+            base.wait_until(lambda: self.cluster.primary not in (None, before), _CHOSEN)
+
+        _, gap = self.load.survive(act)
+        print(f"\n{self.id()}: {name}: {gap:.1f} s without an answer", file=sys.stderr)
+        return before
+
+    def test_the_primary_is_killed_then_replaced_then_frozen(self):
+        killed = self.fail_over("killed", lambda primary: primary.kill())
+        killed.start()
+        self.fail_over("switched over", lambda primary: self.cluster.switch_over())
+        frozen = self.fail_over("frozen", lambda primary: primary.freeze())
+        # It learns that it is not the primary any more, and clients do not return to it.
+        frozen.thaw()
+        base.wait_until(frozen.is_standby, _CHOSEN)
+        self.load.survive(lambda: None)
+        self.load.end()
+        ledger.check(self, self.service.database, self.load.reports)
