@@ -6,6 +6,7 @@ import collections
 import sqlalchemy as sa
 
 from placement_rpc.db import models
+from placement_rpc.notifications.stream import StreamReader
 
 
 class StreamBooks:
@@ -148,3 +149,16 @@ def stored(database):
             classes, classes.c.id == allocations.c.resource_class_id)):
             held.setdefault(consumer, {}).setdefault(provider, {})[name] = amount
     return {"generations": generations, "held": held, "used": used, "inventories": totals}
+
+
+def read(broker, stream):
+    """Return the books of a listener that reads a stream from its first event to its last.
+
+    :param broker: str, the URL
+    :param stream: str, the name
+    """
+    books = StreamBooks()
+    reader = StreamReader(broker, stream, 1)
+    for event in reader.events(idle=1, tail=reader.tail()):
+        books.apply(event)
+    return books

@@ -66,3 +66,26 @@ class HAProxy(fixtures.Fixture):
 
     def _said(self):
         return f"{self.states()}\n{self._log.read_text()}"
+
+
+class GaleraProxy(HAProxy):
+    """HAProxy in front of the nodes of a cluster, of which one at a time gets all connections.
+
+    :param nodes: list of :class:`placement_rpc.testing.galera.Node`
+    """
+
+    def __init__(self, nodes):
+        super().__init__(
+            "haproxy/galera.cfg", "127.0.0.1:3306",
+            {f"192.0.2.2{number}:3306": f"127.0.0.1:{node.port}"
+             for number, node in enumerate(nodes, 1)}, "node", {"user haproxy": "user root"})
+        self._nodes = nodes
+
+    def _setUp(self):
+        super()._setUp()
+        self.wait_for(*["UP"] * len(self._nodes))
+
+    def url_of(self, database):
+        """Return the URL of a database: str."""
+        node = self._nodes[0]
+        return node.url_of(database).replace(f":{node.port}/", f":{self.port}/")

@@ -10,7 +10,7 @@ from placement_rpc.db.queries import events
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 from tests.integration.galera_case import GaleraCase
-from tests.integration.haproxy import HAProxy
+from tests.integration.haproxy import GaleraProxy
 
 # Seconds without an accepted claim, at the most.
 _KILLED, _FROZEN = 15, 30
@@ -49,16 +49,9 @@ class FailuresTest(GaleraCase):
 
     def setUp(self):
         super().setUp()
-        nodes = self.cluster.nodes
-        self.proxy = self.useFixture(HAProxy(
-            "haproxy/galera.cfg", "127.0.0.1:3306", {
-                f"192.0.2.2{number}:3306": f"127.0.0.1:{node.port}"
-                for number, node in enumerate(nodes, 1)}, "node",
-            {"user haproxy": "user root"}))
-        self.proxy.wait_for("UP", "UP", "UP")
+        self.proxy = self.useFixture(GaleraProxy(self.cluster.nodes))
         self.running = self.useFixture(placement_fixtures.RunningService(
-            database_url=nodes[0].url_of(self.database).replace(
-                f":{nodes[0].port}/", f":{self.proxy.port}/"), **self.options))
+            database_url=self.proxy.url_of(self.database), **self.options))
         self.api = self.running.api
         self.provider = self.api.create_provider(None, base.new_uuid()).uuid
         self.api.set_inventory(None, self.provider, [base.inventory("VCPU", 10 ** 6)])

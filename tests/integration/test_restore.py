@@ -11,7 +11,6 @@ import fixtures
 import testscenarios
 
 from placement_rpc.cmd import manage, status
-from placement_rpc.notifications.stream import StreamReader
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import backups, base, programs, servers, stream_books
 
@@ -42,11 +41,7 @@ class RestoreTest(testscenarios.WithScenarios, base.TestCase):
 
     def books(self, stream):
         """Return the books of a listener that reads the stream from its first event on."""
-        books = stream_books.StreamBooks()
-        reader = StreamReader(self.broker.url, stream, 1)
-        for event in reader.events(idle=1, tail=reader.tail()):
-            books.apply(event)
-        return books
+        return stream_books.read(self.broker.url, stream)
 
     def claim(self, service, provider, amount, consumer=None):
         wanted = base.claim({provider: {"VCPU": amount}}, consumer)

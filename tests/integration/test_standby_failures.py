@@ -6,7 +6,6 @@ import sys
 
 from placement_rpc import api
 from placement_rpc.cmd import manage
-from placement_rpc.notifications.stream import StreamReader
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing.standbys import PostgreSQLStandbys
 from tests import base, programs, servers, stream_books
@@ -77,12 +76,8 @@ class AsynchronousTest(base.TestCase):
 
     def books(self):
         """Return the books of a listener that reads the stream from its first event on."""
-        books = stream_books.StreamBooks()
-        reader = StreamReader(self.broker.url, self.service.conf.notifications.stream, 1)
-        tail = reader.tail()
-        for event in reader.events(idle=1, tail=tail):
-            books.apply(event)
-        return books
+        return stream_books.read(
+            self.broker.url, self.service.conf.notifications.stream)
 
     def lose(self, change):
         """Have the primary die with a change that was published, and no standby have it."""

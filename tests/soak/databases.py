@@ -6,7 +6,7 @@ import fixtures
 from placement_rpc.testing import servers as private
 from placement_rpc.testing.galera import GaleraCluster
 from placement_rpc.testing.standbys import PostgreSQLStandbys
-from tests.integration.haproxy import HAProxy
+from tests.integration.haproxy import GaleraProxy
 from tests.soak.faults import STOPPED_SECONDS, Fault
 
 _SINGLE = {"postgresql": private.PostgreSQL, "mariadb": private.MariaDB}
@@ -63,15 +63,8 @@ class Galera(_Database):
         cluster = self.useFixture(GaleraCluster())
         self.nodes = cluster.nodes
         name = cluster.create_database()
-        self._proxy = self.useFixture(HAProxy(
-            "haproxy/galera.cfg", "127.0.0.1:3306", {
-                f"192.0.2.2{number}:3306": f"127.0.0.1:{node.port}"
-                for number, node in enumerate(self.nodes, 1)}, "node",
-            {"user haproxy": "user root"}))
-        self._proxy.wait_for("UP", "UP", "UP")
-        self.ports = [self._proxy.port]
-        self.url = self.nodes[0].url_of(name).replace(
-            f":{self.nodes[0].port}/", f":{self._proxy.port}/")
+        self._proxy = self.useFixture(GaleraProxy(self.nodes))
+        self.url, self.ports = self._proxy.url_of(name), [self._proxy.port]
         self.faults = [
             Fault("database writer killed", self._kill, 15),
             Fault("database node stopped", lambda: self._freeze(self._writer()), 30),

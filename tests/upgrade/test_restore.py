@@ -8,7 +8,6 @@ import fixtures
 
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
-from placement_rpc.notifications.stream import StreamReader
 from tests import backups, base, stream_books
 from tests.upgrade import side_by_side
 from tests.upgrade.release_case import ReleasesTest, claim
@@ -42,11 +41,7 @@ class OlderBackupTest(ReleasesTest):
 
     def books(self):
         """Return the books of a listener that reads the stream from its first event on."""
-        books = stream_books.StreamBooks()
-        reader = StreamReader(self.url, "placement_events", 1)
-        for event in reader.events(idle=1, tail=reader.tail()):
-            books.apply(event)
-        return books
+        return stream_books.read(self.url, "placement_events")
 
     def test_the_store_and_its_listeners_are_brought_together(self):
         conductor, client = self.conductor(self.old), self.client(self.old)
