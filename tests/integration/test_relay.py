@@ -217,7 +217,9 @@ class RelayTest(testscenarios.WithScenarios, base.TestCase):
             channel.basic_qos(0, 100, False)
 
             def got(message):
-                found.append(envelope.opened(message.body))
+                # A relay that has just got its lease marks where the stream ends.
+                if "placement_mark" not in (message.headers or {}):
+                    found.append(envelope.opened(message.body))
                 message.channel.basic_ack(message.delivery_tag)
 
             channel.basic_consume(
