@@ -33,6 +33,9 @@ exec 3<&0 </dev/null
     read -r _ <&3
     # Repeated until the server is gone: PostgreSQL takes a moment to end its children.
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do kill -s "$signal" $$ || break; sleep 0.5; done
+    # Patroni starts PostgreSQL in a session of its own.
+    pid=$(head -n 1 "$directory/data/postmaster.pid")
+    grep -q "$directory" "/proc/$pid/cmdline" && kill -s KILL "$pid"
     rm -rf "$directory"
     kill -s KILL -- -$$
 } >/dev/null 2>&1 &

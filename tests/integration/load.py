@@ -16,7 +16,7 @@ class Client(Claimer):
 
     def __init__(self, client, providers, number):
         super().__init__(client, {"requests": 10 ** 9, "providers": providers,
-                                  "seed": "standbys"}, number)
+                                  "seed": "load"}, number)
         self.answered = []
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.run)

@@ -14,7 +14,7 @@ _CHOSEN = 120
 
 
 class PatroniTest(base.TestCase):
-    """Nothing that was answered is lost, whyever Patroni chooses another primary."""
+    """Nothing that was answered is lost, whatever makes Patroni choose another primary."""
 
     time_limit = 400
 
@@ -22,14 +22,14 @@ class PatroniTest(base.TestCase):
         super().setUp()
         self.cluster = self.useFixture(PatroniCluster())
         self.service = self.useFixture(placement_fixtures.RunningService(
-            database_url=self.cluster.create_database(), placement_client__deadline=90.0))
+            database_url=self.cluster.create_database(),
+            placement_client__deadline=_CHOSEN + 30.0))
         self.load = Load(self.service.api)
         self.addCleanup(self.load.end)
 
     def fail_over(self, name, fault):
         """Let something happen to the primary, and wait for another one; return the former."""
-        self.cluster.wait_for_standby()
-        before = self.cluster.primary
+        before = self.cluster.wait_for_standby()
 
         def act():
             fault(before)

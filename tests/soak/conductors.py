@@ -61,9 +61,11 @@ class Conductors(fixtures.Fixture):
         self.faults = [Fault("conductor killed", self._kill, 2),
                        Fault("relay killed", self._kill_relay, 2),
                        Fault("broker link cut", lambda: self._cut(self._broker_links), 15),
-                       Fault("database link cut", lambda: self._cut(self._database_links), 15),
                        Fault("links delayed", self._delay),
                        Fault("conductor stopped", self._freeze)]
+        if self._databases.ports:
+            self.faults.append(Fault(
+                "database link cut", lambda: self._cut(self._database_links), 15))
 
     def pids(self):
         """Return a dict of name to pid."""

@@ -19,7 +19,7 @@ class _Database(fixtures.Fixture):
 
     :param pause: callable of the least and the most seconds to wait
     :ivar url: str, of an empty database
-    :ivar ports: list of int, those of the URL
+    :ivar ports: list of int, those of the URL; empty for a Unix socket, which has no link to cut
     """
 
     def __init__(self, pause):
@@ -46,7 +46,7 @@ class OneDatabase(_Database):
 
     def _setUp(self):
         server = self.useFixture(_SINGLE[self._kind](durable=True))
-        self.nodes, self.url, self.ports = [server], server.create_database(), [server.port]
+        self.nodes, self.url, self.ports = [server], server.create_database(), []
         self.faults = [Fault("database killed", self._kill),
                        Fault("database stopped", lambda: self._freeze(server))]
 

@@ -13,7 +13,7 @@ class Links(fixtures.Fixture):
     """Proxies in front of the nodes.
 
     :param url: str, at which the nodes are reached without them
-    :param ports: list of int, those of the nodes
+    :param ports: list of int, those of the nodes; empty for nodes without links
     """
 
     def __init__(self, url, ports):
@@ -24,10 +24,14 @@ class Links(fixtures.Fixture):
         self._proxies = [self.useFixture(Proxy(port)) for port in self._ports]
         others = {str(port): str(proxy.port)
                   for port, proxy in zip(self._ports, self._proxies, strict=True)}
-        # In a query, %3A precedes a port.
         #: The URL at which the nodes are reached over the proxies.
-        self.url = re.sub(rf"(?<=:|A)({'|'.join(others)})\b", lambda port: others[port[0]],
-                          self._url)
+        self.url = self._url
+        if others:
+            # In a query, %3A precedes a port.
+            self.url, found = re.subn(
+                rf"(?<=:|A)({'|'.join(others)})\b", lambda port: others[port[0]], self._url)
+            if found != len(others):
+                raise ValueError(f"{self._url} has not all ports of {self._ports}")
 
     @contextlib.contextmanager
     def are_cut(self):
