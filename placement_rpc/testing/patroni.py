@@ -25,6 +25,9 @@ from placement_rpc.testing.server_process import (
 # one look to the next, and for which a failed operation is repeated.
 _TTL, _LOOP_WAIT, _RETRY_TIMEOUT = 20, 2, 5
 _REQUEST_TIMEOUT = 5
+# A former primary whose data cannot be rewound gets a new copy, instead of staying away.
+_COPIED_AGAIN = {"remove_data_directory_on_rewind_failure": True,
+                 "remove_data_directory_on_diverged_timelines": True}
 # Not by a proxy that the environment names.
 _HTTP = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -141,7 +144,7 @@ class Server(PostgreSQLProcess):
                 "dcs": {
                     "ttl": _TTL, "loop_wait": _LOOP_WAIT, "retry_timeout": _RETRY_TIMEOUT,
                     "synchronous_mode": True,
-                    "postgresql": {"use_pg_rewind": True, "parameters": {
+                    "postgresql": {"use_pg_rewind": True, **_COPIED_AGAIN, "parameters": {
                         "max_connections": 200, "dynamic_shared_memory_type": "mmap",
                         "wal_keep_size": "64MB"}}},
                 "initdb": [{"encoding": "UTF8"}, {"auth": "trust"}, "no-sync"],
@@ -166,10 +169,6 @@ class Server(PostgreSQLProcess):
     def is_primary(self):
         """Return whether its Patroni holds the lease."""
         return self._is("/primary")
-
-    def is_standby(self):
-        """Return whether it follows the primary."""
-        return self._is("/replica")
 
     def is_synchronous_standby(self):
         """Return whether it is a standby that the primary waits for."""
