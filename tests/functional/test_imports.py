@@ -11,7 +11,7 @@ from packaging import requirements, utils
 
 import placement_rpc
 from placement_rpc.cmd import parser_tree
-from tests import base, declared
+from tests import base, declared, sources
 
 _ROOT = pathlib.Path(placement_rpc.__file__).parent
 
@@ -47,7 +47,7 @@ def _files(names):
 
 def _third_party(path):
     """Return the top-level names of other projects' modules that a file imports."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(sources.parsed(path)):
         names = [node.module] if isinstance(node, ast.ImportFrom) and node.module else (
             [alias.name for alias in node.names] if isinstance(node, ast.Import) else [])
         yield from {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {

@@ -6,7 +6,7 @@ import itertools
 import pathlib
 
 import placement_rpc
-from tests import base
+from tests import base, sources
 
 _ROOT = pathlib.Path(placement_rpc.__file__).parent
 
@@ -48,7 +48,7 @@ def _below():
 
 def _imports(path):
     """The parts of the project that a file imports."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(sources.parsed(path)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("placement_rpc"):
             parts = node.module.split(".")
             yield from ([parts[1]] if len(parts) > 1 else (alias.name for alias in node.names))

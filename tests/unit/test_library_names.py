@@ -12,7 +12,7 @@ import inspect
 import pathlib
 
 import placement_rpc
-from tests import base
+from tests import base, sources
 
 _PACKAGE = pathlib.Path(placement_rpc.__file__).parent
 
@@ -145,7 +145,7 @@ class WhereTest(base.TestCase):
         names = {"_transport", "_read_buffer", "on_inbound_frame", "send_heartbeat",
                  "_read"}
         found = {path.relative_to(_PACKAGE).as_posix() for path in _PACKAGE.rglob("*.py")
-                 for node in ast.walk(ast.parse(path.read_text()))
+                 for node in ast.walk(sources.parsed(path))
                  if isinstance(node, ast.Attribute) and node.attr in names
                  and getattr(node.value, "id", None) not in ("self", "cls")}
         self.assertEqual({"amqp/frames.py"}, found)

@@ -5,7 +5,7 @@ import ast
 import pathlib
 
 import placement_rpc
-from tests import base
+from tests import base, sources
 
 _ROOT = pathlib.Path(placement_rpc.__file__).parent
 _TYPED = ("api.py", "manager.py", "objects", "accounting", "candidates", "rpc", "amqp",
@@ -47,5 +47,5 @@ class TypeHintsTest(base.TestCase):
         self.assertGreater(len(files), 50)
         self.assertEqual([], [
             f"{path.relative_to(_ROOT)}: {name}" for path in files
-            for name, function in _public_functions(ast.parse(path.read_text()).body)
+            for name, function in _public_functions(sources.parsed(path).body)
             if _untyped(function)])
