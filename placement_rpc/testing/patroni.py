@@ -53,7 +53,7 @@ class PatroniCluster(fixtures.Fixture):
 
     @property
     def primary(self):
-        """The :class:`Server` that Patroni has accept changes; None while there is none."""
+        """The :class:`Server` that accepts changes, as Patroni says; None if there is none."""
         return next((server for server in self.servers if server.is_primary()), None)
 
     def create_database(self):
@@ -66,13 +66,13 @@ class PatroniCluster(fixtures.Fixture):
         """Wait until there is a primary, and a standby that may take its place.
 
         :returns: the primary, a :class:`Server`
-        :raises RuntimeError: if there is none in time
+        :raises RuntimeError: if one of the two is missing for too long
         """
         ends = time.monotonic() + START_TIMEOUT
         while (primary := self.primary) is None or not any(
                 server.is_synchronous_standby() for server in self.servers):
             if time.monotonic() > ends:
-                raise RuntimeError("no server is a synchronous standby")
+                raise RuntimeError("there is no primary with a synchronous standby")
             time.sleep(0.1)
         return primary
 
@@ -211,7 +211,7 @@ class Server(PostgreSQLProcess):
         self._remove_shared_memory()
 
     def _postgres(self):
-        """Return the pid of the running server in a list, which is empty if there is none.
+        """Return a list of the pid of the running server; an empty list if it does not run.
 
         Patroni does not have it as a child, so that it outlives Patroni.
         """

@@ -14,7 +14,7 @@ _CHOSEN = 120
 
 
 class PatroniTest(base.TestCase):
-    """Nothing that was answered is lost, whatever makes Patroni choose another primary."""
+    """Patroni chooses another primary, and no change that was answered is lost."""
 
     time_limit = 400
 
