@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server's end of the calls about compute nodes, and nova's calls to its own objects."""
 
+import functools
 from typing import Any
 
 from placement_rpc import exception
 from placement_rpc.accounting import (
     idempotency,
 )
+from placement_rpc.accounting.fingerprint import CanonicalForm, fingerprint
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.context import RequestContext, versions_of
 from placement_rpc.endpoints.base import ManagerBase
@@ -14,6 +16,8 @@ from placement_rpc.nova import remotable, sync
 from placement_rpc.nova.changes import TrackerReport
 from placement_rpc.nova.compute_node import ComputeNodeStore
 from placement_rpc.nova.inventory import in_use
+from placement_rpc.nova.unchanged import UnchangedCycles
+from placement_rpc.objects.fields import RequestId
 from placement_rpc.objects.nova.base import NovaObject
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.sync_result import SyncResult
@@ -39,14 +43,26 @@ class ComputeNodeEndpoint(ManagerBase):
             as_bool("shares_disk", shares_disk),
             in_use(devices_in_use) if devices_in_use is not None else
             sync.devices_of(allocations))
-        asked = Request.of(request_id, "sync_compute_node", {
-            "node": node, "allocations": allocations, "at": snapshot_at,
-            "said": [report.shares_disk, report.devices_in_use],
-            "heal": as_bool("heal", heal)})
+        request_id = RequestId().coerce(None, "request_id", request_id)
+        said = {"node": CanonicalForm(node), "allocations": allocations,
+                "said": [report.shares_disk, report.devices_in_use]}
         self._open_nodes(context)
-        return sync.Sync(context, self.group_commit, asked, node, allocations, snapshot_at,
-                         report, bool(heal),
-                         self.below_use(context, allow_below_use)).run()
+        cycle = sync.Cycle(
+            node, allocations, sync.time_of(snapshot_at), report, bool(as_bool("heal", heal)),
+            self.below_use(context, allow_below_use),
+            fingerprint("sync_compute_node", [said, context.nodes.settings.migrates]))
+        found = self._unchanged_cycles.find(self.database, node.value("uuid"), request_id,
+                                            cycle.fingerprint)
+        if found is not None:
+            return found
+        asked = Request.of(request_id, "sync_compute_node", {
+            **said, "at": snapshot_at, "heal": heal})
+        return sync.Sync(
+            context, self.group_commit, asked, cycle, self._unchanged_cycles).run()
+
+    @functools.cached_property
+    def _unchanged_cycles(self):
+        return UnchangedCycles()
 
     def _open_nodes(self, context):
         context.nodes = ComputeNodeStore(self.gate.settings)

@@ -5,11 +5,13 @@ A cycle without changes reads little and writes nothing, not even its own outcom
 """
 
 import collections
+import dataclasses
 import datetime
 
 from placement_rpc import exception
 from placement_rpc.accounting import idempotency
 from placement_rpc.accounting.claims import ClaimChange, ReleaseChange
+from placement_rpc.accounting.inventories import BelowUse
 from placement_rpc.accounting.outbox import changing
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import bulk, events, requests
@@ -20,6 +22,7 @@ from placement_rpc.nova.drift import MISSING, Held, compare, healed, reported
 from placement_rpc.nova.inventory import DEVICES
 from placement_rpc.objects import fields
 from placement_rpc.objects.claim import Claim
+from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.sync_result import SyncResult
 
 # The assumed maximum difference between the clocks of a compute host and of the database.
@@ -66,33 +69,47 @@ class HealingRelease(_IfUnchanged, ReleaseChange):
         self.changed_at = changed_at
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cycle:
+    """What a resource tracker says in one cycle.
+
+    :param node: :class:`placement_rpc.objects.nova.compute_node.ComputeNode`
+    :param allocations: dict of consumer uuid to dict of project_id, user_id, resources
+    :param seen_at: time of the tracker's snapshot, as of :func:`time_of`
+    :param report: :class:`placement_rpc.nova.changes.TrackerReport`
+    :param heal: whether to change stored allocations to those that the tracker reports
+    :param below_use: whether a capacity may fall below what is used; see
+        :meth:`placement_rpc.accounting.inventories.LockedInventories.change`
+    :param fingerprint: of all on which the answer depends, but for ``seen_at`` and the store
+    """
+
+    node: ComputeNode
+    allocations: dict
+    seen_at: datetime.datetime
+    report: changes.TrackerReport
+    heal: bool
+    below_use: BelowUse
+    fingerprint: str
+
+
 class Sync:
     """One cycle of a resource tracker.
 
     :param context: :class:`placement_rpc.context.RequestContext` with a database
     :param group_commit: :class:`placement_rpc.accounting.group_commit.GroupCommit`
     :param request: :class:`placement_rpc.accounting.idempotency.Request`
-    :param node: :class:`placement_rpc.objects.nova.compute_node.ComputeNode`
-    :param allocations: dict of consumer uuid to dict of project_id, user_id, resources
-    :param snapshot_at: float, time of the tracker's snapshot in seconds since the epoch
-    :param report: :class:`placement_rpc.nova.changes.TrackerReport`
-    :param heal: bool, whether to change stored allocations to those that the tracker reports
-    :param below_use: whether a capacity may fall below what is used; see
-        :meth:`placement_rpc.accounting.inventories.LockedInventories.change`
+    :param cycle: :class:`Cycle`
+    :param unchanged: :class:`placement_rpc.nova.unchanged.UnchangedCycles`, which remembers it if
+        it changes nothing
     """
 
-    def __init__(self, context, group_commit, request, node, allocations, snapshot_at, report,
-                 heal, below_use=False):
+    def __init__(self, context, group_commit, request, cycle, unchanged):
         self._context = context
         self._group_commit = group_commit
         self._request = request
-        self._node = node
-        self._allocations = allocations
-        self._seen_at = _time(snapshot_at)
-        self._report = report
-        self._heal = heal
-        self._below_use = below_use
-        self._held = {}
+        self._cycle = cycle
+        self._unchanged = unchanged
+        self._held, self._reports = {}, {}
 
     def run(self):
         """Compare the report with the store, write the differences, and heal disagreements.
@@ -115,7 +132,9 @@ class Sync:
                 result = None if differs else self._compare(tx, view, [])
         if stored is not None:
             return idempotency.stored_outcome(self._context.database, self._request)
-        if not differs and not (self._heal and result.disagreements):
+        if not differs and not (self._cycle.heal and result.disagreements):
+            if self._agrees_for_good(view):
+                self._unchanged.remember(self._cycle.fingerprint, view.row, view.provider)
             return result
         return self._settle(view)
 
@@ -127,7 +146,7 @@ class Sync:
             uuid, changed = self._write()
         except (exception.CapacityConflict, exception.InventoryInUse,
                 exception.UpgradeInProgress):
-            if not self._heal or view is None:
+            if not self._cycle.heal or view is None:
                 raise
             # The conflicting allocations may be orphaned: heal first, and write again.
             with self._context.database.reader() as tx:
@@ -137,7 +156,7 @@ class Sync:
             uuid, changed = self._write()
         with self._context.database.reader() as tx:
             result = self._compare(tx, self._view(tx, uuid), changed)
-        if self._heal:
+        if self._cycle.heal:
             self._heal_all(result)
         result.disagreements = healed + result.disagreements
         idempotency.store_outcome(self._context.database, self._request, result)
@@ -160,7 +179,7 @@ class Sync:
 
         :raises ComputeNodeExists: if another node has its host and name
         """
-        node = self._node
+        node = self._cycle.node
         if node.value("uuid"):
             rows = queries.of_uuids(tx, [node.uuid])
             if rows:
@@ -178,27 +197,27 @@ class Sync:
                     view.provider is None and row.inventory_migrated_at is not None):
             return True
         return bool(changes.plan(
-            tx, view, self._node, self._report, self._context.nodes.settings).changed)
+            tx, view, self._cycle.node, self._cycle.report, self._context.nodes.settings).changed)
 
     def _write_node(self, tx, outbox):
         """Write the node; return its uuid and the list of columns and classes written."""
         row = self._find(tx)
         if row is None:
-            node = self._node
+            node = self._cycle.node
             if not node.value("uuid"):
                 node = node.obj_clone()
                 node.uuid = fields.new_uuid()
-            changes.create(tx, outbox, node, self._context.nodes.settings, self._report)
+            changes.create(tx, outbox, node, self._context.nodes.settings, self._cycle.report)
             return node.uuid, ["compute_node"]
         if row.uuid is None:
-            queries.set_uuids(tx, {row.id: self._node.value("uuid") or fields.new_uuid()})
+            queries.set_uuids(tx, {row.id: self._cycle.node.value("uuid") or fields.new_uuid()})
         rows = queries.lock(tx, [row.id])
         if not rows:
             raise db.Stale(f"compute node {row.id}")
         row, = rows
         return row.uuid, changes.save(
-            tx, outbox, row, self._node, self._context.nodes.settings, self._report,
-            self._below_use)
+            tx, outbox, row, self._cycle.node, self._context.nodes.settings, self._cycle.report,
+            self._cycle.below_use)
 
     # -- comparing allocations ----------------------------------------------------------
 
@@ -211,12 +230,21 @@ class Sync:
             # Until the gate opens, the node has columns only.
             return result
         shared = {row.provider_uuid for row in view.shared}
-        self._held = _held(tx, provider.id, list(self._allocations))
-        reports = {consumer: wants for consumer, values in self._allocations.items() if (
+        self._held = _held(tx, provider.id, list(self._cycle.allocations))
+        reports = {consumer: wants for consumer, values in self._cycle.allocations.items() if (
             wants := reported(values["resources"], uuid, self._disk_of(consumer, view, shared)))}
+        self._reports = reports
         result.disagreements = compare(
-            self._held, reports, uuid, shared, self._seen_at - _CLOCK_SKEW)
+            self._held, reports, uuid, shared, self._cycle.seen_at - _CLOCK_SKEW)
         return result
+
+    def _agrees_for_good(self, view):
+        """Whether a cycle like this one finds no disagreement, until the provider changes.
+
+        One that is later may find what this one could not judge, since it was too new.
+        """
+        return (self._context.nodes.settings.migrates and not view.shared and not compare(
+            self._held, self._reports, view.row.uuid, set(), datetime.datetime.max))
 
     def _disk_of(self, consumer, view, shared):
         """Return the uuid of the provider of a consumer's disk; None if there is none."""
@@ -231,7 +259,7 @@ class Sync:
     # -- healing ------------------------------------------------------------------------
 
     def _heal_all(self, result):
-        if bulk.now() - self._seen_at > _TOO_OLD:
+        if bulk.now() - self._cycle.seen_at > _TOO_OLD:
             for each in result.disagreements:
                 each.reason = "the tracker's snapshot is too old"
             return
@@ -266,7 +294,7 @@ class Sync:
         if not wanted:
             return HealingRelease(
                 request, consumer, generation, self._context.deadline, changed_at)
-        report = self._allocations.get(consumer, {})
+        report = self._cycle.allocations.get(consumer, {})
         claim = Claim(
             consumer_uuid=consumer, consumer_generation=generation, allocations=wanted,
             project_id=report.get("project_id") or holding.project_id,
@@ -278,7 +306,7 @@ class Sync:
         if not consumers:
             return set()
         with self._context.database.reader() as tx:
-            return events.released_since(tx, consumers, self._seen_at - _CLOCK_SKEW)
+            return events.released_since(tx, consumers, self._cycle.seen_at - _CLOCK_SKEW)
 
 
 def allocations_of(value):
@@ -325,7 +353,7 @@ def _allocation(consumer, report):
         "resources": fields.Amounts().coerce(None, what, resources) if resources else {}}
 
 
-def _time(seconds):
+def time_of(seconds):
     """Return seconds since the epoch as a datetime in UTC without a zone.
 
     :raises InvalidInput: if it is not a time, or in the future

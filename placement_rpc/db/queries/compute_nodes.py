@@ -47,7 +47,7 @@ _INVENTORIES = bulk.OverLists(lambda among: sa.select(
 ).select_from(_providers).join(_inventories).join(_classes).where(
     among(_providers.c.uuid, "uuids")))
 _mine, _other = _links.alias("mine"), _links.alias("other")
-_sharing = _providers.alias("sharing")
+_sharing, _twins = _providers.alias("sharing"), _nodes.alias("twins")
 _SHARING = bulk.OverLists(lambda among: sa.select(
     _providers.c.uuid.label("node_uuid"), _sharing.c.uuid.label("provider_uuid"),
     _inventories.c.total, _inventories.c.allocation_ratio,
@@ -64,6 +64,18 @@ _SHARING = bulk.OverLists(lambda among: sa.select(
     # The disk of a node is its own, whichever aggregates it is in.
     ~sa.exists().where(_nodes.c.uuid == _sharing.c.uuid),
 ).distinct().order_by(_sharing.c.uuid))
+_UNSHARED = sa.select(
+    *(_nodes.c[name] for name in COLUMNS), _providers.c.id.label("provider_id"),
+    _providers.c.generation, _providers.c.updated_at.label("provider_updated_at"),
+).select_from(_nodes).join(_providers, _providers.c.uuid == _nodes.c.uuid).where(
+    _nodes.c.uuid == sa.bindparam("uuid"),
+    ~sa.exists().where(models.requests.c.request_id == sa.bindparam("request_id")),
+    # In an aggregate with a provider that is no node: it may be a disk, now or later.
+    ~sa.exists().where(
+        _mine.c.resource_provider_id == _providers.c.id,
+        _other.c.aggregate_id == _mine.c.aggregate_id,
+        _sharing.c.id == _other.c.resource_provider_id,
+        ~sa.exists().where(_twins.c.uuid == _sharing.c.uuid)))
 _INSERT_PROVIDERS = bulk.Insert(_providers, "uuid", "name", "generation")
 _INSERT_INVENTORIES = bulk.Insert(
     _inventories, "resource_provider_id", "resource_class_id", "total", "reserved", "min_unit",
@@ -217,6 +229,16 @@ def sharing(tx, uuids):
     :returns: list of rows of node_uuid, provider_uuid, total, allocation_ratio, free
     """
     return _SHARING.execute(tx, {"uuids": list(uuids)}).all() if uuids else []
+
+
+def unshared(tx, uuid, request_id):
+    """Return a node, with its provider, on which the disks of other providers have no influence.
+
+    :returns: row of :data:`COLUMNS`, provider_id, generation and provider_updated_at; None if it
+        is not there, has no provider, or is in an aggregate with a provider that is no node; or if
+        a request of that id was settled
+    """
+    return tx.execute(_UNSHARED, {"uuid": uuid, "request_id": request_id}).one_or_none()
 
 
 def providers(tx, uuids):

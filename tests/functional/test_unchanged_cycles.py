@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tracker's cycle that is like its last one is answered from memory, and never wrongly."""
+
+import time
+
+import sqlalchemy as sa
+
+from placement_rpc.db import models
+from placement_rpc.db.queries import compute_nodes as queries
+from placement_rpc.db.queries import providers
+from placement_rpc.nova.unchanged import UnchangedCycles
+from placement_rpc.testing import fixtures as placement_fixtures
+from tests import base
+from tests.functional.test_compute_nodes import node
+
+
+class UnchangedCycleTest(base.TestCase):
+    """Two services on one store; the first remembers the tracker's cycle."""
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.useFixture(placement_fixtures.RunningService("local"))
+        self.api = self.service.api
+        self.other = self.useFixture(placement_fixtures.RunningService(
+            "local", database_url=self.service.conf.database.connection)).api
+        self.node = node(uuid=base.new_uuid())
+        # The first creates the node, and the second changes nothing.
+        self.assertEqual([["compute_node"], []], [self.sync().changed for _ in range(2)])
+        self.remembered()
+
+    def sync(self, allocations=None, api=None, at=None, **how):
+        return (api or self.api).sync_compute_node(None, self.node, {
+            consumer: {"project_id": "project", "user_id": "user", "resources": resources}
+            for consumer, resources in (allocations or {}).items()},
+            time.time() + 25 if at is None else at, **how)
+
+    def statements(self, **how):
+        """Return how many statements a cycle takes."""
+        engine, found = self.service.database.engine, []
+
+        def seen(_connection, _cursor, statement, *_rest):
+            found.append(statement)
+
+        sa.event.listen(engine, "before_cursor_execute", seen)
+        try:
+            self.assertEqual([], self.sync(**how).changed)
+        finally:
+            sa.event.remove(engine, "before_cursor_execute", seen)
+        return len(found)
+
+    def remembered(self, **how):
+        self.assertEqual(1, self.statements(**how))
+
+    def compared(self, **how):
+        """A cycle is compared with the store, and remembered then."""
+        self.assertGreater(self.statements(**how), 1)
+        self.remembered(**how)
+
+    def capacity(self):
+        return {each.resource_class: each.total
+                for each in self.api.get_inventory(None, self.node.uuid).objects}
+
+    def test_the_answer_is_that_of_a_cycle_that_is_compared(self):
+        for _ in range(2):
+            ours, others = self.sync(), self.sync(api=self.other)
+            self.assertEqual(others.obj_to_primitive(), ours.obj_to_primitive())
+
+    def test_another_snapshot_and_healing_make_no_difference(self):
+        self.remembered(at=time.time() - 60, heal=True)
+
+    def test_what_another_service_wrote_meanwhile_is_written_back(self):
+        self.node.running_vms = 7
+        self.assertEqual(["running_vms"], self.sync(api=self.other).changed)
+        self.node.running_vms = 0
+        self.assertEqual(["running_vms"], self.sync().changed)
+        self.compared()
+
+    def test_an_inventory_that_somebody_changed_is_repaired(self):
+        before = self.capacity()
+        self.other.set_inventory(None, self.node.uuid, [
+            base.inventory("VCPU", 1), base.inventory("MEMORY_MB", 1)])
+        self.assertIn("VCPU", self.sync().changed)
+        self.assertEqual(before, self.capacity())
+        self.compared()
+
+    def test_a_claim_that_the_tracker_does_not_know_is_told(self):
+        consumer = base.new_uuid()
+        self.other.claim_allocations(None, base.claim(
+            {self.node.uuid: {"VCPU": 1}}, consumer=consumer))
+        # It may be too new for this snapshot: then it is told by a later one.
+        self.assertEqual([], self.sync(at=time.time()).disagreements)
+        self.age(consumer)
+        told, = self.sync().disagreements
+        self.assertEqual((consumer, "orphaned"), (told.consumer_uuid, told.kind))
+        self.compared(allocations={consumer: {"VCPU": 1}})
+        self.other.release_allocations(None, consumer)
+        told, = self.sync({consumer: {"VCPU": 1}}).disagreements
+        self.assertEqual("missing", told.kind)
+
+    def age(self, consumer):
+        self.service.database.write(lambda tx: tx.execute(
+            sa.update(models.consumers).where(models.consumers.c.uuid == consumer).values(
+                updated_at=sa.text("'2020-01-01 00:00:00.000000'"))))
+
+    def test_a_disk_that_the_node_shares_from_now_on_is_told(self):
+        disk, aggregate = self.other.create_provider(None, "nfs").uuid, base.new_uuid()
+        self.other.set_inventory(None, disk, [base.inventory("DISK_GB", 1000)])
+        self.other.set_aggregates(None, self.node.uuid, [aggregate])
+        self.compared()
+        # It raises the generation of the disk's provider only.
+        self.other.set_aggregates(None, disk, [aggregate])
+        self.assertEqual(disk, self.sync().shared_disk_uuid)
+        # What is shared is compared each time.
+        self.assertGreater(self.statements(), 1)
+        self.assertGreater(self.statements(), 1)
+
+    def test_nodes_in_one_aggregate_share_nothing(self):
+        aggregate, other = base.new_uuid(), node(
+            uuid=base.new_uuid(), hypervisor_hostname="another.example.org")
+        self.other.sync_compute_node(None, other, {}, time.time())
+        for uuid in (self.node.uuid, other.uuid):
+            self.other.set_aggregates(None, uuid, [aggregate])
+        self.compared()
+
+    def test_a_provider_that_was_deleted_is_made_again(self):
+        self.other.delete_provider(None, self.node.uuid)
+        self.assertIn("provider", self.sync().changed)
+        self.compared()
+
+    def test_a_request_that_was_settled_is_answered_with_its_outcome(self):
+        self.node.memory_mb += 1024
+        request_id, at = base.new_uuid(), time.time()
+        first = self.sync(request_id=request_id, at=at)
+        self.assertEqual(["MEMORY_MB"], first.changed)
+        self.compared()
+        again = self.sync(request_id=request_id, at=at)
+        self.assertEqual(first.obj_to_primitive(), again.obj_to_primitive())
+
+
+class ForgottenTest(base.TestCase):
+
+    def test_those_that_were_heard_least_recently_are_forgotten(self):
+        service = self.useFixture(placement_fixtures.RunningService("local"))
+        database, cycles = service.database, UnchangedCycles(limit=2)
+        nodes = [node(uuid=base.new_uuid(), hypervisor_hostname=f"{number}.example.org")
+                 for number in range(3)]
+        for each in nodes:
+            service.api.sync_compute_node(None, each, {}, time.time())
+
+        def find(number):
+            return cycles.find(database, nodes[number].uuid, "request", "said")
+
+        def remember(number):
+            with database.reader() as tx:
+                cycles.remember("said", queries.of_uuids(tx, [nodes[number].uuid])[0],
+                                providers.get(tx, nodes[number].uuid))
+
+        remember(0), remember(1)
+        self.assertIsNotNone(find(0))
+        remember(2)
+        self.assertEqual([True, False, True], [find(number) is not None for number in range(3)])
