@@ -6,7 +6,6 @@ A client installs none of these libraries, so no module that it loads imports th
 
 from oslo_config import cfg
 from oslo_db import options as db_options
-from oslo_middleware import cors
 from oslo_policy import opts as policy_opts
 
 from placement_rpc import conf as client
@@ -20,18 +19,6 @@ _DATABASE_DEFAULTS = {
     # The client retries the call under the same request id. A thread that waits minutes for an
     # unreachable database would only occupy a place among the calls that a worker takes in.
     "max_retries": 1,
-}
-
-# OpenStack Placement's defaults, and the headers that are additions to its API.
-_CORS_DEFAULTS = {
-    "allow_headers": [
-        "X-Auth-Token", "X-Openstack-Request-Id", "X-Identity-Status", "X-Roles",
-        "X-Service-Catalog", "X-User-Id", "X-Tenant-Id", "OpenStack-API-Version",
-        "If-Match", "If-None-Match", "Idempotency-Key", "Last-Event-ID"],
-    "expose_headers": [
-        "X-Auth-Token", "X-Openstack-Request-Id", "X-Subject-Token", "X-Service-Token",
-        "OpenStack-API-Version", "ETag", "Location", "Placement-Position", "Retry-After"],
-    "allow_methods": ["GET", "PUT", "POST", "DELETE", "PATCH"],
 }
 
 
@@ -58,15 +45,11 @@ def register(conf):
         conf.register_opts(db_options.database_opts, group="database")
         for name, value in _DATABASE_DEFAULTS.items():
             conf.set_default(name, value, group="database")
-    if "cors" not in conf:
-        conf.register_opts(cors.CORS_OPTS, group="cors")
-        for name, value in _CORS_DEFAULTS.items():
-            conf.set_default(name, value, group="cors")
     return conf
 
 
 def set_sample_defaults():
-    """Set the defaults of all libraries, for ``oslo-config-generator``."""
+    """Set the defaults of the libraries, as :func:`placement_rpc.conf.facade.set_sample_defaults`.
+    """
     opts.set_library_defaults()
     cfg.set_defaults(db_options.database_opts, **_DATABASE_DEFAULTS)
-    cors.set_defaults(**_CORS_DEFAULTS)

@@ -4,6 +4,7 @@
 from oslo_middleware import cors, http_proxy_to_wsgi
 
 from placement_rpc import policy
+from placement_rpc.conf import facade as configuration
 from placement_rpc.http import app, auth, health, openapi, routes
 from placement_rpc.http.dashboard import Dashboard
 from placement_rpc.http.follower import Follower, Places
@@ -26,7 +27,7 @@ class Facade:
     """
 
     def __init__(self, conf, api, is_remote=False, metrics=None, check=None):
-        self.conf = conf
+        self.conf = configuration.register(conf)
         self.api = api
         self.metrics = metrics or Metrics()
         self.follower = Follower(api, conf.api.max_waiting, conf.api.user_share)

@@ -15,7 +15,7 @@ from oslo_service import backend
 # First, since importing oslo.messaging would select the eventlet backend.
 backend.init_backend(backend.BackendType.THREADING)
 
-from placement_rpc.conf import service as configuration  # noqa: E402
+from placement_rpc.conf import facade as configuration  # noqa: E402
 from placement_rpc.service import private_files  # noqa: E402
 from placement_rpc.service.http import Application  # noqa: E402
 

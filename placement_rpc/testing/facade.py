@@ -3,6 +3,7 @@
 
 import fixtures
 
+from placement_rpc.conf import facade as configuration
 from placement_rpc.http.facade import Facade as HTTPFacade
 from placement_rpc.http.server import Server
 from placement_rpc.testing.fixtures import RunningService
@@ -22,10 +23,15 @@ class Facade(fixtures.Fixture):
                            "api__threads": 8, "api__max_waiting": 8, **overrides}
 
     def _setUp(self):
+        pages = {name: self._overrides.pop(name) for name in list(self._overrides)
+                 if name.startswith("cors__")}
         self.running = self.useFixture(RunningService(**self._overrides))
+        conf = configuration.register(self.running.conf)
+        for name, value in pages.items():
+            conf.set_override(name.partition("__")[2], value, group="cors")
         self.api, self.database = self.running.api, self.running.database
         self.facade = HTTPFacade(
-            self.running.conf, self.api, metrics=self.running.conductor.manager.metrics)
+            conf, self.api, metrics=self.running.conductor.manager.metrics)
         self.application = self.facade.application
         server = Server(self.facade)
         self.addCleanup(server.stop)

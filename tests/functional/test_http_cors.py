@@ -8,7 +8,7 @@ from oslo_config import cfg
 from oslo_middleware import cors
 from placement import wsgi as placement_wsgi
 
-from placement_rpc.conf import service as configuration
+from placement_rpc.conf import facade as configuration
 from placement_rpc.testing.facade import Facade
 from tests import base
 
