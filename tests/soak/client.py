@@ -20,10 +20,12 @@ from placement_rpc import conf as configuration
 from tests.soak.history import ACCEPTED, REFUSED, UNKNOWN, Operation, Read, Recorder
 
 # A client with more consumers than this only releases; it keeps the providers nearly full.
-_MOST_HELD = 90
+_MOST_HELD = 360
 # How many claims a batch has, or how many consumers are released together: a few, and more than a
 # conductor settles in one transaction.
-_BATCHES = (2, 4, 16, 64)
+_BATCHES = (2, 4, 16, 64, 256)
+# How many providers a batch claims of: a batch that needs all of them would wait for every other.
+_OF_BATCH = 4
 # Seconds for which outcomes are asked for after the load.
 _RESOLVE = 90
 
@@ -83,8 +85,9 @@ class Client:
     def _any(self):
         return self._chance.choice(list(self.held))
 
-    def _allocations(self):
-        providers = self._chance.sample(self._order["providers"], self._chance.choice([1, 1, 2]))
+    def _allocations(self, of=None):
+        providers = self._chance.sample(of or self._order["providers"],
+                                        self._chance.choice([1, 1, 2]))
         return {provider: {"VCPU": self._chance.randint(1, 4),
                            "MEMORY_MB": 512 * self._chance.randint(1, 4)}
                 for provider in providers}
@@ -141,7 +144,8 @@ class Client:
         self._change("find", after, find)
 
     def _batch(self):
-        wanted = {str(uuid.uuid4()): self._allocations()
+        providers = self._chance.sample(self._order["providers"], _OF_BATCH)
+        wanted = {str(uuid.uuid4()): self._allocations(providers)
                   for _ in range(self._chance.choice(_BATCHES))}
         start, how = time.monotonic(), {"request_id": str(uuid.uuid4())}
         try:
@@ -189,14 +193,16 @@ class Client:
 
     def _outcome(self, request_id, seconds):
         """Wait until the outcome of a request is stored; return it."""
-        deadline = time.monotonic() + seconds
+        deadline, pause = time.monotonic() + seconds, 0.05
         while True:
             try:
                 return self._api.get_request_result(None, request_id).result()
             except (exception.RequestNotFound, exception.ReadTimedOut):
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(0.02)
+                time.sleep(pause)
+                # To ask without a rest was half of the load of a service that is busy.
+                pause = min(2 * pause, 1)
 
     # -- what becomes of it --------------------------------------------------------------------
 

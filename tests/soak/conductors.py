@@ -54,7 +54,7 @@ class Conductors(fixtures.Fixture):
             self.useFixture(processes.Conductor({
                 "DEFAULT": {"transport_url": to_broker},
                 "database": {"connection": to_database},
-                "notifications": {"snapshot_period": 10, "lease": 2},
+                "notifications": {"snapshot_period": 30, "lease": 2},
                 "conductor": {"host": f"host{number}", "workers": 1, "threads": 8,
                               "report_interval": 1}}))
             for number, (to_broker, to_database) in enumerate(urls)]

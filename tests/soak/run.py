@@ -22,8 +22,8 @@ from tests.soak.history import Provider, Recorder
 from tests.soak.poison import Poison
 from tests.soak.progress import Progress
 
-_PROVIDERS = 8
-_CAPACITY = {"VCPU": 450, "MEMORY_MB": 340_000}
+_PROVIDERS = 48
+_CAPACITY = {"VCPU": 200, "MEMORY_MB": 150_000}
 _PROCESSES, _THREADS = 3, 8
 # Seconds within which the service has to accept claims again after a fault was repaired.
 _RECOVERS = 120
