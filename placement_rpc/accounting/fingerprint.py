@@ -29,10 +29,12 @@ class CanonicalForm(dict):
 _PLAIN = (str, int, CanonicalForm, type(None))
 
 
-def _canonical(value):
+def _canonical(value, whole=False):
     """As :func:`plain`, but without empty fields that an older sender does not know.
 
     The same request then has the same fingerprint, whichever release serialized it.
+
+    :param whole: bool, whether to keep these fields
     """
     if type(value) in _PLAIN:
         return value
@@ -43,13 +45,13 @@ def _canonical(value):
             # Read the attribute behind the property, which would raise for a field that is not
             # set.
             found = values.get(f"_obj_{name}", _UNSET)
-            if found is not _UNSET and not (name in added and found in (None, [])):
-                form[name] = _canonical(found)
+            if found is not _UNSET and (whole or not (name in added and found in (None, []))):
+                form[name] = _canonical(found, whole)
         return form
     if isinstance(value, dict):
-        return {str(key): _canonical(item) for key, item in value.items()}
+        return {str(key): _canonical(item, whole) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_canonical(item) for item in value]
+        return [_canonical(item, whole) for item in value]
     return plain(value)
 
 
@@ -63,5 +65,18 @@ def fingerprint(method: str, arguments: Mapping[str, Any] | list) -> str:
     :param arguments: its arguments by name
     :returns: 64 hexadecimal digits
     """
-    body = json.dumps([method, _canonical(arguments)], sort_keys=True, separators=(",", ":"))
+    return _digest([method, _canonical(arguments)])
+
+
+def exact(value: Any) -> str:
+    """Return a digest that distinguishes a field that is not set from one that is empty, too.
+
+    :param value: versioned objects and plain data
+    :returns: 64 hexadecimal digits
+    """
+    return _digest(_canonical(value, whole=True))
+
+
+def _digest(form):
+    body = json.dumps(form, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(body.encode()).hexdigest()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All options of a client, for registration and for the sample file.
 
-:mod:`placement_rpc.conf.service` adds what only a service has.
+:mod:`placement_rpc.conf.service` adds what only a service has, and
+:mod:`placement_rpc.conf.facade` what only its HTTP facade has.
 """
 
 import copy

@@ -49,7 +49,6 @@ def register(conf):
 
 
 def set_sample_defaults():
-    """Set the defaults of the libraries, as :func:`placement_rpc.conf.facade.set_sample_defaults`.
-    """
+    """Set the defaults of the libraries of a service, without those of the facade."""
     opts.set_library_defaults()
     cfg.set_defaults(db_options.database_opts, **_DATABASE_DEFAULTS)

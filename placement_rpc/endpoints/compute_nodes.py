@@ -8,7 +8,6 @@ from placement_rpc import exception
 from placement_rpc.accounting import (
     idempotency,
 )
-from placement_rpc.accounting.fingerprint import CanonicalForm, fingerprint
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.context import RequestContext, versions_of
 from placement_rpc.endpoints.base import ManagerBase
@@ -43,22 +42,11 @@ class ComputeNodeEndpoint(ManagerBase):
             as_bool("shares_disk", shares_disk),
             in_use(devices_in_use) if devices_in_use is not None else
             sync.devices_of(allocations))
-        request_id = RequestId().coerce(None, "request_id", request_id)
-        said = {"node": CanonicalForm(node), "allocations": allocations,
-                "said": [report.shares_disk, report.devices_in_use]}
-        self._open_nodes(context)
         cycle = sync.Cycle(
-            node, allocations, sync.time_of(snapshot_at), report, bool(as_bool("heal", heal)),
-            self.below_use(context, allow_below_use),
-            fingerprint("sync_compute_node", [said, context.nodes.settings.migrates]))
-        found = self._unchanged_cycles.find(self.database, node.value("uuid"), request_id,
-                                            cycle.fingerprint)
-        if found is not None:
-            return found
-        asked = Request.of(request_id, "sync_compute_node", {
-            **said, "at": snapshot_at, "heal": heal})
-        return sync.Sync(
-            context, self.group_commit, asked, cycle, self._unchanged_cycles).run()
+            RequestId().coerce(None, "request_id", request_id), node, allocations, snapshot_at,
+            report, as_bool("heal", heal), self.below_use(context, allow_below_use))
+        self._open_nodes(context)
+        return sync.run(context, self.group_commit, cycle, self._unchanged_cycles)
 
     @functools.cached_property
     def _unchanged_cycles(self):

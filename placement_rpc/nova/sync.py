@@ -11,6 +11,8 @@ import datetime
 from placement_rpc import exception
 from placement_rpc.accounting import idempotency
 from placement_rpc.accounting.claims import ClaimChange, ReleaseChange
+from placement_rpc.accounting.fingerprint import exact
+from placement_rpc.accounting.idempotency import Request
 from placement_rpc.accounting.inventories import BelowUse
 from placement_rpc.accounting.outbox import changing
 from placement_rpc.db import api as db
@@ -71,25 +73,60 @@ class HealingRelease(_IfUnchanged, ReleaseChange):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cycle:
-    """What a resource tracker says in one cycle.
+    """What a resource tracker reports in one cycle.
 
+    :param request_id: made by the client
     :param node: :class:`placement_rpc.objects.nova.compute_node.ComputeNode`
     :param allocations: dict of consumer uuid to dict of project_id, user_id, resources
-    :param seen_at: time of the tracker's snapshot, as of :func:`time_of`
+    :param snapshot_at: time of the tracker's snapshot in seconds since the epoch
     :param report: :class:`placement_rpc.nova.changes.TrackerReport`
     :param heal: whether to change stored allocations to those that the tracker reports
     :param below_use: whether a capacity may fall below what is used; see
         :meth:`placement_rpc.accounting.inventories.LockedInventories.change`
-    :param fingerprint: of all on which the answer depends, but for ``seen_at`` and the store
     """
 
+    request_id: str
     node: ComputeNode
     allocations: dict
-    seen_at: datetime.datetime
+    snapshot_at: float
     report: changes.TrackerReport
-    heal: bool
+    heal: bool | None
     below_use: BelowUse
-    fingerprint: str
+
+    def request(self) -> Request:
+        """Return the request, which has one outcome."""
+        return Request.of(self.request_id, "sync_compute_node", {
+            "node": self.node, "allocations": self.allocations, "at": self.snapshot_at,
+            "said": [self.report.shares_disk, self.report.devices_in_use], "heal": self.heal})
+
+    def fingerprint(self) -> str:
+        """Return a digest of the report without its time."""
+        return exact([self.node, self.allocations, self.report.shares_disk,
+                      self.report.devices_in_use])
+
+
+def run(context, group_commit, cycle, unchanged):
+    """Answer a cycle, from memory if it is the same as the last one of its node.
+
+    The arguments are those of :class:`Sync`, and the errors those of :meth:`Sync.run`.
+
+    :returns: :class:`SyncResult`
+    """
+    seen_at, uuid, fingerprint = time_of(cycle.snapshot_at), cycle.node.value("uuid"), None
+    # While the gate is closed, the store has columns that are not compared with memory.
+    if uuid and context.nodes.settings.migrates:
+        fingerprint = cycle.fingerprint()
+        found = unchanged.find(context.database, uuid, cycle.request_id, fingerprint)
+        if found is not None:
+            return found
+    made = Sync(context, group_commit, cycle, seen_at)
+    result = made.run()
+    if fingerprint is not None:
+        if made.agreed is None:
+            unchanged.forget(uuid)
+        else:
+            unchanged.remember(fingerprint, *made.agreed)
+    return result
 
 
 class Sync:
@@ -97,19 +134,20 @@ class Sync:
 
     :param context: :class:`placement_rpc.context.RequestContext` with a database
     :param group_commit: :class:`placement_rpc.accounting.group_commit.GroupCommit`
-    :param request: :class:`placement_rpc.accounting.idempotency.Request`
     :param cycle: :class:`Cycle`
-    :param unchanged: :class:`placement_rpc.nova.unchanged.UnchangedCycles`, which remembers it if
-        it changes nothing
+    :param seen_at: datetime of the tracker's snapshot, as of :func:`time_of`
+    :ivar agreed: rows of the node and of its provider, read before all else, if it changed
+        nothing, and no later cycle with the same report would until one of them changes; else None
     """
 
-    def __init__(self, context, group_commit, request, cycle, unchanged):
+    def __init__(self, context, group_commit, cycle, seen_at):
         self._context = context
         self._group_commit = group_commit
-        self._request = request
+        self._request = cycle.request()
         self._cycle = cycle
-        self._unchanged = unchanged
+        self._seen_at = seen_at
         self._held, self._reports = {}, {}
+        self.agreed = None
 
     def run(self):
         """Compare the report with the store, write the differences, and heal disagreements.
@@ -134,7 +172,7 @@ class Sync:
             return idempotency.stored_outcome(self._context.database, self._request)
         if not differs and not (self._cycle.heal and result.disagreements):
             if self._agrees_for_good(view):
-                self._unchanged.remember(self._cycle.fingerprint, view.row, view.provider)
+                self.agreed = view.row, view.provider
             return result
         return self._settle(view)
 
@@ -235,16 +273,17 @@ class Sync:
             wants := reported(values["resources"], uuid, self._disk_of(consumer, view, shared)))}
         self._reports = reports
         result.disagreements = compare(
-            self._held, reports, uuid, shared, self._cycle.seen_at - _CLOCK_SKEW)
+            self._held, reports, uuid, shared, self._seen_at - _CLOCK_SKEW)
         return result
 
     def _agrees_for_good(self, view):
-        """Whether a cycle like this one finds no disagreement, until the provider changes.
+        """Whether a later cycle with the same report finds no disagreement either.
 
-        One that is later may find what this one could not judge, since it was too new.
+        It may find one on a consumer that had changed too recently to be compared now.
         """
-        return (self._context.nodes.settings.migrates and not view.shared and not compare(
-            self._held, self._reports, view.row.uuid, set(), datetime.datetime.max))
+        # The disk of another provider may change without a change of this one.
+        return view.provider is not None and not view.shared and not compare(
+            self._held, self._reports, view.row.uuid, set(), datetime.datetime.max)
 
     def _disk_of(self, consumer, view, shared):
         """Return the uuid of the provider of a consumer's disk; None if there is none."""
@@ -259,7 +298,7 @@ class Sync:
     # -- healing ------------------------------------------------------------------------
 
     def _heal_all(self, result):
-        if bulk.now() - self._cycle.seen_at > _TOO_OLD:
+        if bulk.now() - self._seen_at > _TOO_OLD:
             for each in result.disagreements:
                 each.reason = "the tracker's snapshot is too old"
             return
@@ -306,7 +345,7 @@ class Sync:
         if not consumers:
             return set()
         with self._context.database.reader() as tx:
-            return events.released_since(tx, consumers, self._cycle.seen_at - _CLOCK_SKEW)
+            return events.released_since(tx, consumers, self._seen_at - _CLOCK_SKEW)
 
 
 def allocations_of(value):

@@ -2,8 +2,8 @@
 """Remember the cycles of resource trackers that changed nothing, to recognise them next time.
 
 Nearly all cycles are the same as the one before, and nothing has changed in the store meanwhile.
-Such a cycle is answered after one short read. What is remembered need not be right: it has the
-rows on which the answer depends, and counts only if these are the same again.
+Such a cycle is answered after one short read. An entry may be out of date: it has a digest of the
+rows that the answer depends on, and is used only if these rows are the same now.
 """
 
 import collections
@@ -16,61 +16,66 @@ from placement_rpc.db import api as db
 from placement_rpc.db.queries import compute_nodes as queries
 from placement_rpc.objects.sync_result import SyncResult
 
-# Of each node some 300 bytes.
+# An entry takes some 500 bytes.
 _MOST_NODES = 50_000
 
 
 class UnchangedCycles:
-    """The last cycle of each node that changed nothing; thread-safe.
+    """The last cycle of each node, if it changed nothing; thread-safe.
 
-    A cycle is remembered by a digest of what the tracker said, of the node's row, and of the
-    number, generation and time of change of its provider: whatever changes inventories or
-    allocations raises the generation. A node that shares a disk is not remembered, since the disk
-    may change without it.
+    An entry is the fingerprint of the report, and a digest of the node's row and of the id,
+    generation and time of change of its provider: every change of inventories or allocations
+    raises the generation. Nodes that share a disk are not remembered, since the provider of the
+    disk changes without a change of theirs.
 
-    :param limit: of how many nodes; those that were heard least recently are forgotten
+    :param limit: of how many nodes; those that reported least recently are forgotten
     """
 
     def __init__(self, limit: int = _MOST_NODES) -> None:
         self._limit = limit
-        self._digests: collections.OrderedDict[str, bytes] = collections.OrderedDict()
+        self._entries: collections.OrderedDict[str, tuple[str, bytes]] = collections.OrderedDict()
         self._mutex = threading.Lock()
 
     def find(self, database: db.Database, node_uuid: str, request_id: str,
-             said: str) -> SyncResult | None:
+             fingerprint: str) -> SyncResult | None:
         """Return the result of a cycle that is remembered.
 
-        :param said: fingerprint of what the tracker said, without its time
-        :returns: None if the cycle is another one, if the store has changed, or if the request was
-            settled before
+        :param fingerprint: of the report, without its time
+        :returns: None if the last report was another one, if the store has changed, or if the
+            request was settled before
         """
-        digest = self._digests.get(node_uuid)
-        if digest is None:
+        known, digest = self._entries.get(node_uuid, (None, None))
+        if known != fingerprint:
             return None
         with database.reader() as tx:
             row = queries.unshared(tx, node_uuid, request_id)
-        if row is None or digest != _digest(said, row):
+        if row is None or digest != _digest(row):
             return None
         with self._mutex:
-            if node_uuid in self._digests:
-                self._digests.move_to_end(node_uuid)
+            if node_uuid in self._entries:
+                self._entries.move_to_end(node_uuid)
         return SyncResult(provider_uuid=node_uuid, shared_disk_uuid=None, changed=[],
                           disagreements=[], generation=row.generation)
 
-    def remember(self, said: str, row: Any, provider: Any) -> None:
+    def remember(self, fingerprint: str, row: Any, provider: Any) -> None:
         """Remember a cycle that changed nothing, and would not at any later time.
 
-        :param said: as for :meth:`find`
+        :param fingerprint: as for :meth:`find`
         :param row: row of the node, read before all that the cycle compared
         :param provider: row of its provider, likewise
         """
-        digest = _digest(said, (*row, provider.id, provider.generation, provider.updated_at))
+        digest = _digest((*row, provider.id, provider.generation, provider.updated_at))
         with self._mutex:
-            self._digests[row.uuid] = digest
-            self._digests.move_to_end(row.uuid)
-            while len(self._digests) > self._limit:
-                self._digests.popitem(last=False)
+            self._entries[row.uuid] = fingerprint, digest
+            self._entries.move_to_end(row.uuid)
+            while len(self._entries) > self._limit:
+                self._entries.popitem(last=False)
+
+    def forget(self, node_uuid: str) -> None:
+        """Forget the cycle of a node, whose last one changed or found something."""
+        with self._mutex:
+            self._entries.pop(node_uuid, None)
 
 
-def _digest(said: str, row: Sequence[Any]) -> bytes:
-    return hashlib.sha256(repr((said, *row)).encode(errors="surrogatepass")).digest()
+def _digest(row: Sequence[Any]) -> bytes:
+    return hashlib.sha256(repr(tuple(row)).encode(errors="surrogatepass")).digest()

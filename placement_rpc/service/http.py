@@ -27,7 +27,7 @@ class HTTPService:
 
     The errors occur with the local transport only.
 
-    :param conf: :class:`oslo_config.cfg.ConfigOpts` made by :mod:`placement_rpc.conf.service`
+    :param conf: :class:`oslo_config.cfg.ConfigOpts` made by :mod:`placement_rpc.conf.facade`
     :raises StoreUnavailable: if the database cannot be reached
     :raises SchemaOutdated: if its schema is not that of this release
     :raises ServiceTooOld: if a live service is too old to run alongside this release

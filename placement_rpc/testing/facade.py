@@ -23,12 +23,13 @@ class Facade(fixtures.Fixture):
                            "api__threads": 8, "api__max_waiting": 8, **overrides}
 
     def _setUp(self):
-        pages = {name: self._overrides.pop(name) for name in list(self._overrides)
-                 if name.startswith("cors__")}
-        self.running = self.useFixture(RunningService(**self._overrides))
+        pages = {name for name in self._overrides if name.startswith("cors__")}
+        self.running = self.useFixture(RunningService(**{
+            name: value for name, value in self._overrides.items() if name not in pages}))
+        # A service has no options of pages.
         conf = configuration.register(self.running.conf)
-        for name, value in pages.items():
-            conf.set_override(name.partition("__")[2], value, group="cors")
+        for name in pages:
+            conf.set_override(name.partition("__")[2], self._overrides[name], group="cors")
         self.api, self.database = self.running.api, self.running.database
         self.facade = HTTPFacade(
             conf, self.api, metrics=self.running.conductor.manager.metrics)

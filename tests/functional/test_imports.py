@@ -126,6 +126,12 @@ class ProgramTest(base.TestCase):
             for command in list(parser_tree.commands(parser()))[:-3:-1]:
                 self.assert_light(module, *command.names, "--help")
 
+    def test_a_conductor_loads_nothing_of_web_applications(self):
+        loaded = _loaded_by("placement_rpc.cmd.conductor_process")
+        self.assertIn("placement_rpc.service.conductor", loaded)
+        self.assertEqual([], [each for each in loaded if each.startswith(
+            ("oslo_middleware", "jinja2", "webob"))])
+
     def test_a_call_loads_no_resolver_and_no_stream(self):
         """The library of green threads, which this program does not use, brings the resolver."""
         loaded = _loaded_by("placement_rpc.cmd.calls")

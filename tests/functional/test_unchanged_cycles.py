@@ -5,9 +5,10 @@ import time
 
 import sqlalchemy as sa
 
+from placement_rpc import exception
 from placement_rpc.db import models
 from placement_rpc.db.queries import compute_nodes as queries
-from placement_rpc.db.queries import providers
+from placement_rpc.db.queries import providers, services
 from placement_rpc.nova.unchanged import UnchangedCycles
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
@@ -17,9 +18,13 @@ from tests.functional.test_compute_nodes import node
 class UnchangedCycleTest(base.TestCase):
     """Two services on one store; the first remembers the tracker's cycle."""
 
+    def new_database(self):
+        """Return the URL of a database; None for a new one of SQLite."""
+
     def setUp(self):
         super().setUp()
-        self.service = self.useFixture(placement_fixtures.RunningService("local"))
+        self.service = self.useFixture(placement_fixtures.RunningService(
+            "local", database_url=self.new_database()))
         self.api = self.service.api
         self.other = self.useFixture(placement_fixtures.RunningService(
             "local", database_url=self.service.conf.database.connection)).api
@@ -39,7 +44,8 @@ class UnchangedCycleTest(base.TestCase):
         engine, found = self.service.database.engine, []
 
         def seen(_connection, _cursor, statement, *_rest):
-            found.append(statement)
+            if statement.startswith("SELECT"):
+                found.append(statement)
 
         sa.event.listen(engine, "before_cursor_execute", seen)
         try:
@@ -110,9 +116,46 @@ class UnchangedCycleTest(base.TestCase):
         # It raises the generation of the disk's provider only.
         self.other.set_aggregates(None, disk, [aggregate])
         self.assertEqual(disk, self.sync().shared_disk_uuid)
+        self.assertEqual(disk, self.sync().shared_disk_uuid)
         # What is shared is compared each time.
         self.assertGreater(self.statements(), 1)
         self.assertGreater(self.statements(), 1)
+
+    def test_a_ratio_that_is_not_reported_is_not_one_that_is_reported_as_none(self):
+        """The first leaves what is stored, the second stands for the option of the service."""
+        del self.node.cpu_allocation_ratio
+        self.compared()
+        self.node.cpu_allocation_ratio = None
+        self.assertEqual(["VCPU"], self.sync().changed)
+
+    def test_while_older_services_are_alive_nothing_is_remembered(self):
+        identity = {"binary": "placement-rpc-conductor", "host": "old", "worker": 0}
+        self.service.database.write(lambda tx: services.beat(
+            tx, identity, {"version": "0.1.0", "rpc_version": "1.0"}, True))
+        # One that began before looks for older services only now and then.
+        self.service = self.useFixture(placement_fixtures.RunningService(
+            "local", database_url=self.service.conf.database.connection))
+        self.api = self.service.api
+        # It writes the old columns, too.
+        self.assertIn("vcpus", self.sync().changed)
+        self.assertGreater(self.statements(), 1)
+        self.assertGreater(self.statements(), 1)
+
+    def test_two_nodes_of_one_uuid_are_compared_each_time(self):
+        self.service.database.write(lambda tx: queries.insert(tx, {
+            "uuid": self.node.uuid, "host": "other", "hypervisor_hostname": "other"}))
+        self.assertGreater(self.statements(), 1)
+        self.assertGreater(self.statements(), 1)
+
+    def test_what_is_wrong_is_refused_as_ever(self):
+        for wrong in ({"request_id": "#"}, {"heal": "yes"}, {"allow_below_use": 3},
+                      {"at": time.time() + 3600}, {"at": "now"}):
+            self.assertRaises(exception.InvalidInput, self.sync, **wrong)
+
+    def test_the_id_of_another_request_is_refused(self):
+        request_id = base.new_uuid()
+        self.other.create_provider(None, "another", request_id=request_id)
+        self.assertRaises(exception.RequestIdReused, self.sync, request_id=request_id)
 
     def test_nodes_in_one_aggregate_share_nothing(self):
         aggregate, other = base.new_uuid(), node(

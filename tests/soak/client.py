@@ -144,7 +144,8 @@ class Client:
         self._change("find", after, find)
 
     def _batch(self):
-        providers = self._chance.sample(self._order["providers"], _OF_BATCH)
+        all_ = self._order["providers"]
+        providers = self._chance.sample(all_, min(_OF_BATCH, len(all_)))
         wanted = {str(uuid.uuid4()): self._allocations(providers)
                   for _ in range(self._chance.choice(_BATCHES))}
         start, how = time.monotonic(), {"request_id": str(uuid.uuid4())}
@@ -201,8 +202,8 @@ class Client:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(pause)
-                # To ask without a rest was half of the load of a service that is busy.
-                pause = min(2 * pause, 1)
+                # Without longer pauses these questions were half of the load.
+                pause = min(2 * pause, 0.25)
 
     # -- what becomes of it --------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ _INVENTORIES = bulk.OverLists(lambda among: sa.select(
 ).select_from(_providers).join(_inventories).join(_classes).where(
     among(_providers.c.uuid, "uuids")))
 _mine, _other = _links.alias("mine"), _links.alias("other")
-_sharing, _twins = _providers.alias("sharing"), _nodes.alias("twins")
+_sharing, _as_node = _providers.alias("sharing"), _nodes.alias("as_node")
 _SHARING = bulk.OverLists(lambda among: sa.select(
     _providers.c.uuid.label("node_uuid"), _sharing.c.uuid.label("provider_uuid"),
     _inventories.c.total, _inventories.c.allocation_ratio,
@@ -70,12 +70,13 @@ _UNSHARED = sa.select(
 ).select_from(_nodes).join(_providers, _providers.c.uuid == _nodes.c.uuid).where(
     _nodes.c.uuid == sa.bindparam("uuid"),
     ~sa.exists().where(models.requests.c.request_id == sa.bindparam("request_id")),
-    # In an aggregate with a provider that is no node: it may be a disk, now or later.
     ~sa.exists().where(
         _mine.c.resource_provider_id == _providers.c.id,
         _other.c.aggregate_id == _mine.c.aggregate_id,
         _sharing.c.id == _other.c.resource_provider_id,
-        ~sa.exists().where(_twins.c.uuid == _sharing.c.uuid)))
+        _inventories.c.resource_provider_id == _sharing.c.id,
+        _classes.c.id == _inventories.c.resource_class_id, _classes.c.name == "DISK_GB",
+        ~sa.exists().where(_as_node.c.uuid == _sharing.c.uuid)))
 _INSERT_PROVIDERS = bulk.Insert(_providers, "uuid", "name", "generation")
 _INSERT_INVENTORIES = bulk.Insert(
     _inventories, "resource_provider_id", "resource_class_id", "total", "reserved", "min_unit",
@@ -232,13 +233,14 @@ def sharing(tx, uuids):
 
 
 def unshared(tx, uuid, request_id):
-    """Return a node, with its provider, on which the disks of other providers have no influence.
+    """Return a node that shares no disk, with its provider.
 
-    :returns: row of :data:`COLUMNS`, provider_id, generation and provider_updated_at; None if it
-        is not there, has no provider, or is in an aggregate with a provider that is no node; or if
-        a request of that id was settled
+    :returns: row of :data:`COLUMNS`, provider_id, generation and provider_updated_at; None if the
+        node is not there, has no provider, shares a disk or has the uuid of another node, or if a
+        request of that id was settled
     """
-    return tx.execute(_UNSHARED, {"uuid": uuid, "request_id": request_id}).one_or_none()
+    rows = tx.execute(_UNSHARED, {"uuid": uuid, "request_id": request_id}).all()
+    return rows[0] if len(rows) == 1 else None
 
 
 def providers(tx, uuids):
