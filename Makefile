@@ -27,7 +27,8 @@ help:
 	@echo "make run                  the service in the foreground, over HTTP and on SQLite"
 	@echo "make run BUS=rabbit       the same, which other processes can call over a private RabbitMQ"
 	@echo "make run TRANSPORT_URL=rabbit://user:password@host/ [DATABASE=URL]"
-	@echo "make demo [BUS=rabbit]    the main job on 120 real compute nodes"
+	@echo "make demo [BUS=rabbit] [CONSUMERS=3000]"
+	@echo "                          the main job on 120 real compute nodes"
 	@echo "make test                 all tests; installs the system packages that they need"
 	@echo "make test FULL=1          the same with the whole of what is long"
 	@echo "make soak [CLUSTER=none|mariadb|galera|postgresql] [MINUTES=5] [SEED=] [JSON=FILE]"
@@ -58,7 +59,8 @@ run: $(INSTALLED) $(if $(filter rabbit,$(BUS)),system-rabbit)
 	  standalone --bus $(BUS) $(if $(DATABASE),--database "$(DATABASE)")
 
 demo: $(INSTALLED) $(if $(filter rabbit,$(BUS)),system-rabbit)
-	@$(BIN)/python examples/demo.py --bus $(BUS) $(if $(TRANSPORT_URL),--transport-url "$(TRANSPORT_URL)")
+	@$(BIN)/python examples/demo.py --bus $(BUS) $(if $(TRANSPORT_URL),--transport-url "$(TRANSPORT_URL)") \
+	  $(if $(CONSUMERS),--consumers "$(CONSUMERS)")
 
 # Environments of earlier releases and of other programs, which tests run alongside this tree.
 test-environments: $(TEST_INSTALLED)

@@ -20,6 +20,8 @@ _ROOT = pathlib.Path(__file__).parents[1]
 _ADDRESS = "http://127.0.0.1:8778"
 # Of a RabbitMQ of the reader's own.
 _BUS = "rabbit://user:password@host/"
+# Of 'make demo'.
+_FEWER = {} if base.FULL else {"CONSUMERS": "600"}
 
 
 def run(case, script):
@@ -38,7 +40,8 @@ def _bash(case, script, directory=None):
         ["bash", "-eu", "-c", script], check=False, text=True,
         cwd=directory, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        env={**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"})
+        env={**_FEWER, **os.environ,
+             "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"})
     case.assertEqual(0, done.returncode, done.stdout)
     return done.stdout
 

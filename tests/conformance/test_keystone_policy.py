@@ -108,14 +108,14 @@ class RolesTest(testscenarios.WithScenarios, keystone_case.KeystoneTest):
         ("defaults", {}),
         ("a policy file", {"policy": _POLICY, "names": (
             keystone_case.OURS, keystone_case.PEER, keystone_case.ON_THE_BUS)}),
-        ("old defaults", {"oslo_policy": {"enforce_new_defaults": False}, "share": 3}),
+        ("old defaults", {"oslo_policy": {"enforce_new_defaults": False}, "share": 6}),
         *([("a policy file and old defaults", {
             "policy": _POLICY, "oslo_policy": {"enforce_new_defaults": False}})]
           if base.FULL else []),
     ]
     policy, oslo_policy, names = None, {}, (keystone_case.OURS, keystone_case.PEER)
     # Of so many requests a caller makes one, unless all tests run in full.
-    share = 1
+    share = 2
     turn = 0
 
     def setUp(self):

@@ -24,7 +24,7 @@ from tests.soak.progress import Progress
 
 _PROVIDERS = 48
 _CAPACITY = {"VCPU": 200, "MEMORY_MB": 150_000}
-_PROCESSES, _THREADS = 3, 8
+_PROCESSES = 3
 # Seconds within which the service has to accept claims again after a fault was repaired.
 _RECOVERS = 120
 # The share of a run after which memory is measured first: imports and connections are no leak.
@@ -45,13 +45,14 @@ class Soak(fixtures.Fixture):
     :param seed: int, of the clients, of the order of the faults and of their times
     :param tell: callable of a text that reports progress
     :param directory: for the histories; None for a temporary one
+    :param threads: of each of the three processes of clients
     """
 
-    def __init__(self, form, seed=0, tell=lambda text: None, directory=None):
+    def __init__(self, form, seed=0, tell=lambda text: None, directory=None, threads=8):
         super().__init__()
         self.form, self.seed = form, seed
         self._chance, self._tell = random.Random(seed), tell
-        self._directory = directory
+        self._directory, self._threads = directory, threads
         #: List of tuples of the name of a fault, when it began, and when the next one began.
         self.windows = []
         self.counts = collections.Counter()
@@ -115,9 +116,10 @@ class Soak(fixtures.Fixture):
             raise ValueError(f"{self.form} has no faults {unknown}, but {known}")
         faults = [each for each in self.all_faults if only is None or each.name in only]
         clients = processes.Claimers([{
-            "transport_url": self._brokers.url, "providers": self.providers, "threads": _THREADS,
-            "until": str(self._until), "deadline": 60, "attempt_timeout": 4, "casts": 0.3,
-            "history": str(path), "seed": f"{self.seed}-{number}"}
+            "transport_url": self._brokers.url, "providers": self.providers,
+            "threads": self._threads, "until": str(self._until), "deadline": 60,
+            "attempt_timeout": 4, "casts": 0.3, "history": str(path),
+            "seed": f"{self.seed}-{number}"}
             for number, path in enumerate(self.histories)], program=("-m", "tests.soak.client"))
         self.addCleanup(clients.kill)
         poison = Poison(self._brokers.url, self.store.conf, self.seed)
