@@ -21,8 +21,9 @@ class SoakTest(testscenarios.WithScenarios, base.TestCase):
     scenarios = [(form, {"form": form}) for form in (run.FORMS if base.FULL else _SHORT)]
 
     def test_nothing_is_lost_and_nothing_done_twice(self):
-        # Few enough to leave some of the processors to the tests that run meanwhile.
-        soak = self.useFixture(run.Soak(self.form, seed=7, threads=8 if base.FULL else 3))
+        # Few enough clients to leave some of the processors to the tests that run meanwhile.
+        soak = self.useFixture(run.Soak(
+            self.form, seed=7, threads=8 if base.FULL else 3, snapshot_period=10))
         if base.FULL:
             soak.run(seconds=120)
         else:

@@ -36,12 +36,14 @@ class Conductors(fixtures.Fixture):
     :param databases: see :mod:`tests.soak.databases`
     :param store: :class:`placement_rpc.testing.fixtures.Store`
     :param pause: callable of the least and the most seconds to wait
+    :param snapshot_period: seconds between two snapshots
     """
 
-    def __init__(self, brokers, databases, store, pause):
+    def __init__(self, brokers, databases, store, pause, snapshot_period):
         super().__init__()
         self._brokers, self._databases = brokers, databases
         self._store, self._pause = store, pause
+        self._snapshot_period = snapshot_period
 
     def _setUp(self):
         broker, database = self._brokers.url, self._store.conf.database.connection
@@ -54,7 +56,7 @@ class Conductors(fixtures.Fixture):
             self.useFixture(processes.Conductor({
                 "DEFAULT": {"transport_url": to_broker},
                 "database": {"connection": to_database},
-                "notifications": {"snapshot_period": 30, "lease": 2},
+                "notifications": {"snapshot_period": self._snapshot_period, "lease": 2},
                 "conductor": {"host": f"host{number}", "workers": 1, "threads": 8,
                               "report_interval": 1}}))
             for number, (to_broker, to_database) in enumerate(urls)]

@@ -46,13 +46,16 @@ class Soak(fixtures.Fixture):
     :param tell: callable of a text that reports progress
     :param directory: for the histories; None for a temporary one
     :param threads: of each of the three processes of clients
+    :param snapshot_period: seconds between two snapshots, of which a short run needs a whole one
     """
 
-    def __init__(self, form, seed=0, tell=lambda text: None, directory=None, threads=8):
+    def __init__(self, form, seed=0, tell=lambda text: None, directory=None, threads=8,
+                 snapshot_period=30):
         super().__init__()
         self.form, self.seed = form, seed
         self._chance, self._tell = random.Random(seed), tell
         self._directory, self._threads = directory, threads
+        self._snapshot_period = snapshot_period
         #: List of tuples of the name of a fault, when it began, and when the next one began.
         self.windows = []
         self.counts = collections.Counter()
@@ -68,7 +71,7 @@ class Soak(fixtures.Fixture):
         self.store = self.useFixture(placement_fixtures.Store(
             self._databases.url, transport_url=self._brokers.url))
         self._conductors = self.useFixture(conductors.Conductors(
-            self._brokers, self._databases, self.store, self._pause))
+            self._brokers, self._databases, self.store, self._pause, self._snapshot_period))
         self._client = api.PlacementAPI(conf=self.store.conf)
         self.addCleanup(self._client.close)
         self._client.ping(None, timeout=90)
