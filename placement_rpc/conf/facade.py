@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration of the HTTP facade: a service's, and who may read its answers from a page.
+"""The configuration of the HTTP facade: a service's, and which pages may read its answers.
 
-Apart from that of a service, since oslo.middleware imports what only web applications need: for a
-fifth of a second, when any program of the service starts.
+It is not a part of :mod:`placement_rpc.conf.service`, since importing oslo.middleware takes a
+fifth of a second, and brings what only web applications need.
 """
 
 from oslo_middleware import cors
@@ -24,12 +24,7 @@ _CORS_DEFAULTS = {
 
 def new_config(args=(), config_files=None, prog=PROJECT, **overrides):
     """Make the configuration of a facade; see :func:`placement_rpc.conf.new_config`."""
-    return parse(unparsed(), args, config_files, prog, **overrides)
-
-
-def unparsed():
-    """Return a configuration on which more options can be registered before it is parsed."""
-    return register(service.unparsed())
+    return parse(register(service.unparsed()), args, config_files, prog, **overrides)
 
 
 def register(conf):

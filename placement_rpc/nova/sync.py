@@ -119,13 +119,13 @@ def run(context, group_commit, cycle, unchanged):
         found = unchanged.find(context.database, uuid, cycle.request_id, fingerprint)
         if found is not None:
             return found
-    made = Sync(context, group_commit, cycle, seen_at)
-    result = made.run()
+    sync = Sync(context, group_commit, cycle, seen_at)
+    result = sync.run()
     if fingerprint is not None:
-        if made.agreed is None:
+        if sync.rows is None:
             unchanged.forget(uuid)
         else:
-            unchanged.remember(fingerprint, *made.agreed)
+            unchanged.remember(fingerprint, *sync.rows)
     return result
 
 
@@ -136,8 +136,8 @@ class Sync:
     :param group_commit: :class:`placement_rpc.accounting.group_commit.GroupCommit`
     :param cycle: :class:`Cycle`
     :param seen_at: datetime of the tracker's snapshot, as of :func:`time_of`
-    :ivar agreed: rows of the node and of its provider, read before all else, if it changed
-        nothing, and no later cycle with the same report would until one of them changes; else None
+    :ivar rows: the rows of the node and of its provider, if the same report has the same result
+        for as long as both stay as they are; None if not. They are read before all else
     """
 
     def __init__(self, context, group_commit, cycle, seen_at):
@@ -147,7 +147,7 @@ class Sync:
         self._cycle = cycle
         self._seen_at = seen_at
         self._held, self._reports = {}, {}
-        self.agreed = None
+        self.rows = None
 
     def run(self):
         """Compare the report with the store, write the differences, and heal disagreements.
@@ -171,8 +171,8 @@ class Sync:
         if stored is not None:
             return idempotency.stored_outcome(self._context.database, self._request)
         if not differs and not (self._cycle.heal and result.disagreements):
-            if self._agrees_for_good(view):
-                self.agreed = view.row, view.provider
+            if self._stays_the_same(view):
+                self.rows = view.row, view.provider
             return result
         return self._settle(view)
 
@@ -276,10 +276,10 @@ class Sync:
             self._held, reports, uuid, shared, self._seen_at - _CLOCK_SKEW)
         return result
 
-    def _agrees_for_good(self, view):
+    def _stays_the_same(self, view):
         """Whether a later cycle with the same report finds no disagreement either.
 
-        It may find one on a consumer that had changed too recently to be compared now.
+        A consumer that changed just now is compared by a later cycle only.
         """
         # The disk of another provider may change without a change of this one.
         return view.provider is not None and not view.shared and not compare(

@@ -2,8 +2,8 @@
 """Remember the cycles of resource trackers that changed nothing, to recognise them next time.
 
 Nearly all cycles are the same as the one before, and nothing has changed in the store meanwhile.
-Such a cycle is answered after one short read. An entry may be out of date: it has a digest of the
-rows that the answer depends on, and is used only if these rows are the same now.
+Such a cycle is answered after one short read, of the rows that the answer depends on. What is
+remembered counts only if these rows are still the same.
 """
 
 import collections

@@ -3,7 +3,6 @@
 
 import fixtures
 
-from placement_rpc.conf import facade as configuration
 from placement_rpc.http.facade import Facade as HTTPFacade
 from placement_rpc.http.server import Server
 from placement_rpc.testing.fixtures import RunningService
@@ -23,16 +22,10 @@ class Facade(fixtures.Fixture):
                            "api__threads": 8, "api__max_waiting": 8, **overrides}
 
     def _setUp(self):
-        pages = {name for name in self._overrides if name.startswith("cors__")}
-        self.running = self.useFixture(RunningService(**{
-            name: value for name, value in self._overrides.items() if name not in pages}))
-        # A service has no options of pages.
-        conf = configuration.register(self.running.conf)
-        for name in pages:
-            conf.set_override(name.partition("__")[2], self._overrides[name], group="cors")
+        self.running = self.useFixture(RunningService(**self._overrides))
         self.api, self.database = self.running.api, self.running.database
         self.facade = HTTPFacade(
-            conf, self.api, metrics=self.running.conductor.manager.metrics)
+            self.running.conf, self.api, metrics=self.running.conductor.manager.metrics)
         self.application = self.facade.application
         server = Server(self.facade)
         self.addCleanup(server.stop)

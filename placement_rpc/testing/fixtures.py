@@ -10,7 +10,7 @@ import uuid
 import fixtures
 
 from placement_rpc import api, exception, manager
-from placement_rpc.conf import service as configuration
+from placement_rpc.conf import facade as configuration
 from placement_rpc.db import api as db
 from placement_rpc.service import conductor
 

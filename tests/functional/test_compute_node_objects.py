@@ -3,13 +3,11 @@
 
 import time
 
-import sqlalchemy as sa
-
 from placement_rpc import exception
 from placement_rpc.context import RequestContext
 from placement_rpc.objects.codec import plain
 from placement_rpc.objects.nova.compute_node import ComputeNode, ComputeNodeList
-from tests import base
+from tests import base, statements
 from tests.compute_nodes import nodes, without_id
 from tests.functional.test_compute_nodes import NodeTest, node
 
@@ -38,19 +36,10 @@ class ReadingTest(NodeTest):
     def test_one_query_over_inventories_for_a_list_too(self):
         self.bring_in(*nodes())
         self.migrate()
-        statements = []
-
-        def note(connection, cursor, statement, *_):
-            if "inventories" in statement:
-                statements.append(statement)
-
-        engine = self.service.manager.database.engine
-        sa.event.listen(engine, "before_cursor_execute", note)
-        try:
+        with statements.recorded(self.service.manager.database) as sent:
             found = ComputeNodeList.get_all(self.context)
-        finally:
-            sa.event.remove(engine, "before_cursor_execute", note)
-        self.assertEqual((120, 1), (len(found), len(statements)))
+        self.assertEqual((120, 1), (
+            len(found), len([each for each in sent if "inventories" in each])))
         sent = {each["nova_object.data"]["hypervisor_hostname"]: each["nova_object.data"]
                 for each in nodes()}
         for each in found:

@@ -10,7 +10,7 @@ from placement_rpc.db import models
 from placement_rpc.db.queries import bulk, events
 from placement_rpc.notifications import publishers, relay
 from placement_rpc.objects.request import ResourceRequest
-from tests import base
+from tests import base, statements
 
 
 class ExplainTest(base.ContractTest):
@@ -109,13 +109,10 @@ class ProviderListTest(base.ContractTest):
         self.assertEqual({"one"}, self.listed(**filters))
         # Over the bus, heartbeats and the relay have statements of their own.
         if self.service.conductor is None:
-            statements = []
-            sa.event.listen(self.service.database.engine, "before_cursor_execute",
-                            lambda *arguments: statements.append(arguments[2]))
             for each in (filters, {}, {"name": "nobody"}):
-                statements.clear()
-                self.listed(**each)
-                self.assertEqual(1, len(statements), statements)
+                with statements.recorded(self.service.database) as sent:
+                    self.listed(**each)
+                self.assertEqual(1, len(sent), sent)
 
 
 class EventPagesTest(base.ContractTest):

@@ -6,11 +6,10 @@ import pathlib
 import random
 
 import fixtures
-import sqlalchemy as sa
 
 from placement_rpc import exception
 from placement_rpc.testing import fixtures as placement_fixtures
-from tests import base, http
+from tests import base, http, statements
 
 _TRAITS = ("CUSTOM_A", "HW_CPU_X86_AVX2", "CUSTOM_B")
 _RULES = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
@@ -199,18 +198,9 @@ class SummariesTest(base.ContractTest):
 
     def statements(self, call, limit):
         """Return how many SELECTs a page takes; the service may be in this process."""
-        engine, found = self.service.database.engine, []
-
-        def seen(_connection, _cursor, statement, *_rest):
-            if statement.startswith("SELECT"):
-                found.append(statement)
-
-        sa.event.listen(engine, "before_cursor_execute", seen)
-        try:
+        with statements.recorded(self.service.database) as found:
             call(None, limit=limit)
-        finally:
-            sa.event.remove(engine, "before_cursor_execute", seen)
-        return len(found)
+        return statements.reads(found)
 
 
 class PositionTest(base.TestCase):

@@ -11,7 +11,7 @@ from placement_rpc.db.queries import compute_nodes as queries
 from placement_rpc.db.queries import providers, services
 from placement_rpc.nova.unchanged import UnchangedCycles
 from placement_rpc.testing import fixtures as placement_fixtures
-from tests import base
+from tests import base, statements
 from tests.functional.test_compute_nodes import node
 
 
@@ -40,19 +40,10 @@ class UnchangedCycleTest(base.TestCase):
             time.time() + 25 if at is None else at, **how)
 
     def statements(self, **how):
-        """Return how many statements a cycle takes."""
-        engine, found = self.service.database.engine, []
-
-        def seen(_connection, _cursor, statement, *_rest):
-            if statement.startswith("SELECT"):
-                found.append(statement)
-
-        sa.event.listen(engine, "before_cursor_execute", seen)
-        try:
+        """Return how many SELECTs a cycle takes."""
+        with statements.recorded(self.service.database) as found:
             self.assertEqual([], self.sync(**how).changed)
-        finally:
-            sa.event.remove(engine, "before_cursor_execute", seen)
-        return len(found)
+        return statements.reads(found)
 
     def remembered(self, **how):
         self.assertEqual(1, self.statements(**how))

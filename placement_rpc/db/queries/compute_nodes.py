@@ -48,35 +48,27 @@ _INVENTORIES = bulk.OverLists(lambda among: sa.select(
     among(_providers.c.uuid, "uuids")))
 _mine, _other = _links.alias("mine"), _links.alias("other")
 _sharing, _as_node = _providers.alias("sharing"), _nodes.alias("as_node")
+# The inventories of disks that a provider shares with others in its aggregates.
+_IS_SHARED_DISK = (
+    _mine.c.resource_provider_id == _providers.c.id,
+    _other.c.aggregate_id == _mine.c.aggregate_id,
+    _sharing.c.id == _other.c.resource_provider_id, _sharing.c.id != _providers.c.id,
+    _inventories.c.resource_provider_id == _sharing.c.id,
+    _classes.c.id == _inventories.c.resource_class_id, _classes.c.name == "DISK_GB",
+    # The disk of a node is its own, whichever aggregates it is in.
+    ~sa.exists().where(_as_node.c.uuid == _sharing.c.uuid))
 _SHARING = bulk.OverLists(lambda among: sa.select(
     _providers.c.uuid.label("node_uuid"), _sharing.c.uuid.label("provider_uuid"),
     _inventories.c.total, _inventories.c.allocation_ratio,
     (_inventories.c.capacity - _inventories.c.used).label("free"),
-).select_from(_providers).join(
-    _mine, _mine.c.resource_provider_id == _providers.c.id,
-).join(_other, _other.c.aggregate_id == _mine.c.aggregate_id).join(
-    _sharing, sa.and_(_sharing.c.id == _other.c.resource_provider_id,
-                      _sharing.c.id != _providers.c.id),
-).join(
-    _inventories, _inventories.c.resource_provider_id == _sharing.c.id,
-).join(_classes, _classes.c.id == _inventories.c.resource_class_id).where(
-    among(_providers.c.uuid, "uuids"), _classes.c.name == "DISK_GB",
-    # The disk of a node is its own, whichever aggregates it is in.
-    ~sa.exists().where(_nodes.c.uuid == _sharing.c.uuid),
-).distinct().order_by(_sharing.c.uuid))
+).where(among(_providers.c.uuid, "uuids"), *_IS_SHARED_DISK).distinct().order_by(_sharing.c.uuid))
 _UNSHARED = sa.select(
     *(_nodes.c[name] for name in COLUMNS), _providers.c.id.label("provider_id"),
     _providers.c.generation, _providers.c.updated_at.label("provider_updated_at"),
 ).select_from(_nodes).join(_providers, _providers.c.uuid == _nodes.c.uuid).where(
     _nodes.c.uuid == sa.bindparam("uuid"),
     ~sa.exists().where(models.requests.c.request_id == sa.bindparam("request_id")),
-    ~sa.exists().where(
-        _mine.c.resource_provider_id == _providers.c.id,
-        _other.c.aggregate_id == _mine.c.aggregate_id,
-        _sharing.c.id == _other.c.resource_provider_id,
-        _inventories.c.resource_provider_id == _sharing.c.id,
-        _classes.c.id == _inventories.c.resource_class_id, _classes.c.name == "DISK_GB",
-        ~sa.exists().where(_as_node.c.uuid == _sharing.c.uuid)))
+    ~sa.exists().where(*_IS_SHARED_DISK))
 _INSERT_PROVIDERS = bulk.Insert(_providers, "uuid", "name", "generation")
 _INSERT_INVENTORIES = bulk.Insert(
     _inventories, "resource_provider_id", "resource_class_id", "total", "reserved", "min_unit",
