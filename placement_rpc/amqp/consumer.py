@@ -6,10 +6,9 @@ import socket
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import amqp
-
 from placement_rpc.amqp import frames
 from placement_rpc.amqp.connection import Connection
+from placement_rpc.amqp.outgoing import Outgoing
 
 #: How many messages of a queue a process holds that it has not acknowledged.
 WINDOW = 200
@@ -129,8 +128,7 @@ class Consumer:
             self._channel.basic_reject(message.delivery_tag, requeue=True)
             self._held.pop(message.delivery_tag, None)
 
-    def send(self, message: amqp.Message, exchange: str, routing_key: str,
-             timeout: float) -> None:
+    def send(self, message: Outgoing, timeout: float) -> None:
         """Publish a message without a confirm; it is returned if it reaches no queue.
 
         :param timeout: seconds to wait for another thread that writes
@@ -138,7 +136,7 @@ class Consumer:
         :raises FAILURES: if the connection is lost
         """
         with self._connection.writing(max(0.0, timeout)):
-            frames.publish(self._channel, message, exchange, routing_key, mandatory=True)
+            frames.publish(self._channel, [message], mandatory=True)
 
     def answer_all(self, answers: Iterable[tuple[str | None, str]], messages: list) -> None:
         """Send answers, and acknowledge the messages that they answer.
@@ -149,24 +147,21 @@ class Consumer:
         :raises FAILURES: if the connection is lost
         """
         with self._connection.writing():
-            for queue, body in answers:
-                self._answer(queue, body)
+            self._answer(answers)
             self._acknowledge(messages)
 
     def answer(self, queue: str | None, body: str) -> None:
         """Send one answer and acknowledge nothing; errors are those of :meth:`answer_all`."""
         with self._connection.writing():
-            self._answer(queue, body)
+            self._answer([(queue, body)])
 
     def end(self) -> None:
         """End the connection: the messages that are held are delivered again."""
         self._connection.shut()
 
-    def _answer(self, queue, body):
-        if queue is not None:
-            frames.publish(self._channel, amqp.Message(
-                body, content_type="application/json", content_encoding="utf-8",
-                delivery_mode=1), "", queue)
+    def _answer(self, answers):
+        frames.publish(self._channel, [Outgoing(body, "", queue, durable=False)
+                                       for queue, body in answers if queue is not None])
 
     def _acknowledge(self, messages):
         tags = [message.delivery_tag for message in messages]

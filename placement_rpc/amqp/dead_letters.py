@@ -16,7 +16,8 @@ from placement_rpc.amqp import contents, topology
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.connection import Connection
 from placement_rpc.amqp.frames import FAILURES
-from placement_rpc.amqp.publisher import ConfirmedChannel, Outgoing, Unconfirmed
+from placement_rpc.amqp.outgoing import Outgoing
+from placement_rpc.amqp.publisher import ConfirmedChannel, Unconfirmed
 
 # Headers of a dead letter: the reason, the queue that it was in, and the time.
 _REASON, _QUEUE, _TIME = "placement-reason", "placement-queue", "placement-time"

@@ -13,17 +13,19 @@ import logging
 import select
 import socket
 import time
+from collections.abc import Iterable
 from struct import unpack_from
 from typing import Any
 
 import amqp
 import kombu
 from amqp import exceptions as amqp_exceptions
-from amqp import spec, transport
+from amqp import transport
 from kombu import exceptions as kombu_exceptions
 from kombu.transport import pyamqp
 
 from placement_rpc.amqp import contents
+from placement_rpc.amqp.outgoing import Outgoing
 
 LOG = logging.getLogger(__name__)
 
@@ -39,9 +41,15 @@ def is_loss(error: BaseException) -> bool:
     return isinstance(error, FAILURES) and not isinstance(error, CHANNEL_FAILURES)
 
 
-_HEARTBEAT_FRAME, _FRAME_END = 8, b"\xce"
+_HEARTBEAT_FRAME, _FRAME_END = 8, 0xce
+# Bytes of a frame before its payload.
+_BEFORE = 7
+# Bytes to take from the system at a time.
+_CHUNK = 2 ** 16
 # The most bytes in a frame; the broker may offer more.
 _LARGEST_FRAME = 2 ** 20
+# Bytes of several messages after which they are handed to the system.
+_LARGEST_WRITE = 2 ** 16
 # Seconds within which the broker answers a method. A node that waits for another one, which hangs,
 # keeps sending heartbeats and does not answer.
 _ANSWER_TIMEOUT = 10.0
@@ -51,6 +59,41 @@ MISSED_HEARTBEATS = 3
 
 class Malformed(amqp_exceptions.RecoverableConnectionError):
     """The broker sent a frame that cannot be parsed, and the connection cannot be read further."""
+
+
+class _Received:
+    """What has come on a connection and was not read yet.
+
+    The library asks the system for each part of each frame: nine times for a message.
+    """
+
+    __slots__ = ("_data", "_start")
+
+    def __init__(self):
+        self._data, self._start = b"", 0
+
+    def __bool__(self):
+        return self._start < len(self._data)
+
+    def take(self, transport, size):
+        """Return the next bytes; wait for them if they have not come."""
+        start, end = self._start, self._start + size
+        if end > len(self._data):
+            self._data = self._with_more(transport, self._data[start:], size)
+            start, end = 0, size
+        self._start = end
+        return self._data[start:end]
+
+    @staticmethod
+    def _with_more(transport, data, size):
+        pieces, missing = [data], size - len(data)
+        while missing > 0:
+            piece = transport._quick_recv(max(missing, _CHUNK))
+            if not piece:
+                raise OSError("the broker closed the connection")
+            pieces.append(piece)
+            missing -= len(piece)
+        return b"".join(pieces)
 
 
 class _Connection(pyamqp.Connection):
@@ -65,6 +108,7 @@ class _Connection(pyamqp.Connection):
     _received_at = 0.0
 
     def connect(self, callback=None):
+        self.received = _Received()
         try:
             return super().connect(callback)
         except BaseException:
@@ -131,13 +175,13 @@ def _frame(connection):
     :returns: tuple of the kind, the channel and the payload
     :raises FAILURES: if the connection is lost, or this is no frame
     """
-    transport = connection._transport
+    transport, received = connection._transport, connection.received
     try:
-        kind, channel, size = unpack_from(">BHI", transport._read(7, True))
+        kind, channel, size = unpack_from(">BHI", received.take(transport, _BEFORE))
         if size > connection.frame_max:
             raise amqp_exceptions.UnexpectedFrame(
                 f"a frame of {size} bytes, while at most {connection.frame_max} are allowed")
-        payload, end = transport._read(size), transport._read(1)
+        payload = received.take(transport, size + 1)
     except ValueError as error:
         # Of a TLS socket that another thread has shut.
         transport.connected = False
@@ -146,10 +190,10 @@ def _frame(connection):
         # The rest of the frame would be taken for the next one.
         transport.connected = False
         raise
-    if end != _FRAME_END:
+    if payload[-1] != _FRAME_END:
         transport.connected = False
-        raise amqp_exceptions.UnexpectedFrame(f"a frame ends with {end!r}")
-    return kind, channel, payload
+        raise amqp_exceptions.UnexpectedFrame(f"a frame ends with {payload[-1:]!r}")
+    return kind, channel, payload[:-1]
 
 
 def _taken(connection, frame):
@@ -224,10 +268,10 @@ def has_come(connection: kombu.Connection, seconds: float = 0,
     :param waker: a socket that ends the wait when it becomes readable
     :raises FAILURES: if the connection is lost
     """
-    transport = opened(connection)._transport
-    socket_ = transport.sock
+    found = opened(connection)
+    socket_ = found._transport.sock
     pending = getattr(socket_, "pending", None)
-    if transport._read_buffer or (pending and pending()):
+    if found.received or (pending and pending()):
         return True
     sockets = [socket_] if waker is None else [socket_, waker]
     try:
@@ -335,11 +379,23 @@ def drop(connection: kombu.Connection) -> None:
         socket_.close()
 
 
-def publish(channel: amqp.Channel, message: amqp.Message, exchange: str, routing_key: str,
-            mandatory: bool = False) -> None:
-    """Send a message; the library's ``basic_publish`` would read first.
+def publish(channel: amqp.Channel, messages: Iterable[Outgoing], mandatory: bool = False) -> None:
+    """Send messages; the library's ``basic_publish`` would read before each.
 
     :param mandatory: whether the broker returns a message that reaches no queue
+    :raises ValueError: if a message cannot be sent as it is; those before it may be sent
+    :raises FAILURES: if the connection is lost
     """
-    channel.send_method(
-        spec.Basic.Publish, "Bssbb", (0, exchange, routing_key, mandatory, False), message)
+    connection = channel.connection
+    if connection is None:
+        raise amqp_exceptions.RecoverableConnectionError("the connection is lost")
+    write, pieces, size = connection.transport.write, [], 0
+    for message in messages:
+        found = message.encoded(channel.channel_id, connection.frame_max, mandatory)
+        pieces.append(found)
+        size += len(found)
+        if size > _LARGEST_WRITE:
+            write(b"".join(pieces))
+            pieces, size = [], 0
+    if pieces:
+        write(b"".join(pieces))

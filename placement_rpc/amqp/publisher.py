@@ -5,7 +5,6 @@ import itertools
 import logging
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
 
 import amqp
 
@@ -13,6 +12,7 @@ from placement_rpc.amqp import frames
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.connection import Connection
 from placement_rpc.amqp.frames import CHANNEL_FAILURES, FAILURES
+from placement_rpc.amqp.outgoing import Outgoing
 
 LOG = logging.getLogger(__name__)
 # Seconds after which a broker that does not confirm counts as away.
@@ -21,16 +21,6 @@ CONFIRM_TIMEOUT = 30
 
 class Unconfirmed(Exception):
     """The broker is away or did not take every message: all of them have to be sent again."""
-
-
-class Outgoing(NamedTuple):
-    """A message to publish: a body of JSON and where it goes."""
-
-    body: str | bytes
-    exchange: str
-    routing_key: str
-    message_id: str | None = None
-    headers: dict[str, Any] | None = None
 
 
 class ConfirmedChannel:
@@ -53,18 +43,14 @@ class ConfirmedChannel:
         self._unconfirmed: set[int] = set()
         self._refused: str | None = None
 
-    def send(self, message: Outgoing) -> None:
-        """Publish a durable message; :meth:`settle` tells whether the broker took it.
+    def send(self, *messages: Outgoing) -> None:
+        """Publish messages; :meth:`settle` tells whether the broker took them.
 
         :raises FAILURES: if the connection is lost
         """
-        properties = {"message_id": message.message_id} if message.message_id else {}
-        self._unconfirmed.add(next(self._tags))
+        self._unconfirmed.update(itertools.islice(self._tags, len(messages)))
         with self._connection.writing():
-            frames.publish(self._channel, amqp.Message(
-                message.body, delivery_mode=2, content_type="application/json",
-                content_encoding="utf-8", application_headers=message.headers or {},
-                **properties), message.exchange, message.routing_key, mandatory=True)
+            frames.publish(self._channel, messages, mandatory=True)
 
     def first(self, declare: Callable[[amqp.Channel], object]) -> None:
         """Declare what the messages that are sent from now on need.
@@ -152,7 +138,8 @@ class Publisher:
         self._retry_at = 0.0
 
     def publish(self, messages: Iterable[Outgoing], timeout: float = CONFIRM_TIMEOUT,
-                still: Callable[[], object] = lambda: None) -> None:
+                still: Callable[[], object] = lambda: None,
+                meanwhile: Callable[[], object] = lambda: None) -> None:
         """Publish messages, and return when the broker has confirmed all of them.
 
         A kept connection may have been lost long ago: then the messages are sent again on a new
@@ -160,6 +147,7 @@ class Publisher:
 
         :param timeout: seconds
         :param still: called at least twice a second while waiting; an error of it ends the wait
+        :param meanwhile: called each time all are sent, before it waits for the confirms
         :raises Unconfirmed: if a message was refused, returned or not confirmed in time, or there
             is no connection; any of the messages may have been kept
         """
@@ -167,13 +155,13 @@ class Publisher:
         kept = self._channel is not None
         try:
             try:
-                self._attempt(messages, ends, still)
+                self._attempt(messages, ends, still, meanwhile)
             except FAILURES as error:
                 if not kept or isinstance(error, CHANNEL_FAILURES):
                     raise
                 LOG.info("The connection to the broker was lost; reconnecting: %s", error)
                 self.close(lost=True)
-                self._attempt(messages, ends, still)
+                self._attempt(messages, ends, still, meanwhile)
         except FAILURES as error:
             self.close(lost=frames.is_loss(error))
             raise Unconfirmed(f"{type(error).__name__}: {error}") from error
@@ -186,13 +174,13 @@ class Publisher:
             self.close()
             raise
 
-    def _attempt(self, messages, ends, still):
+    def _attempt(self, messages, ends, still, meanwhile):
         channel = self._open()
         # Connecting may have taken long: the caller may no longer be the one to publish.
         still()
         channel.first(self._declare_again)
-        for message in messages:
-            channel.send(message)
+        channel.send(*messages)
+        meanwhile()
         channel.settle(max(0.1, ends - time.monotonic()), still)
 
     def keep_alive(self) -> None:

@@ -11,7 +11,8 @@ from oslo_config import cfg
 from placement_rpc import exception
 from placement_rpc.amqp import topology
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.amqp.publisher import Outgoing, Publisher, Unconfirmed
+from placement_rpc.amqp.outgoing import Outgoing
+from placement_rpc.amqp.publisher import Publisher, Unconfirmed
 from placement_rpc.notifications import envelope
 from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.stream import StreamReader
@@ -37,7 +38,8 @@ class RabbitPublisher:
         self._broker = broker
         self._publisher = Publisher(broker, self._declare, self._declare_again)
 
-    def publish(self, rows: Iterable[Any], still: Callable[[], object] = lambda: None) -> None:
+    def publish(self, rows: Iterable[Any], still: Callable[[], object] = lambda: None,
+                meanwhile: Callable[[], object] = lambda: None) -> None:
         """Publish events, and return when the broker has confirmed all of them.
 
         The stream is bound to the exchange again before each batch: otherwise an event that
@@ -45,11 +47,12 @@ class RabbitPublisher:
 
         :param rows: rows of events, with positions
         :param still: called while it waits; an error of it ends the wait
+        :param meanwhile: called when they are sent, before it waits
         :raises Unconfirmed: if not all are confirmed; any of them may have been kept
         """
         self._publisher.publish(
             (Outgoing(envelope.sealed(row), self._exchange, self._routing_key, row.event_id)
-             for row in rows), still=still)
+             for row in rows), still=still, meanwhile=meanwhile)
 
     #: Whether readers of what was published may remember more than the store does.
     is_kept = True
@@ -97,7 +100,7 @@ class MemoryPublisher:
         self._rows = collections.deque(maxlen=limit)
         self._changed = threading.Condition()
 
-    def publish(self, rows, still=lambda: None):
+    def publish(self, rows, still=lambda: None, meanwhile=lambda: None):
         """As :meth:`RabbitPublisher.publish`, without waiting."""
         with self._changed:
             self._rows.extend(rows)

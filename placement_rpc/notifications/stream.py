@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 
-import amqp
 from amqp import exceptions as amqp_exceptions
 
 from placement_rpc import bodies, exception
@@ -16,6 +15,7 @@ from placement_rpc.amqp import topology
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.consumer import WINDOW, Consumer, Unreadable, body_of
 from placement_rpc.amqp.frames import FAILURES
+from placement_rpc.amqp.outgoing import Outgoing
 from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.sequence import Sequence
@@ -143,9 +143,7 @@ class StreamReader:
             offset, step = max(0, first - step), step * 4
 
     def _send_mark(self, consumer, mark):
-        consumer.send(amqp.Message(
-            "{}", delivery_mode=2, content_type="application/json",
-            application_headers={_MARK: mark}), "", self._stream, _PATIENCE)
+        consumer.send(Outgoing("{}", "", self._stream, headers={_MARK: mark}), _PATIENCE)
 
     def _read_to_mark(self, consumer, mark):
         """Return the events before a mark, and the offset of the first message.
@@ -221,13 +219,16 @@ class StreamReader:
 
     def _received(self, consumer):
         """Wait a moment for messages; yield the events among them."""
-        for message in consumer.receive(_WAIT):
+        received = consumer.receive(_WAIT)
+        if received:
+            # Only so that more come: after a loss the reader continues by the offset.
+            consumer.acknowledge(received)
+        for message in received:
             event = self._event(message)
             if event is not None:
                 yield event
             self.offset = _offset_of(message, -1 if self.offset is None else self.offset)
             self._quiet_since = time.monotonic()
-            consumer.acknowledge([message])
 
     def _event(self, message):
         """Return the event in a message; None for other messages, duplicates and early events."""

@@ -9,7 +9,8 @@ from oslo_config import cfg
 
 from placement_rpc import bodies, exception
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.amqp.publisher import Outgoing, Publisher, Unconfirmed
+from placement_rpc.amqp.outgoing import Outgoing
+from placement_rpc.amqp.publisher import Publisher, Unconfirmed
 from placement_rpc.context import RequestContext
 from placement_rpc.rpc import command_queue, routing, serializer
 from placement_rpc.rpc.daemon_pool import DaemonPool

@@ -4,9 +4,8 @@
 import contextlib
 import time
 
-import amqp
-
 from placement_rpc.amqp.consumer import Consumer
+from placement_rpc.amqp.outgoing import Outgoing
 
 #: The correlation id of an echo, which no call has.
 ID = "echo"
@@ -67,6 +66,6 @@ class Echo:
         # While another thread writes a long call, the next check sends it. If the write itself
         # fails, the next read does.
         with contextlib.suppress(TimeoutError):
-            self._consumer.send(
-                amqp.Message(b"{}", correlation_id=ID), "", self._queue, timeout=0)
+            self._consumer.send(Outgoing(
+                b"{}", "", self._queue, correlation_id=ID, durable=False), timeout=0)
             self._sent_at = now

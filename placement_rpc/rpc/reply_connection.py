@@ -20,7 +20,6 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-import amqp
 from oslo_config import cfg
 
 from placement_rpc import bodies, exception
@@ -28,6 +27,7 @@ from placement_rpc.amqp import topology
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.consumer import Consumer, body_of
 from placement_rpc.amqp.frames import FAILURES
+from placement_rpc.amqp.outgoing import Outgoing
 from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.rpc import echo, envelope
 from placement_rpc.rpc.echo import Echo
@@ -159,23 +159,23 @@ class ReplyConnection:
             left = max(0.0, ends - time.monotonic())
             if waiter.route is not None and not self._blocked:
                 self._routes.sending(routing_key)
-            self._send(consumer, routing_key, self._message(call, left), ends)
+            self._send(consumer, self._message(routing_key, call, left), ends)
             if waiter.came.acquire(timeout=min(pause, max(0.0, ends - time.monotonic()))):
                 return copies
             if time.monotonic() >= ends:
                 break
         raise TimeoutError
 
-    def _message(self, call, seconds):
+    def _message(self, routing_key, call, seconds):
         body, headers = envelope.seal_call(call, self._requests), {}
         if self._compression:
             body = bodies.compressed(body, self._compression)
             headers["compression"] = self._compression
         # The broker drops the call when its thread no longer waits.
-        return amqp.Message(
-            body, content_type="application/json", content_encoding="utf-8", delivery_mode=2,
+        return Outgoing(
+            body, self._exchange, routing_key, headers=headers,
             correlation_id=call.message_id, reply_to=call.reply_to,
-            expiration=str(int(seconds * 1000)), application_headers=headers)
+            expiration=str(int(seconds * 1000)))
 
     def _enter(self, message_id, waiter):
         if len(self._waiting) >= self._limit:
@@ -212,11 +212,11 @@ class ReplyConnection:
             return "the broker does not answer"
         return f"{type(error).__name__}: {error}"
 
-    def _send(self, consumer, routing_key, message, ends):
+    def _send(self, consumer, message, ends):
         if self._blocked:
             raise exception.ServiceUnavailable(reason=_SHORT)
         try:
-            consumer.send(message, self._exchange, routing_key, ends - time.monotonic())
+            consumer.send(message, ends - time.monotonic())
         except TimeoutError:
             raise
         except FAILURES as error:

@@ -10,6 +10,7 @@ import types
 import unittest.mock
 
 from placement_rpc import manager
+from placement_rpc.amqp import frames
 from placement_rpc.backoff import Backoff
 from placement_rpc.rpc import batch_server, envelope, monitored_calls, routing
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -41,8 +42,9 @@ class _Channel:
     def basic_reject(self, tag, requeue):
         self._connection.requeued.append(tag)
 
-    def send_method(self, _method, _format, arguments, message):
-        self._connection.write(arguments[2], message.body)
+    def publish(self, messages):
+        for message in messages:
+            self._connection.write(message.routing_key, message.body)
 
 
 class _Connection:
@@ -85,6 +87,7 @@ class CallServerTest(base.TestCase):
 
     def setUp(self):
         super().setUp()
+        self.patch(frames, "publish", _Channel.publish)
         store = self.useFixture(placement_fixtures.Store(conductor__drain_timeout=20))
         self.manager = manager.Manager(store.conf, store.database)
         self.connections = []

@@ -223,7 +223,7 @@ class _ClosedMeanwhile:
         found, self._socket = self._socket, None
         return found
 
-    def _read(self, *_arguments):
+    def _quick_recv(self, _size):
         # What Python says of a TLS socket that was shut.
         raise ValueError("Read on closed or unwrapped SSL socket.")
 
@@ -239,7 +239,8 @@ class OtherThreadTest(base.TestCase):
         self.assertEqual(1, len(done))
 
     def test_a_read_of_a_tls_socket_that_was_shut_is_a_loss(self):
-        library = types.SimpleNamespace(_transport=_ClosedMeanwhile(None))
+        library = types.SimpleNamespace(
+            _transport=_ClosedMeanwhile(None), received=frames._Received())
         self.patch(frames, "opened", lambda _: library)
         self.assertRaises(amqp.RecoverableConnectionError, frames.read_event, None)
         self.assertFalse(library._transport.connected)

@@ -15,10 +15,10 @@ class EchoTest(base.TestCase):
         self.patch(echo, "time", types.SimpleNamespace(monotonic=lambda: self.now))
         self.echo = echo.Echo(self, "reply_1")
 
-    def send(self, message, exchange, routing_key, timeout):
+    def send(self, message, timeout):
         if self.is_writing:
             raise TimeoutError("another thread writes")
-        self.sent.append((message.properties["correlation_id"], exchange, routing_key))
+        self.sent.append((message.correlation_id, message.exchange, message.routing_key))
 
     def pass_time(self, seconds, is_waiting=True):
         for _ in range(seconds):

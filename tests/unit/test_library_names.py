@@ -24,10 +24,8 @@ _KOMBU_AND_AMQP = {
         "_on_tune", "_transport", "blocking_read", "bytes_recv", "channel", "channels", "collect",
         "connect", "frame_handler_cls", "frame_max", "heartbeat", "on_inbound_frame",
         "send_heartbeat", "transport"],
-    "amqp.transport:TCPTransport": ["_read", "_read_buffer", "connected", "having_timeout",
-                                    "sock"],
-    "amqp.transport:SSLTransport": ["_read", "_read_buffer", "connected", "having_timeout",
-                                    "sock"],
+    "amqp.transport:TCPTransport": ["_quick_recv", "connected", "having_timeout", "sock"],
+    "amqp.transport:SSLTransport": ["_quick_recv", "connected", "having_timeout", "sock"],
     "amqp.basic_message:Message": [
         "_load_properties", "_pending_chunks", "body", "body_received", "body_size",
         "frame_args", "frame_method", "properties", "ready"],
