@@ -33,9 +33,9 @@ OPTS = [
              "published twice after a failure."),
     cfg.FloatOpt(
         "gather", default=0.04, min=0.0,
-        help="Minimum pause of the relay between two batches, in seconds. An event after a quiet "
-             "time is published at once. Under load, a longer pause makes fewer and larger "
-             "batches and delays events."),
+        help="Minimum pause of the relay after a batch that is not full, in seconds. An event "
+             "after a quiet time is published at once. Under load, a longer pause makes fewer and "
+             "larger batches and delays events."),
     cfg.FloatOpt(
         "interval", default=0.05, min=0.001,
         help="Seconds between two polls of the outbox for events that other processes committed; "

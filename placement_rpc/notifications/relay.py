@@ -2,14 +2,15 @@
 """The relay: from the outbox to the bus, in order, at least once.
 
 Every conductor runs one; the one that holds the lease works. It gives events their positions,
-publishes them, waits for the confirms, and marks them as published. Events that it published
-but could not mark are published again, by it or by the relay that takes over; their event ids
-identify them.
+publishes them, waits for the confirms, and marks them as published; while it waits, it reads the
+next ones if there are many. Events that it published but could not mark are published again, by it
+or by the relay that takes over; their event ids identify them.
 
 Before it publishes with a new lease or after it has lost the database, it checks that the store
 has what was published before. If not, it publishes nothing until the two are reconciled.
 """
 
+import contextlib
 import logging
 import threading
 import time
@@ -54,6 +55,8 @@ class Relay:
         # The events that the broker has confirmed and that are not marked in the store yet: the
         # position that they were read after, and the last one.
         self._confirmed = None
+        # The batch that was read while the broker confirmed the one before it.
+        self._ahead = None
         # The highest position that was given in an epoch, and the highest that was sent or is in
         # the stream. They do not go down within the epoch, or a loss would not be seen.
         self._epoch, self._given, self._sent = None, 0, 0
@@ -85,10 +88,10 @@ class Relay:
         backoff = Backoff()
         while not self._ended.is_set():
             try:
-                busy = self._lead() and self._relay_some()
-                if self.active and not busy:
+                published = self._relay_some() if self._lead() else 0
+                if self.active and not published:
                     self._publisher.idle()
-                self._rest(busy)
+                self._rest(published)
                 backoff.reset()
                 continue
             except (divergence.StreamAhead, relaying.PositionsLost) as error:
@@ -108,6 +111,7 @@ class Relay:
                 LOG.warning("Events wait for the store: %s", error)
             except Exception:
                 LOG.exception("The relay failed; it continues")
+            self._ahead = None
             # Events that are committed meanwhile do not shorten the pause.
             self._ended.wait(backoff.next())
         self._release()
@@ -120,12 +124,18 @@ class Relay:
         self.difference = difference
         self._is_compared, self._confirmed = False, None
 
-    def _rest(self, busy):
-        """Wait until the next poll of the outbox."""
+    def _rest(self, published):
+        """Wait until the next poll of the outbox.
+
+        :param published: how many events were just published
+        """
         if not self.active:
             # Without the lease, commits of this process are no reason to poll.
             self._ended.wait(self._options.lease / 3)
-        elif busy:
+        elif published >= self._options.batch:
+            # More of them wait already.
+            return
+        elif published:
             self._ended.wait(self._options.gather)
         else:
             self._woken.wait(self._options.interval)
@@ -141,7 +151,7 @@ class Relay:
             tx, LEASE, self._holder, self._options.lease), "relay")
         self._renew_at = time.monotonic() + self._options.lease / 3
         if not was_held:
-            self._is_compared = False
+            self._is_compared, self._ahead = False, None
         if not self.active:
             self.difference = None
             self._publisher.close()
@@ -156,32 +166,62 @@ class Relay:
             raise _LeaseLost
 
     def _relay_some(self):
-        """Publish the next batch; return whether there was any."""
+        """Publish the next batch; return of how many events it is."""
         if not self._is_compared:
             self._compare()
-        if self._confirmed is None:
-            # What another node has just committed is found by the next poll.
-            with self._database.reader(causal=False) as tx:
-                if relaying.is_idle(tx, self._given):
-                    return False
+        batch, self._ahead = self._ahead, None
+        if batch is None:
+            if self._confirmed is None and self._is_idle():
+                return 0
+            batch = self._read()
+        if batch.rows:
+            self._publish(batch)
+        return len(batch.rows)
+
+    def _is_idle(self):
+        # What another node has just committed is found by the next poll.
+        with self._database.reader(causal=False) as tx:
+            return relaying.is_idle(tx, self._given)
+
+    def _read(self, under_way=None):
+        """Mark the batch that was confirmed, and return the next one.
+
+        :param under_way: as of :func:`relaying.next_batch`
+        :raises _LeaseLost: if another process has the lease
+        """
         batch = self._database.write(lambda tx: relaying.next_batch(
             tx, LEASE, self._holder, self._confirmed, self._options.batch, self._given,
-            self._sent if self._publisher.is_kept else 0), "relay")
+            self._sent if self._publisher.is_kept else 0, under_way), "relay")
         if batch is None:
             raise _LeaseLost
         self._confirmed = None
         if batch.last < self._given:
             LOG.warning("The store has lost changes and their positions after %d, which were not "
                         "published; a new epoch of positions begins", batch.last)
-        self._epoch, self._given, rows = batch.epoch, batch.last, batch.rows
-        if rows:
-            self._sent = max(self._sent, rows[-1].position)
-            with tracing.root("relay", events=len(rows), position=rows[-1].position):
-                self._publisher.publish(
-                    [pinned(row, self._pin) for row in rows] if self._pin else rows,
-                    self._still_leading)
-            self._confirmed = batch.read_from, rows[-1].position
-        return bool(rows)
+        self._epoch, self._given = batch.epoch, batch.last
+        return batch
+
+    def _publish(self, batch):
+        rows, last = batch.rows, batch.rows[-1].position
+        self._sent = max(self._sent, last)
+        with tracing.root("relay", events=len(rows), position=last):
+            self._publisher.publish(
+                [pinned(row, self._pin) for row in rows] if self._pin else rows,
+                self._still_leading, lambda: self._look_ahead(batch))
+        # The batch before it may not be marked yet.
+        before = self._confirmed
+        follows = before is not None and before[1] == batch.read_from
+        self._confirmed = before[0] if follows else batch.read_from, last
+
+    def _look_ahead(self, batch):
+        """Read the batch after one that the broker is about to confirm, if there is more."""
+        if len(batch.rows) < self._options.batch or self._ahead is not None:
+            return
+        # An error of the store comes again when the batch is needed, and does not end the wait
+        # for the confirms: the events would be published twice.
+        with contextlib.suppress(
+                exception.PlacementException, relaying.PositionsLost, _LeaseLost):
+            self._ahead = self._read((batch.read_from, batch.rows[-1].position))
 
     def _compare(self):
         """Check that the store has what is in the stream.

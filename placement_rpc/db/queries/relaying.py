@@ -48,14 +48,15 @@ _IDLE = sa.select(
 ).where(_state.c.id == events.STATE_ID)
 
 
-def next_batch(tx, lease, holder, confirmed, limit, given=0, sent=0):
+def next_batch(tx, lease, holder, confirmed, limit, given=0, sent=0, under_way=None):
     """Record which events were confirmed, and read the next ones.
 
     No other process can take the lease while the transaction runs. It has few statements, since
     it runs many times a second, alongside claims.
 
-    :param confirmed: tuple of the published position when the batch was read, and the last
-        position of the batch; None for no batch. A replay that was requested since then is kept.
+    :param confirmed: tuple of the position after which a batch was read, and the last position of
+        the batch; None for no batch. A replay that was requested since then is kept
+    :param under_way: the same of a batch that is not confirmed yet, which the next one follows
     :param given: int, the highest position that was given, as far as the caller knows. If the
         store has not given it any more, it has lost changes, and a new epoch begins
     :param sent: int, the highest position that was published, or may have been
@@ -80,11 +81,14 @@ def next_batch(tx, lease, holder, confirmed, limit, given=0, sent=0):
     # Also if many events wait to be published: readers that follow the events by their positions,
     # as the candidate indexes do, read all events without a position each time.
     new = give_positions(tx, last, limit)
-    rows = events.after(tx, published, limit) if published < last else new
+    start = published
+    if under_way and under_way[0] == published:
+        start = under_way[1]
+    rows = events.after(tx, start, limit) if start < last else new
     last += len(new)
     if (last, published) != row[1:3]:
         _set_state(tx, last_position=last, published_position=published)
-    return Batch(published, rows, last, epoch)
+    return Batch(start, rows, last, epoch)
 
 
 def give_waiting_positions(tx, lease, holder, limit, given=0):
