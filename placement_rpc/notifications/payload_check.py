@@ -26,24 +26,22 @@ def check(cls: type[base.PlacementObject], data: Any) -> None:
     """
     if not isinstance(data, dict):
         raise ValueError(f"{cls.__name__} is not a mapping")
-    for name, is_valid, is_optional in _checks(cls):
+    for name, is_valid, is_nullable, is_optional in _checks(cls):
         if name not in data:
             if not is_optional:
                 raise ValueError(f"{cls.__name__} has no {name}")
-        elif not is_valid(data[name]):
+            continue
+        value = data[name]
+        if not (is_nullable if value is None else is_valid(value)):
             raise ValueError(f"{name} of {cls.__name__} is of another kind")
 
 
 @functools.cache
 def _checks(cls):
-    """Return a list of the name of each field, its check, and whether it may be missing."""
-    return [(name, _nullable(_check_of(cls, name, field), field.nullable),
+    """Return of each field the name, the check, and whether it may be null, or missing."""
+    return [(name, _check_of(cls, name, field), field.nullable,
              name in cls.added or name in getattr(cls, "optional", ()))
             for name, field in cls.fields.items()]
-
-
-def _nullable(is_valid, nullable):
-    return (lambda value: value is None or is_valid(value)) if nullable else is_valid
 
 
 def _check_of(cls, name, field):
@@ -79,6 +77,8 @@ def is_text(value: Any) -> bool:
     """Return whether this is a text that can be written as UTF-8."""
     if not isinstance(value, str):
         return False
+    if value.isascii():
+        return True
     try:
         value.encode()
     except UnicodeEncodeError:

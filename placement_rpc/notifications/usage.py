@@ -297,6 +297,8 @@ class UsageAccount:
 
 def _translate(amounts, names):
     """Return a dict of provider and class to amount, with translated names of classes."""
+    if not names:
+        return amounts
     return {(provider, names.get(name, name)): amount
             for (provider, name), amount in amounts.items()}
 

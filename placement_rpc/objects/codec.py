@@ -12,6 +12,8 @@ import typing
 
 from oslo_versionedobjects import base, fields
 
+_NESTED = (dict, list)
+
 
 @functools.cache
 def _shape(cls: typing.Any) -> tuple[list, list]:
@@ -143,7 +145,9 @@ def without_envelopes(value: typing.Any) -> typing.Any:
     if isinstance(value, dict):
         if "placement_object.data" in value:
             return without_envelopes(value["placement_object.data"])
-        return {key: without_envelopes(item) for key, item in value.items()}
+        # Most are texts and numbers, which need no call.
+        return {key: without_envelopes(item) if isinstance(item, _NESTED) else item
+                for key, item in value.items()}
     if isinstance(value, list):
-        return [without_envelopes(item) for item in value]
+        return [without_envelopes(item) if isinstance(item, _NESTED) else item for item in value]
     return value
