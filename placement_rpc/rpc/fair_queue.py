@@ -18,7 +18,10 @@ from typing import Any
 _RECENT = 1.0
 # Of the places, one client occupies at most one in so many while other clients make calls, and at
 # least one in so many, however many clients there are.
-_MOST, _LEAST = 4, 16
+_MOST, _LEAST = 4, 32
+# Of the places that would be its own if all clients had equally many, a client occupies one in so
+# many: on a machine without idle processors what it gets is taken from the others.
+_PART = 2
 # The weight of the last call in the usual time from one answer to the next.
 _WEIGHT = 1 / 64
 
@@ -176,4 +179,5 @@ class FairQueue:
         clients = len(self._clients) + len(self._answered)
         if clients <= 1:
             return math.inf
-        return max(1, self._places // _LEAST, min(self._places // _MOST, self._places // clients))
+        return max(1, self._places // _LEAST, min(
+            self._places // _MOST, self._places // (_PART * clients)))
