@@ -8,11 +8,11 @@ import time
 import uuid
 
 from placement_rpc.db.queries import events
-from placement_rpc.notifications import listener
+from placement_rpc.notifications import envelope, listener
 from placement_rpc.nova.migration import Settings
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.upgrade import online
-from tests.benchmarks import fleet
+from tests.benchmarks import bare_publisher, fleet
 from tests.benchmarks.bench import median, percentile, spread
 
 
@@ -32,6 +32,8 @@ def bench_claims(bench):
         for part in ("clients", "servers", "broker", "database"):
             bench.keep(f"processor time of a {name}: {part}",
                        statistics.median(one["ms"][part] for one in each), "ms")
+        bench.keep(f"processor time of a {name}: all",
+                   statistics.median(sum(one["ms"].values()) for one in each), "ms")
     for share in (0.5, 0.99):
         bench.keep(f"claim_allocations, 16 clients, p{share * 100:.0f}", percentile(
             sorted(took for each in single for took in each["took"]), share), "ms")
@@ -41,10 +43,14 @@ def bench_lone_claims(bench):
     """Measure the latency of a claim, and of the echo, with a single client."""
     bench.say("A single claim and a single echo, in turns ...")
     rounds = bench.in_turns("echo", "claim", clients=1, threads=1)
+    medians = {}
     for name in ("echo", "claim"):
         took = sorted(took for each in rounds[name] for took in each["took"])
+        medians[name] = percentile(took, 0.5)
         for share in (0.5, 0.99):
             bench.keep(f"a single {name}, p{share * 100:.0f}", percentile(took, share), "ms")
+    bench.keep("a single claim to a single echo, p50", medians["claim"] / medians["echo"],
+               "ratio")
 
 
 def bench_outbox(bench, providers):
@@ -96,11 +102,35 @@ def bench_events(bench):
 
 
 def bench_relay(bench):
-    """Measure the relay: events from the outbox to a confirmed publish."""
+    """Measure the relay: events from the outbox to a confirmed publish, and publishing alone."""
     number = int(5000 * bench.seconds)
-    bench.say(f"Relaying {number} events from the outbox ...")
+    bench.say(f"Relaying {number} events from the outbox, and publishing as many ...")
     with bench.store.database.reader() as tx:
         row = events.after(tx, events.status(tx)["published_position"] - 1, 1)[0]
+    rounds = [(_relayed(bench, row, number), _published(bench, row, number))
+              for _ in range(bench.rounds)]
+    relayed, bare = zip(*rounds, strict=True)
+    for name, rates in (("from the outbox to a confirmed publish", relayed),
+                        ("published by the AMQP library alone", bare)):
+        bench.keep(f"events {name}", statistics.median(rates), "events/s",
+                   f"{min(rates):.0f} to {max(rates):.0f}")
+    ratios = [ours / theirs for ours, theirs in rounds]
+    bench.keep("events from the outbox to bare publishing", statistics.median(ratios), "ratio",
+               f"{min(ratios):.2f} to {max(ratios):.2f}")
+
+
+def _published(bench, row, number):
+    """Return how many events a second the AMQP library publishes."""
+    bodies = [envelope.sealed(row)] * number
+    began = time.monotonic()
+    bare_publisher.publish({
+        "host": f"127.0.0.1:{bench.broker.port}", "userid": bench.broker.username,
+        "password": bench.broker.password}, bodies)
+    return number / (time.monotonic() - began)
+
+
+def _relayed(bench, row, number):
+    """Return how many events a second the relay publishes."""
     bench.store.database.write(lambda tx: events.insert(tx, [
         events.NewEvent(str(uuid.uuid4()), row.event_type, row.occurred_at, row.payload, "")
         for _ in range(number)]))
@@ -111,8 +141,7 @@ def bench_relay(bench):
         if status["published_position"] == status["events"]:
             break
         time.sleep(0.05)
-    bench.keep("events from the outbox to a confirmed publish", number / (
-        time.monotonic() - began), "events/s", f"{number} events")
+    return number / (time.monotonic() - began)
 
 
 def bench_nodes(bench):
