@@ -29,13 +29,14 @@ class Stream:
         self.is_away = self.pausing = False
         self.pause = None
 
-    def publish(self, rows, _still=None):
+    def publish(self, rows, _still=None, meanwhile=lambda: None):
         if self.pause is not None:
             self.pausing = True
             self.pause.wait()
         if self.is_away:
             raise Unconfirmed("the broker is away")
         self.events += [Event.of_message(json.dumps(envelope.message(row))) for row in rows]
+        meanwhile()
 
     def last_events(self, _position):
         self.reads += 1

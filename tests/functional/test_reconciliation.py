@@ -139,7 +139,7 @@ class ReconciliationTest(ReconciliationCase):
         self.claim(2)
         last = self.published()
 
-        def publish(_rows, _still=None):
+        def publish(*_arguments):
             self.stream.is_away = True
             self.forget(3)
             for _ in range(6):

@@ -4,7 +4,6 @@
 import collections
 import json
 import pathlib
-import threading
 import time
 
 import fixtures
@@ -268,80 +267,6 @@ class BrokerAwayTest(base.TestCase):
     def status(running):
         with running.database.reader() as tx:
             return events.status(tx)
-
-
-class ReplayTest(base.TestCase):
-
-    def test_a_replay_during_a_batch_is_not_overwritten(self):
-        store = self.useFixture(placement_fixtures.Store())
-        client = placement_fixtures.api.PlacementAPI("local", store.conf, manager=(
-            placement_fixtures.manager.Manager(store.conf, store.database)))
-        for number in range(5):
-            client.create_provider(None, f"provider {number}")
-        sent = []
-
-        class Publisher:
-            is_kept = False
-
-            def last_events(self, _position):
-                return []
-
-            def publish(self, rows, still):
-                sent.append([row.position for row in rows])
-                if len(sent) == 2:
-                    store.database.write(lambda tx: relaying.rewind(tx, 0))
-
-            def idle(self):
-                """Nothing to keep."""
-
-            close = idle
-
-        relayed = relay.Relay(store.conf, store.database, Publisher(), "holder")
-        relayed.start()
-        base.wait_until(lambda: sent and self.published(store) == 5)
-        client.create_provider(None, "provider 5")
-        base.wait_until(lambda: len(sent) == 3)
-        relayed.stop()
-        self.assertEqual([[1, 2, 3, 4, 5], [6], [1, 2, 3, 4, 5, 6]], sent)
-        self.assertEqual(6, self.published(store))
-
-    def published(self, store):
-        with store.database.reader() as tx:
-            return events.status(tx)["published_position"]
-
-    def test_a_lease_that_is_lost_while_publishing_ends_it(self):
-        store = self.useFixture(placement_fixtures.Store(notifications__lease=1))
-        placement_fixtures.api.PlacementAPI("local", store.conf, manager=(
-            placement_fixtures.manager.Manager(store.conf, store.database))).create_provider(
-                None, "provider")
-        ended = threading.Event()
-
-        class Publisher:
-            is_kept = False
-
-            def last_events(self, _position):
-                return []
-
-            def publish(self, rows, still):
-                store.database.write(lambda tx: tx.exec_driver_sql(
-                    "UPDATE leases SET holder = 'other', expires_at = '2999-01-01'"))
-                try:
-                    while True:
-                        still()
-                        time.sleep(0.05)
-                finally:
-                    ended.set()
-
-            def idle(self):
-                """Nothing to keep."""
-
-            close = idle
-
-        relayed = relay.Relay(store.conf, store.database, Publisher(), "holder")
-        relayed.start()
-        self.addCleanup(relayed.stop)
-        self.assertTrue(ended.wait(10))
-        base.wait_until(lambda: not relayed.active)
 
 
 class WakeTest(base.TestCase):
