@@ -43,13 +43,13 @@ def is_loss(error: BaseException) -> bool:
 
 _HEARTBEAT_FRAME, _FRAME_END = 8, 0xce
 # Bytes of a frame before its payload.
-_BEFORE = 7
+_FRAME_HEADER = 7
 # Bytes to take from the system at a time.
 _CHUNK = 2 ** 16
 # The most bytes in a frame; the broker may offer more.
 _LARGEST_FRAME = 2 ** 20
-# Bytes of several messages after which they are handed to the system.
-_LARGEST_WRITE = 2 ** 16
+# Bytes that are handed to the system at a time.
+_LARGEST_WRITE = 2 ** 17
 # Seconds within which the broker answers a method. A node that waits for another one, which hangs,
 # keeps sending heartbeats and does not answer.
 _ANSWER_TIMEOUT = 10.0
@@ -177,7 +177,7 @@ def _frame(connection):
     """
     transport, received = connection._transport, connection.received
     try:
-        kind, channel, size = unpack_from(">BHI", received.take(transport, _BEFORE))
+        kind, channel, size = unpack_from(">BHI", received.take(transport, _FRAME_HEADER))
         if size > connection.frame_max:
             raise amqp_exceptions.UnexpectedFrame(
                 f"a frame of {size} bytes, while at most {connection.frame_max} are allowed")
@@ -249,9 +249,10 @@ def handshake(address: str, parameters: dict[str, Any], timeout: float) -> dict[
 
 
 def set_patience(connection: kombu.Connection, seconds: float) -> None:
-    """Limit how long a read or a write of a part of a frame may block.
+    """Limit how long a read of a part of a frame, or one write, may block.
 
-    The library's own time-outs do not end the wait for the rest of a frame.
+    The library's own time-outs do not end the wait for the rest of a frame. What is published is
+    written in parts of at most 128 KiB.
 
     :raises FAILURES: if the connection is lost
     """
@@ -383,19 +384,16 @@ def publish(channel: amqp.Channel, messages: Iterable[Outgoing], mandatory: bool
     """Send messages; the library's ``basic_publish`` would read before each.
 
     :param mandatory: whether the broker returns a message that reaches no queue
-    :raises ValueError: if a message cannot be sent as it is; those before it may be sent
+    :raises ValueError: if a message cannot be sent as it is; none is sent
     :raises FAILURES: if the connection is lost
     """
     connection = channel.connection
-    if connection is None:
+    # Its property "transport" would reconnect silently.
+    transport = connection and connection._transport
+    if transport is None:
         raise amqp_exceptions.RecoverableConnectionError("the connection is lost")
-    write, pieces, size = connection.transport.write, [], 0
-    for message in messages:
-        found = message.encoded(channel.channel_id, connection.frame_max, mandatory)
-        pieces.append(found)
-        size += len(found)
-        if size > _LARGEST_WRITE:
-            write(b"".join(pieces))
-            pieces, size = [], 0
-    if pieces:
-        write(b"".join(pieces))
+    encoded = b"".join([message.encoded(channel.channel_id, connection.frame_max, mandatory)
+                        for message in messages])
+    # The socket's time-out is that of each write.
+    for start in range(0, len(encoded), _LARGEST_WRITE):
+        transport.write(memoryview(encoded)[start:start + _LARGEST_WRITE])

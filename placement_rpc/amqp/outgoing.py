@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages to publish, and the bytes that they are on the wire.
+"""Messages to publish, and their encoding.
 
-The library encodes each message in some forty calls, and hands each to the system by itself. Here
-what messages have in common is encoded once, and many messages can be sent together.
-``tests/unit/test_outgoing.py`` keeps the bytes equal to the library's.
+The library encodes each message in some forty calls. Here the parts that messages have in common
+are encoded once. ``tests/unit/test_outgoing.py`` keeps the bytes equal to the library's.
 """
 
 import functools
@@ -74,7 +73,7 @@ class Outgoing(NamedTuple):
         pieces.append(_DURABLE if self.durable else _TRANSIENT)
         for flag, text in ((_CORRELATION, self.correlation_id), (_REPLY, self.reply_to),
                            (_EXPIRATION, self.expiration), (_ID, self.message_id)):
-            if text is not None:
+            if text:
                 flags |= flag
                 pieces.append(_short(text))
         return flags, b"".join(pieces)
@@ -89,7 +88,7 @@ def _short(text):
 
 @functools.lru_cache(maxsize=1024)
 def _publish(channel, exchange, routing_key, mandatory):
-    """Return the frame of the method."""
+    """Return the frame of the method ``basic.publish``."""
     payload = b"".join((struct.pack(">HHH", *spec.Basic.Publish, 0), _short(exchange),
                         _short(routing_key), bytes((bool(mandatory),))))
     return b"".join((_FRAME.pack(_METHOD, channel, len(payload)), payload, _END))

@@ -75,11 +75,13 @@ class ConfirmedChannel:
         """
         deadline = time.monotonic() + timeout
         while not self._is_over():
-            still()
             left = deadline - time.monotonic()
             if left <= 0:
                 raise Unconfirmed(f"no confirm within {timeout:.0f} s")
+            # First, since the confirms may have come while the caller did something else.
             self._connection.read(min(0.5, left), enough=self._is_over)
+            if not self._is_over():
+                still()
         self.is_settled()
 
     def is_settled(self) -> bool:
@@ -147,7 +149,8 @@ class Publisher:
 
         :param timeout: seconds
         :param still: called at least twice a second while waiting; an error of it ends the wait
-        :param meanwhile: called each time all are sent, before it waits for the confirms
+        :param meanwhile: called each time all are sent, before it waits for the confirms; it
+            should not take long, since nothing is read meanwhile
         :raises Unconfirmed: if a message was refused, returned or not confirmed in time, or there
             is no connection; any of the messages may have been kept
         """

@@ -30,7 +30,7 @@ OPTS = [
         "batch", default=500, min=1,
         help="Maximum number of events that the relay publishes before it waits for their "
              "confirms. A higher number raises throughput, and the number of events that are "
-             "published twice after a failure."),
+             "published twice after a failure: twice this number at most."),
     cfg.FloatOpt(
         "gather", default=0.04, min=0.0,
         help="Minimum pause of the relay after a batch that is not full, in seconds. An event "

@@ -38,7 +38,7 @@ def check(cls: type[base.PlacementObject], data: Any) -> None:
 
 @functools.cache
 def _checks(cls):
-    """Return of each field the name, the check, and whether it may be null, or missing."""
+    """Return the name, check, nullability and optionality of each field, a list of tuples."""
     return [(name, _check_of(cls, name, field), field.nullable,
              name in cls.added or name in getattr(cls, "optional", ()))
             for name, field in cls.fields.items()]

@@ -10,7 +10,6 @@ Before it publishes with a new lease or after it has lost the database, it check
 has what was published before. If not, it publishes nothing until the two are reconciled.
 """
 
-import contextlib
 import logging
 import threading
 import time
@@ -27,6 +26,9 @@ from placement_rpc.versions import pins
 LOG = logging.getLogger(__name__)
 
 LEASE = "relay"
+# Seconds for which a batch that was read ahead may be published: the store may lose its positions,
+# and the next read notices that.
+_FRESH = 1.0
 
 
 class _LeaseLost(Exception):
@@ -55,8 +57,9 @@ class Relay:
         # The events that the broker has confirmed and that are not marked in the store yet: the
         # position that they were read after, and the last one.
         self._confirmed = None
-        # The batch that was read while the broker confirmed the one before it.
-        self._ahead = None
+        # The batch that was read while the broker confirmed the one before it, and until when it
+        # may be published.
+        self._ahead, self._fresh_until = None, 0.0
         # The highest position that was given in an epoch, and the highest that was sent or is in
         # the stream. They do not go down within the epoch, or a loss would not be seen.
         self._epoch, self._given, self._sent = None, 0, 0
@@ -170,7 +173,7 @@ class Relay:
         if not self._is_compared:
             self._compare()
         batch, self._ahead = self._ahead, None
-        if batch is None:
+        if batch is None or time.monotonic() > self._fresh_until:
             if self._confirmed is None and self._is_idle():
                 return 0
             batch = self._read()
@@ -217,11 +220,19 @@ class Relay:
         """Read the batch after one that the broker is about to confirm, if there is more."""
         if len(batch.rows) < self._options.batch or self._ahead is not None:
             return
-        # An error of the store comes again when the batch is needed, and does not end the wait
-        # for the confirms: the events would be published twice.
-        with contextlib.suppress(
-                exception.PlacementException, relaying.PositionsLost, _LeaseLost):
-            self._ahead = self._read((batch.read_from, batch.rows[-1].position))
+        # An error does not end the wait for the confirms: the events would be published twice.
+        try:
+            ahead = self._read((batch.read_from, batch.rows[-1].position))
+        except exception.PlacementException as error:
+            # The next connection may be one to another server.
+            self._is_compared = False
+            LOG.info("The next events are read later: %s", error)
+        except (relaying.PositionsLost, _LeaseLost):
+            # The next read raises it again.
+            return
+        else:
+            if ahead.rows:
+                self._ahead, self._fresh_until = ahead, time.monotonic() + _FRESH
 
     def _compare(self):
         """Check that the store has what is in the stream.

@@ -296,7 +296,10 @@ class UsageAccount:
 
 
 def _translate(amounts, names):
-    """Return a dict of provider and class to amount, with translated names of classes."""
+    """Return a dict of provider and class to amount, with translated names of classes.
+
+    Without names to translate it is the same dict.
+    """
     if not names:
         return amounts
     return {(provider, names.get(name, name)): amount

@@ -18,10 +18,7 @@ from typing import Any
 _RECENT = 1.0
 # Of the places, one client occupies at most one in so many while other clients make calls, and at
 # least one in so many, however many clients there are.
-_MOST, _LEAST = 4, 32
-# Of the places that would be its own if all clients had equally many, a client occupies one in so
-# many: on a machine without idle processors what it gets is taken from the others.
-_PART = 2
+_MOST, _LEAST = 4, 16
 # The weight of the last call in the usual time from one answer to the next.
 _WEIGHT = 1 / 64
 
@@ -49,11 +46,14 @@ class FairQueue:
         more calls than it can work on
     :param clock: returns the time in seconds
     :param recent: for how many seconds a client counts after its last answer
+    :param part: a client that is the only one with calls that wait has one in so many of the
+        places of its share
     """
 
     def __init__(self, places: int, clock: Callable[[], float] = time.monotonic,
-                 recent: float = _RECENT) -> None:
+                 recent: float = _RECENT, part: int = 1) -> None:
         self._places = places
+        self._part = part
         self._clock = clock
         self._recent = recent
         self._clients: dict[Hashable, _Client] = {}
@@ -64,6 +64,8 @@ class FairQueue:
         self._turns: collections.deque[_Client] = collections.deque()
         #: How many calls wait.
         self.waiting = 0
+        # How many clients they are of.
+        self._clients_waiting = 0
         self._in_hand = 0
         # Seconds from one answer to the next while there are calls, and when that last one was.
         self._interval = 0.0
@@ -102,6 +104,7 @@ class FairQueue:
                 self._last = self._clock()
             self._answered.pop(name, None)
             client = self._clients[name] = _Client(name)
+        self._clients_waiting += not client.waiting
         client.waiting.append(call)
         self.waiting += 1
         self._give_turn(client)
@@ -116,6 +119,7 @@ class FairQueue:
             return False
         client.waiting.remove(call)
         self.waiting -= 1
+        self._clients_waiting -= not client.waiting
         if not client.in_hand and not client.waiting:
             del self._clients[name]
         return True
@@ -138,6 +142,7 @@ class FairQueue:
             call = client.waiting.popleft()
             client.in_hand += 1
             self.waiting -= 1
+            self._clients_waiting -= not client.waiting
             self._in_hand += 1
             self._give_turn(client)
             return client.name, call
@@ -179,5 +184,6 @@ class FairQueue:
         clients = len(self._clients) + len(self._answered)
         if clients <= 1:
             return math.inf
-        return max(1, self._places // _LEAST, min(
-            self._places // _MOST, self._places // (_PART * clients)))
+        part = self._part if self._clients_waiting == 1 else 1
+        return max(1, self._places // (_LEAST * part), min(
+            self._places // _MOST, self._places // (clients * part)))

@@ -5,6 +5,8 @@ import amqp
 
 # As many messages as the relay sends before it waits for the confirms.
 _BATCH = 500
+# Seconds to wait for a confirm.
+_PATIENCE = 60
 _EXCHANGE, _STREAM = "bare", "bare.stream"
 
 
@@ -21,7 +23,7 @@ def publish(address, bodies):
             "x-queue-type": "stream"})
         channel.queue_bind(_STREAM, _EXCHANGE, "events.info")
         channel.confirm_select()
-        confirmed = []
+        confirmed = [0]
         channel.events["basic_ack"].add(lambda tag, multiple: confirmed.append(tag))
         for start in range(0, len(bodies), _BATCH):
             batch = bodies[start:start + _BATCH]
@@ -29,5 +31,7 @@ def publish(address, bodies):
                 channel.basic_publish(amqp.Message(
                     body, content_type="application/json", delivery_mode=2), _EXCHANGE,
                     "events.info", mandatory=True)
-            while not confirmed or confirmed[-1] < start + len(batch):
-                connection.drain_events()
+            # A stream confirms in order.
+            while max(confirmed) < start + len(batch):
+                connection.drain_events(timeout=_PATIENCE)
+            confirmed[:] = confirmed[-1:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lines of the benchmark were before the work on their floor began, and what they should be.
+"""Earlier figures of lines of the benchmark, and the goals.
 
 The earlier figures are of a machine with two processors that ran all parts.
 """

@@ -23,7 +23,7 @@ class _Publisher:
     is_kept = False
 
     def __init__(self, sent=lambda number: None, confirming=lambda number: None):
-        self.batches = []
+        self.batches, self.compared = [], 0
         self._sent, self._confirming = sent, confirming
 
     def publish(self, rows, still, meanwhile):
@@ -35,6 +35,7 @@ class _Publisher:
         self._confirming(number)
 
     def last_events(self, _position):
+        self.compared += 1
         return []
 
     def idle(self):
@@ -103,11 +104,12 @@ class LeaseTest(_RelayTest):
             time.sleep(0.4)
             ended.set()
 
+        confirmed = []
         self.create(1, 1)
-        self.start(sent=lose)
+        self.start(sent=lose, confirming=confirmed.append)
         self.assertTrue(ended.wait(10))
         base.wait_until(lambda: not self.relay.active)
-        self.assertEqual([[1]], self.publisher.batches)
+        self.assertEqual(([[1]], []), (self.publisher.batches, confirmed))
 
 
 class ManyEventsTest(_RelayTest):
@@ -121,8 +123,16 @@ class ManyEventsTest(_RelayTest):
         self.create(1, 7)
         self.start(confirming=lambda number: given.append(self.status()["last_position"]))
         self.wait_sent(7)
+        base.wait_until(lambda: len(given) == 3)
         self.assertEqual([[1, 2, 3], [4, 5, 6], [7]], self.publisher.batches)
         self.assertEqual([6, 7, 7], given)
+
+    def test_a_batch_that_was_read_too_long_ago_is_read_again(self):
+        self.patch(relay, "_FRESH", 0.0)
+        self.create(1, 7)
+        self.start()
+        self.wait_sent(7)
+        self.assertEqual([[1, 2, 3], [4, 5, 6], [7]], self.publisher.batches)
 
     def test_each_is_marked_once_it_is_confirmed(self):
         published = []
@@ -152,7 +162,8 @@ class ManyEventsTest(_RelayTest):
         def fail_once(*arguments):
             if arguments[-1] is not None and not failed:
                 failed.append(True)
-                raise exception.StoreUnavailable(reason="away")
+                # One that is not retried.
+                raise exception.ServiceUnavailable(reason="away")
             return read(*arguments)
 
         self.create(1, 7)
@@ -161,6 +172,8 @@ class ManyEventsTest(_RelayTest):
             self.wait_sent(7)
         self.assertEqual([True], failed)
         self.assertEqual([[1, 2, 3], [4, 5, 6], [7]], self.publisher.batches)
+        # The server that answers then may be another one.
+        self.assertEqual(2, self.publisher.compared)
 
 
 class ReplayOfManyTest(_RelayTest):

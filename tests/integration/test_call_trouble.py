@@ -8,7 +8,6 @@ import time
 import types
 from unittest import mock
 
-import amqp
 import kombu
 import psutil
 
@@ -16,6 +15,7 @@ from placement_rpc import exception
 from placement_rpc.amqp import frames
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.consumer import Consumer
+from placement_rpc.amqp.outgoing import Outgoing
 from placement_rpc.rpc import reply_connection, routing
 from placement_rpc.testing import servers as private
 from tests import base, servers
@@ -118,10 +118,10 @@ class InterruptTest(base.TestCase):
         timer = threading.Timer(1, signal.pthread_kill, (
             threading.get_ident(), signal.SIGUSR1))
         timer.start()
-        self.assertRaises(KeyboardInterrupt, consumer.send, amqp.Message(
-            b"x" * 100_000_000), "", "nowhere", 30)
+        self.assertRaises(KeyboardInterrupt, consumer.send, Outgoing(
+            b"x" * 100_000_000, "", "nowhere"), 30)
         thread = threading.Thread(target=lambda: ended.append(self.assertRaises(
-            frames.FAILURES, consumer.send, amqp.Message(b"x"), "", "nowhere", 30)))
+            frames.FAILURES, consumer.send, Outgoing(b"x", "", "nowhere"), 30)))
         thread.start()
         thread.join(10)
         self.assertEqual(1, len(ended))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A connection and a consumer that read prepared frames."""
 
+import struct
 import threading
 import types
 
@@ -244,3 +245,67 @@ class OtherThreadTest(base.TestCase):
         self.patch(frames, "opened", lambda _: library)
         self.assertRaises(amqp.RecoverableConnectionError, frames.read_event, None)
         self.assertFalse(library._transport.connected)
+
+
+class _Peer:
+    """A transport on which frames come in given pieces; then the broker closes it."""
+
+    def __init__(self, pieces):
+        self.pieces, self.connected, self.sock = list(pieces), True, None
+
+    def _quick_recv(self, size):
+        piece = self.pieces.pop(0) if self.pieces else b""
+        if len(piece) > size:
+            self.pieces.insert(0, piece[size:])
+        return piece[:size]
+
+
+class ReceivedTest(base.TestCase):
+    """Frames are the same however the network divides them."""
+
+    frames = [(1, 1, b"method"), (2, 1, b""), (3, 1, b"x" * 5000), (1, 2, b"other")]
+
+    def setUp(self):
+        super().setUp()
+        self.bytes = b"".join(
+            struct.pack(">BHI", kind, channel, len(payload)) + payload + b"\xce"
+            for kind, channel, payload in self.frames)
+
+    def read(self, pieces, number=4):
+        """Return frames, and the connection."""
+        found = []
+        library = types.SimpleNamespace(
+            _transport=_Peer(pieces), received=frames._Received(), frame_max=131072,
+            on_inbound_frame=lambda frame: found.append(frame) or True)
+        self.patch(frames, "opened", lambda _: library)
+        for _ in range(number):
+            frames.read_event(None)
+        return found, library
+
+    def test_in_one_piece(self):
+        found, library = self.read([self.bytes])
+        self.assertEqual(self.frames, found)
+        self.assertFalse(library.received)
+
+    def test_byte_by_byte(self):
+        found, _ = self.read(bytes([each]) for each in self.bytes)
+        self.assertEqual(self.frames, found)
+
+    def test_in_two_pieces(self):
+        for place in range(0, len(self.bytes), 7):
+            found, _ = self.read([self.bytes[:place], self.bytes[place:]] if place else [
+                self.bytes])
+            self.assertEqual(self.frames, found)
+
+    def test_what_has_come_is_not_waited_for(self):
+        _, library = self.read([self.bytes], number=1)
+        # Without a look at the socket, which has none of it.
+        self.assertTrue(frames.has_come(None))
+        self.assertEqual([], library._transport.pieces)
+
+    def test_a_connection_that_is_closed_in_a_frame(self):
+        self.assertRaises(OSError, self.read, [self.bytes[:-3]])
+        self.assertFalse(frames.opened(None)._transport.connected)
+
+    def test_a_frame_that_does_not_end_as_one(self):
+        self.assertRaises(amqp.UnexpectedFrame, self.read, [self.bytes[:-1] + b"x"])

@@ -77,14 +77,25 @@ class FairQueueTest(_QueueTest):
     def test_a_client_occupies_its_share_while_others_call(self):
         self.add(many=100, **{f"good {number}": 1 for number in range(15)})
         found = self.taken()
-        self.assertEqual((2, 15), (found.pop("many"), len(found)))
+        self.assertEqual((4, 15), (found.pop("many"), len(found)))
         self.add(many=100, other=1)
         # The others were answered just now.
-        self.assertEqual({"many": 2, "other": 1}, self.taken())
+        self.assertEqual({"many": 4, "other": 1}, self.taken())
         self.clock.now += 0.9
-        self.assertEqual({"many": 2}, self.taken())
+        self.assertEqual({"many": 4}, self.taken())
         self.clock.now += 0.2
         self.assertEqual({"many": 64}, self.taken())
+
+    def test_the_only_client_with_calls_that_wait_has_a_part_of_its_share(self):
+        self.queue = FairQueue(64, self.clock, part=2)
+        self.add(many=100, **{f"good {number}": 1 for number in range(15)})
+        self.assertEqual(2, self.taken()["many"])
+
+    def test_clients_with_many_calls_have_their_whole_shares(self):
+        for clients in range(5, 17):
+            self.queue = FairQueue(64, self.clock, part=2)
+            self.add(**{f"client {number}": 100 for number in range(clients)})
+            self.assertEqual({64 // clients}, set(self.taken().values()))
 
     def test_the_share_of_one_of_two_clients(self):
         self.add(many=100, other=1)
