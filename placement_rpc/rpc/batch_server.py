@@ -46,8 +46,8 @@ _PART = 2
 # Messages to take for each place, so that those of other clients are seen behind those of one.
 _WINDOW, _FLEET_WINDOW = 8, 16
 _CLAIMS_WINDOW = 4
-# Large answers that are made at a time.
-_LARGE = 2
+# Large answers that are made at a time: of two, each has the interpreter for half of the time.
+_LARGE = 1
 # Calls to hold from the queue of this process.
 _OWN_WINDOW = 4
 
@@ -92,8 +92,8 @@ class BatchServer:
         self._calls = Calls(
             manager, queue, bodies.Limits.of_answers(conf), only_batched=not threads)
         self._threads = threads and Turns(threads, queues[0])
-        # Threads of large answers: each of them takes its share of the interpreter from the calls
-        # that are quick, and they must not occupy the other threads.
+        # Large answers have a thread of their own, which takes its share of the interpreter from the
+        # calls that are quick: they must not occupy the other threads.
         self._large_threads = threads and Turns(
             _LARGE, f"{queues[0]}_large", precedence.of_process.give_way)
         # The calls that wait, of each kind.
