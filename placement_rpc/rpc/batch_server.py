@@ -92,8 +92,8 @@ class BatchServer:
         self._calls = Calls(
             manager, queue, bodies.Limits.of_answers(conf), only_batched=not threads)
         self._threads = threads and Turns(threads, queues[0])
-        # Large answers have a thread of their own, which takes its share of the interpreter from the
-        # calls that are quick: they must not occupy the other threads.
+        # Large answers have a thread of their own, which takes its share of the interpreter from
+        # the calls that are quick: they must not occupy the other threads.
         self._large_threads = threads and Turns(
             _LARGE, f"{queues[0]}_large", precedence.of_process.give_way)
         # The calls that wait, of each kind.
