@@ -145,7 +145,7 @@ class NetworkTest(ConversationTest):
         lost, send = self.caller.connection.reply_to, Consumer.send
 
         def lose(consumer, message, *arguments):
-            if message.properties.get("reply_to") != lost:
+            if message.reply_to != lost:
                 send(consumer, message, *arguments)
 
         with mock.patch.object(Consumer, "send", lose):
