@@ -32,7 +32,9 @@ def check(cls: type[base.PlacementObject], data: Any) -> None:
                 raise ValueError(f"{cls.__name__} has no {name}")
             continue
         value = data[name]
-        if not (is_nullable if value is None else is_valid(value)):
+        if value is None and is_nullable:
+            continue
+        if not is_valid(value):
             raise ValueError(f"{name} of {cls.__name__} is of another kind")
 
 

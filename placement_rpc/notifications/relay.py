@@ -169,17 +169,22 @@ class Relay:
             raise _LeaseLost
 
     def _relay_some(self):
-        """Publish the next batch; return of how many events it is."""
+        """Publish the next batch; return how many events it has."""
         if not self._is_compared:
             self._compare()
-        batch, self._ahead = self._ahead, None
-        if batch is None or time.monotonic() > self._fresh_until:
+        batch = self._take_ahead()
+        if batch is None:
             if self._confirmed is None and self._is_idle():
                 return 0
             batch = self._read()
         if batch.rows:
             self._publish(batch)
         return len(batch.rows)
+
+    def _take_ahead(self):
+        """Return the batch that was read ahead; None if there is none, or it is too old."""
+        batch, self._ahead = self._ahead, None
+        return batch if time.monotonic() < self._fresh_until else None
 
     def _is_idle(self):
         # What another node has just committed is found by the next poll.

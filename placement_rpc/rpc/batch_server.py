@@ -40,8 +40,8 @@ LOG = logging.getLogger(__name__)
 _IDLE = 0.1
 # Calls to settle together for each thread, if the queue has threads.
 _BATCH = 4
-# Of its share of a batch, a client with more calls than all others has one place in so many: on a
-# machine without idle processors, what is done for it is not done for the others.
+# Once no call of another client waits, a client has one in so many of the places of its share: its
+# calls would delay the next calls of the others.
 _PART = 2
 # Messages to take for each place, so that those of other clients are seen behind those of one.
 _WINDOW, _FLEET_WINDOW = 8, 16

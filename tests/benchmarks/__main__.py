@@ -28,7 +28,6 @@ from tests.benchmarks import (
     scale_bench,
 )
 from tests.benchmarks.bench import Bench, Report
-from tests.benchmarks.goals import GOALS
 
 _PARTS = ("claims", "nodes", "scale", "http", "candidates", "audit", "moving", "galera",
           "fairness")
@@ -61,11 +60,10 @@ def bench_bus(quick, parts, kept):
 
 def report(kept, directory):
     """Print the table, write the JSON and draw the plots."""
-    table = rich.table.Table(
-        "measurement", "figure", "unit", "before", "goal", "spread or note")
+    table = rich.table.Table("measurement", "figure", "unit", "spread or note")
     for row in kept.results:
         table.add_row(row["name"], f"{row['value']:.2f}" if row["value"] < 100 else (
-            f"{row['value']:.0f}"), row["unit"], *GOALS.get(row["name"], ("", "")), row["note"])
+            f"{row['value']:.0f}"), row["unit"], row["note"])
     kept.console.print(table)
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "bench.json"
