@@ -134,6 +134,18 @@ def claim(allocations, consumer=None, **values):
                  **{"project_id": "project", "user_id": "user", **values})
 
 
+def without_order(primitive):
+    """Return an object's primitive form with the names of its changed fields sorted.
+
+    They are written in the order of a set, which differs from one process to the next.
+    """
+    if isinstance(primitive, dict):
+        return {key: sorted(value) if key.endswith(".changes") else without_order(value)
+                for key, value in primitive.items()}
+    return ([without_order(each) for each in primitive]
+            if isinstance(primitive, list) else primitive)
+
+
 def objects_in(value):
     """Yield the name and the version of every object in JSON values of the bus."""
     if isinstance(value, dict):

@@ -4,8 +4,9 @@
 * Earlier releases of this project, whose programs run alongside those of this tree:
   ``upgrade/releases/`` has the wheel of each, and the versions of its dependencies as they were
   when it was made.
-* Programs of OpenStack that need other versions of libraries than this tree, and what builds
-  packages: ``constraints/`` has the versions of each, which ``tools/upgrade-constraints`` renews.
+* Programs that need other versions of libraries than this tree: those of OpenStack, Patroni, and
+  what builds packages. ``constraints/`` has the versions of each, which
+  ``tools/upgrade-constraints`` renews.
 
 An environment is made on first use, and kept in ``.venv-others/`` until a file that it is made
 from changes. Before the tests start ``make test`` makes those that are missing, so that no test's
@@ -37,9 +38,11 @@ _COMPLETE = ".complete"
 RELEASES = {"0.2.0": "2026.2"}
 
 #: Name of each other program's environment, to what is installed in it. nova's code runs with
-#: SQLAlchemy below 2.1 only, which its metadata does not say.
+#: SQLAlchemy below 2.1 only, which its metadata does not say. The Patroni of a distribution may be
+#: one before 3.0.3, whose frozen primary takes its lease back from the new one when it goes on.
 PROGRAMS = {
     "build": ("build",),
+    "patroni": ("patroni[etcd3]", "psycopg[binary]"),
     "keystone": ("keystone", "gunicorn"),
     "nova": ("nova", "neutron-lib", "SQLAlchemy<2.1"),
 }

@@ -35,17 +35,20 @@ _HTTP = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 class PatroniCluster(fixtures.Fixture):
     """Servers on 127.0.0.1, one of which is the primary; a commit waits for one of the others.
 
+    :param program: list of str, the command line of Patroni, to which its file is added. Before
+        Patroni 3.0.3 confirmed commits are lost when a frozen primary goes on.
     :param size: int, the number of servers
     :ivar servers: list of :class:`Server`
     """
 
-    def __init__(self, size=3):
+    def __init__(self, program=("patroni",), size=3):
         super().__init__()
-        self._size = size
+        self._program, self._size = program, size
 
     def _setUp(self):
         etcd = self.useFixture(Etcd())
-        self.servers = [Server(f"server{number}", etcd.port) for number in range(self._size)]
+        self.servers = [Server(f"server{number}", self._program, etcd.port)
+                        for number in range(self._size)]
         # The others copy the data of the first.
         self.useFixture(self.servers[0])
         together.set_up(self, self.servers[1:])
@@ -111,6 +114,7 @@ class Server(PostgreSQLProcess):
     """A PostgreSQL server and the Patroni that starts it.
 
     :param name: str
+    :param program: list of str, the command line of Patroni
     :param etcd: int, the port of etcd
     """
 
@@ -119,16 +123,16 @@ class Server(PostgreSQLProcess):
     _crash = signal.SIGKILL
     _end = signal.SIGTERM
 
-    def __init__(self, name, etcd):
+    def __init__(self, name, program, etcd):
         super().__init__()
-        self.name, self._etcd = name, etcd
+        self.name, self._program, self._etcd = name, program, etcd
 
     def _setUp(self):
         super()._setUp()
         self.port, self._api = reserve_port(self), reserve_port(self)
         path = pathlib.Path(self.tempdir, "patroni.yml")
         path.write_text(json.dumps(self._settings()))
-        self._command = (*self._user, "patroni", str(path))
+        self._command = (*self._user, *self._program, str(path))
         self.start()
 
     def _settings(self):
@@ -169,6 +173,10 @@ class Server(PostgreSQLProcess):
     def is_primary(self):
         """Return whether its Patroni holds the lease."""
         return self._is("/primary")
+
+    def is_standby(self):
+        """Return whether it follows a primary."""
+        return self._is("/replica")
 
     def is_synchronous_standby(self):
         """Return whether it is a standby that the primary waits for."""
