@@ -35,7 +35,7 @@ def run(options, conf):
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :returns: int, the exit code
     """
-    interpreter.take_short_turns()
+    interpreter.prefer_quick_requests()
     # A handler that set an Event would wait for ever if the signal came while its lock is held.
     signals: queue.SimpleQueue[int] = queue.SimpleQueue()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -173,7 +173,7 @@ class ConductorWorker(cotyledon.Service):
 def run_conductor(conf):
     """Run the conductor's workers until a signal ends them."""
     # The workers inherit it.
-    interpreter.take_short_turns()
+    interpreter.prefer_quick_requests()
     workers = cotyledon.ServiceManager(
         graceful_shutdown_timeout=conf.conductor.drain_timeout)
     service_id = workers.add(

@@ -35,7 +35,7 @@ class HTTPService:
     """
 
     def __init__(self, conf):
-        interpreter.take_short_turns()
+        interpreter.prefer_quick_requests()
         self.conf = conf
         self._ended = threading.Event()
         self._database = self._heartbeat = self._manager = None

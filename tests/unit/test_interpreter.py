@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long Python's collections of garbage stop a process."""
+
+import gc
+import itertools
+
+from placement_rpc.service.interpreter import Collections
+from tests import base
+
+
+class CollectionsTest(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        gc.unfreeze()
+        self.addCleanup(gc.unfreeze)
+        self.now = 0.0
+        self.collections = Collections(lambda: self.now)
+
+    def collect(self, seconds, generation=2):
+        """Notice a collection; return whether what survived it is not looked at any more."""
+        before = gc.get_freeze_count()
+        self.collections.note("start", {"generation": generation})
+        self.now += seconds
+        self.collections.note("stop", {"generation": generation})
+        return gc.get_freeze_count() > before
+
+    def test_what_survives_a_long_one_is_not_looked_at_again(self):
+        survivor = [[]]
+        self.assertTrue(self.collect(0.1))
+        self.assertFalse(any(each is survivor for each in gc.get_objects()))
+
+    def test_short_ones_and_those_of_young_objects_change_nothing(self):
+        self.assertFalse(self.collect(0.001))
+        self.assertFalse(self.collect(0.1, generation=1))
+
+    def test_it_becomes_rarer(self):
+        moments = []
+        while self.now < 100:
+            new = [[]]
+            if self.collect(1):
+                moments.append(self.now)
+            del new
+        waits = [after - before for before, after in itertools.pairwise(moments)]
+        self.assertEqual(sorted(waits), waits)
+        self.assertGreater(waits[-1], 20 * waits[0])
