@@ -11,9 +11,9 @@ bind = ["0.0.0.0:8778"]
 # With [api] transport = local each process holds a candidate index and up to [database]
 # max_pool_size connections.
 workers = 2
-# More than [api] max_waiting, since each request that waits for events occupies a thread.
+# [api] threads and max_waiting together: each request occupies a thread, also while it waits.
 worker_class = "gthread"
-threads = 24
+threads = 136
 
 # Seconds for which accepted requests may go on when the server is stopped or reloaded.
 graceful_timeout = 30

@@ -25,6 +25,8 @@ from placement_rpc.service.conductor import Conductor, prepare_store
 
 IN_PROCESS = f"{EMBEDDED}://standalone/"
 _LOG = "placement-rpc.log"
+# For HTTP, unless they are configured. Most of them wait for their turns, if at all.
+_THREADS = 128
 
 
 @private_files.owner_only()
@@ -79,6 +81,7 @@ def _configure(options, conf, state_dir):
         conf.set_override("connection", options.database, group="database")
     # Keystone is used only if it is configured.
     conf.set_default("auth_strategy", "noauth2", group="api")
+    conf.set_default("threads", _THREADS, group="api")
     if options.http_port is not None:
         conf.set_override("bind_port", options.http_port, group="api")
     # The terminal is for the addresses; the log goes to a file.

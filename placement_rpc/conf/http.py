@@ -33,20 +33,24 @@ OPTS = [
              "auth_strategy = keystone, /ui/auth exchanges a name and a password for a token "
              "there."),
     cfg.IntOpt(
-        "threads", default=16, min=1, max=256,
-        help="Maximum number of HTTP requests that 'placement-rpc standalone' processes at a "
-             "time, in addition to those that wait for events. Further requests wait. With "
-             "another WSGI server, set the threads of a process, less max_waiting: one client may "
-             "not occupy all of them."),
+        "threads", default=16, min=1, max=1024,
+        help="Maximum number of HTTP requests that a process has at a time, in addition to those "
+             "that wait for events: those that it works on, and those that wait for their turns. "
+             "'placement-rpc standalone' has 128 unless this option is set. With another WSGI "
+             "server, set its threads less max_waiting, 128 for the configurations of gunicorn "
+             "and uWSGI that come with this service. While other clients make requests, too, a "
+             "client that has more under way than requests_per_client and than twice the free "
+             "threads is refused further ones with 503 and a Retry-After; a lone client leaves "
+             "requests_per_client threads free. A higher number refuses fewer requests, and takes "
+             "more memory."),
     cfg.IntOpt(
         "requests_per_client", default=4, min=0,
         help="Maximum number of requests of one client (a user in a project, from one address) "
              "that a process works on at a time while other clients make requests too, or did "
-             "within ten seconds. As many more wait for their turns, and further ones are refused "
-             "with 503 and a Retry-After. A lone client has all of 'threads' but as many as this, "
-             "which other clients find free. A higher number refuses fewer requests of a client "
-             "that makes very many at a time, and lets it take more threads from others. 0 sets "
-             "no limit. Requests for events are counted by max_waiting instead."),
+             "within ten seconds. Of all clients together it works on six times as many, and all "
+             "others wait for their turns. A higher number lets a client that makes very many at "
+             "a time delay the others more. 0 sets no limit, and then nothing is refused. "
+             "Requests for events are counted by max_waiting instead."),
     cfg.IntOpt(
         "max_body", default=4 * 1024 * 1024, min=1024,
         help="Maximum size of a request body, in bytes; a larger one is refused with 413. A "

@@ -5,6 +5,10 @@ Each request that is worked on occupies a thread, and so does one that waits. On
 free thread waits behind all that came before it, whosever they are. A client therefore has a
 bounded number of threads, which is lower while other clients make requests too; a further request
 is refused with 503, so that it leaves its thread to others.
+
+To wait costs nothing, and a refusal as much as a small answer: a client that does not heed it
+sends the next request at once. So there are many more threads than requests that are worked on at
+a time, and most of what a client has too many of waits.
 """
 
 import random
@@ -15,6 +19,12 @@ from placement_rpc.rpc.fair_queue import FairQueue
 
 # How many times as many places there are as one client may occupy while others make requests.
 _SHARES = 4
+# How many times as many requests are worked on at a time in all. A client that is alone leaves
+# room for one other.
+_AT_A_TIME = 6
+# While others make requests, too, a client may have so many here for each free thread. So there
+# are some for others: one such client has two thirds of the threads, two have two fifths each.
+_FOR_EACH_FREE = 2
 # Seconds after which a request that was refused may come back: the lower and the upper bound.
 _SOONEST, _LATEST = 1, 10
 # Seconds for which a client counts after its last answer. Longer than on the bus, where a server
@@ -26,25 +36,32 @@ class Turns:
     """The requests that a process works on, by client.
 
     :param for_one: int, how many requests of one client are worked on at a time while others make
-        requests too, and how many more may wait; 0 for no limit
-    :param threads: int, for requests; a client that is alone leaves ``for_one`` of them free
+        requests too; 0 for no limit
+    :param threads: int, for requests that are worked on and for those that wait; a client that is
+        alone leaves ``for_one`` of them free
     :param patience: seconds that a request waits for its turn
     :param on_refusal: called for each request that is refused
     """
 
     def __init__(self, for_one, threads, patience, on_refusal):
-        self._for_one = for_one
-        self._if_alone = max(for_one, threads - for_one)
+        self._for_one, self._threads = for_one, threads
+        self._working = 0
         self._patience = patience
         self._on_refusal = on_refusal
         self._queue = FairQueue(_SHARES * for_one, recent=_RECENT)
         self._mutex = threading.Lock()
 
+    @property
+    def held(self):
+        """How many requests are here: those that are worked on and those that wait."""
+        return self._working + self._queue.waiting
+
     def begin(self, client):
         """Wait until a request may be worked on; :meth:`end` has to follow.
 
         :param client: hashable, whose request it is
-        :raises ServiceOverloaded: if as many of the client wait as may, or its turn does not come
+        :raises ServiceOverloaded: if as many of the client are here as may, or its turn does not
+            come
         """
         if not self._for_one:
             return
@@ -54,7 +71,7 @@ class Turns:
             if self._queue.held(client) >= self._most(client):
                 self._refuse(client)
             self._queue.add(client, turn)
-            self._give_turns()
+            self._give_turns(client)
         if turn.acquire(timeout=self._patience):
             return
         with self._mutex:
@@ -63,10 +80,11 @@ class Turns:
                 self._refuse(client)
 
     def _most(self, client):
-        """Return how many requests of a client may be here."""
+        """Return how many requests of a client may be here; ``for_one`` always may."""
         if self._queue.has_others(client):
-            return min(2 * self._for_one, self._if_alone)
-        return self._if_alone
+            free = self._threads - self.held
+            return max(self._for_one, _FOR_EACH_FREE * free)
+        return max(self._for_one, self._threads - self._for_one)
 
     def _refuse(self, client):
         seconds = self._queue.wait(client)
@@ -80,11 +98,15 @@ class Turns:
         if not self._for_one:
             return
         with self._mutex:
+            self._working -= 1
             self._queue.done(client)
-            self._give_turns()
+            self._give_turns(client)
 
-    def _give_turns(self):
-        while (taken := self._queue.take()) is not None:
+    def _give_turns(self, client):
+        times = _AT_A_TIME if self._queue.has_others(client) else _AT_A_TIME - 1
+        while self._working < times * self._for_one and (
+                taken := self._queue.take()) is not None:
+            self._working += 1
             taken[1].release()
 
 

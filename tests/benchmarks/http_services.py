@@ -30,13 +30,14 @@ class OurFacade(fixtures.Fixture):
 
     :param database_url: str, SQLAlchemy URL of an empty database; None for a SQLite file
     :param fleet_size: int, providers that the store has at the start
+    :param options: of ``[api]``, str
     :param serving: of :class:`tests.conformance.web.Gunicorn`
     """
 
-    def __init__(self, database_url=None, fleet_size=0, **serving):
+    def __init__(self, database_url=None, fleet_size=0, options="", **serving):
         super().__init__()
         self._database_url, self._fleet_size = database_url, fleet_size
-        self._serving = serving
+        self._options, self._serving = options, serving
 
     def _setUp(self):
         directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
@@ -44,7 +45,7 @@ class OurFacade(fixtures.Fixture):
         self.database_url = url
         path = directory / "placement-rpc.conf"
         path.write_text(f"[database]\nconnection = {url}\n"
-                        "[api]\nauth_strategy = noauth2\ntransport = local\n")
+                        f"[api]\nauth_strategy = noauth2\ntransport = local\n{self._options}\n")
         conf = configuration.new_config(config_files=[str(path)])
         conductor.prepare_store(conf)
         database = db.Database(conf)

@@ -12,7 +12,7 @@ from tests.http import HTTPTest
 
 
 class _SlowRequests:
-    """Requests of two users wait until ``go_on`` is set."""
+    """Requests of some users wait until ``go_on`` is set."""
 
     def slow_down(self):
         self.go_on, self.began = threading.Event(), threading.Semaphore(0)
@@ -20,7 +20,7 @@ class _SlowRequests:
         answer = self.api.get_provider
 
         def slowly(context, uuid, **options):
-            if context.user_id in ("many", "other"):
+            if context.user_id.startswith(("many", "other")):
                 self.began.release()
                 self.go_on.wait(60)
             return answer(context, uuid, **options)
@@ -49,9 +49,8 @@ class _SlowRequests:
             self.assertTrue(self.began.acquire(timeout=60))
 
 
-class TurnsTest(_SlowRequests, HTTPTest):
-
-    options = {"api__requests_per_client": 2}
+class _InProcess(_SlowRequests, HTTPTest):
+    """The facade without a server: each request has a thread of the test's."""
 
     def setUp(self):
         super().setUp()
@@ -60,6 +59,11 @@ class TurnsTest(_SlowRequests, HTTPTest):
 
     def show(self, user):
         return self.send("GET", self.path, token=user, X_Roles="admin")
+
+
+class TurnsTest(_InProcess):
+
+    options = {"api__requests_per_client": 2, "api__threads": 6}
 
     def show_from(self, address):
         started = testing.StartResponseMock()
@@ -70,14 +74,14 @@ class TurnsTest(_SlowRequests, HTTPTest):
 
     def test_a_client_that_is_alone_leaves_some_threads_free(self):
         self.begin_as("many", 20)
-        self.wait_begun(14)
-        base.wait_until(lambda: len(self.statuses) == 6)
-        self.assertEqual([503] * 6, self.statuses)
+        self.wait_begun(4)
+        base.wait_until(lambda: len(self.statuses) == 16)
+        self.assertEqual([503] * 16, self.statuses)
         # They are for another client, which has its turn at once.
         self.begin_as("other", 2)
         self.wait_begun(2)
         self.join()
-        self.assertEqual([200] * 16, self.statuses[6:])
+        self.assertEqual([200] * 6, self.statuses[16:])
 
     def test_a_request_does_not_wait_for_its_turn_for_ever(self):
         self.facade.turns._patience = 0.1
@@ -130,6 +134,46 @@ class TurnsTest(_SlowRequests, HTTPTest):
             self.assertEqual(405, self.send("POST", self.path, token="good").status_code)
 
 
+class ManyThreadsTest(_InProcess):
+    """With many more threads than requests that are worked on, the others wait."""
+
+    options = {"api__requests_per_client": 1, "api__threads": 40}
+
+    def is_full(self, begun, held):
+        """Wait until so many requests are here, of which so many are worked on, and no more."""
+        self.wait_begun(begun)
+        base.wait_until(lambda: self.facade.turns.held == held)
+        self.assertFalse(self.began.acquire(blocking=False))
+
+    def test_there_is_a_limit_for_all_clients_together(self):
+        for number in range(10):
+            self.begin_as(f"other {number}", 1)
+        self.is_full(6, 10)
+        self.join()
+        self.assertEqual([200] * 10, self.statuses)
+
+    def test_a_client_that_is_alone_leaves_room_for_one_other(self):
+        self.begin_as("many", 20)
+        self.is_full(5, 20)
+        self.begin_as("other", 1)
+        self.is_full(1, 21)
+        self.join()
+        self.assertEqual([200] * 21, self.statuses)
+
+    def test_two_clients_with_very_many_leave_threads_to_others(self):
+        self.begin_as("many", 1)
+        self.begin_as("other", 1)
+        self.is_full(2, 2)
+        for _ in range(30):
+            self.begin_as("many", 1)
+            self.begin_as("other", 1)
+        base.wait_until(lambda: len(self.statuses) == 30)
+        self.assertEqual([503] * 30, self.statuses)
+        self.assertEqual(32, self.facade.turns.held)
+        self.join()
+        self.assertEqual([200] * 32, self.statuses[30:])
+
+
 class NoLimitTest(TurnsTest):
     """Nothing is refused, and nothing waits."""
 
@@ -169,11 +213,11 @@ class ThreadsTest(_SlowRequests, base.TestCase):
         self.begin_as("other", 1)
         self.wait_begun(1)
         self.begin_as("many", 64)
-        base.wait_until(lambda: len(self.statuses) == 56)
+        base.wait_until(lambda: len(self.statuses) == 54)
         self.good_clients_are_answered()
-        self.assertEqual([503] * 56, self.statuses)
+        self.assertEqual([503] * 54, self.statuses)
         self.join()
-        self.assertEqual([200] * 9, self.statuses[56:])
+        self.assertEqual([200] * 11, self.statuses[54:])
 
     def test_those_that_come_later_find_free_threads(self):
         self.begin_as("many", 64)
