@@ -29,7 +29,7 @@ _MOST_RETRIED = 3
 _RETRIED = re.compile(r"tests\.(integration|upgrade|conformance|ui)\.")
 _MUST_HOLD = re.compile(
     r"\.(test_exactly_once|test_concurrency|test_soak|test_cluster_rolling|test_standby_failures|"
-    r"test_galera_failures|test_galera_writers|test_restore)\.|KilledTest")
+    r"test_galera_failures|test_galera_writers|test_patroni|test_restore)\.|KilledTest")
 
 Result = collections.namedtuple("Result", "status seconds is_late")
 

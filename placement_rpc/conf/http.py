@@ -39,17 +39,19 @@ OPTS = [
              "'placement-rpc standalone' has 128 unless this option is set. With another WSGI "
              "server, set its threads less max_waiting, 128 for the configurations of gunicorn "
              "and uWSGI that come with this service. While other clients make requests, too, a "
-             "client that has more under way than requests_per_client and than twice the free "
-             "threads is refused further ones with 503 and a Retry-After; a lone client leaves "
-             "requests_per_client threads free. A higher number refuses fewer requests, and takes "
-             "more memory."),
+             "client may have twice as many under way as there are free threads, and "
+             "requests_per_client at least; further ones are refused with 503 and a Retry-After. "
+             "A lone client leaves requests_per_client threads free. A higher number refuses "
+             "fewer requests, and takes more memory."),
     cfg.IntOpt(
         "requests_per_client", default=4, min=0,
         help="Maximum number of requests of one client (a user in a project, from one address) "
              "that a process works on at a time while other clients make requests too, or did "
-             "within ten seconds. Of all clients together it works on six times as many, and all "
-             "others wait for their turns. A higher number lets a client that makes very many at "
-             "a time delay the others more. 0 sets no limit, and then nothing is refused. "
+             "within ten seconds. Of all clients together it works on six times as many, of a "
+             "lone one on five times as many. Further requests wait for their turns, and are "
+             "refused with 503 after 'deadline' seconds. A higher number lets a client that makes "
+             "very many at a time delay the others more. 0 sets no limit, and then nothing is "
+             "refused. "
              "Requests for events are counted by max_waiting instead."),
     cfg.IntOpt(
         "max_body", default=4 * 1024 * 1024, min=1024,
@@ -58,8 +60,9 @@ OPTS = [
     cfg.FloatOpt(
         "deadline", default=15.0, min=0.1,
         help="Seconds after which a request that the service has not answered fails with 503 or "
-             "504. A client can then repeat a change with the same Idempotency-Key, and it is "
-             "made once. A higher number makes clients wait longer during an outage."),
+             "504, and for which it waits for its turn before that. A client can then repeat a "
+             "change with the same Idempotency-Key, and it is made once. A higher number makes "
+             "clients wait longer during an outage."),
     cfg.IntOpt(
         "max_waiting", default=8, min=0,
         help="Maximum number of requests that wait for events at a time in one process; further "

@@ -45,7 +45,8 @@ class Turns:
 
     def __init__(self, for_one, threads, patience, on_refusal):
         self._for_one, self._threads = for_one, threads
-        self._working = 0
+        #: How many requests are worked on.
+        self.working = 0
         self._patience = patience
         self._on_refusal = on_refusal
         self._queue = FairQueue(_SHARES * for_one, recent=_RECENT)
@@ -54,7 +55,7 @@ class Turns:
     @property
     def held(self):
         """How many requests are here: those that are worked on and those that wait."""
-        return self._working + self._queue.waiting
+        return self.working + self._queue.waiting
 
     def begin(self, client):
         """Wait until a request may be worked on; :meth:`end` has to follow.
@@ -68,8 +69,9 @@ class Turns:
         turn = threading.Lock()
         turn.acquire()
         with self._mutex:
-            if self._queue.held(client) >= self._most(client):
-                self._refuse(client)
+            held = self._queue.held(client)
+            if held >= self._most(client):
+                self._refuse(client, f"this client already has {held} requests under way")
             self._queue.add(client, turn)
             self._give_turns(client)
         if turn.acquire(timeout=self._patience):
@@ -77,7 +79,7 @@ class Turns:
         with self._mutex:
             # Otherwise it was given its turn just now.
             if self._queue.discard(client, turn):
-                self._refuse(client)
+                self._refuse(client, f"its turn did not come within {self._patience:g} s")
 
     def _most(self, client):
         """Return how many requests of a client may be here; ``for_one`` always may."""
@@ -86,27 +88,25 @@ class Turns:
             return max(self._for_one, _FOR_EACH_FREE * free)
         return max(self._for_one, self._threads - self._for_one)
 
-    def _refuse(self, client):
+    def _refuse(self, client, reason):
         seconds = self._queue.wait(client)
         self._on_refusal()
-        raise exception.ServiceOverloaded(
-            reason=f"this client already has {self._queue.held(client)} requests under way",
-            retry_after=_retry_after(seconds))
+        raise exception.ServiceOverloaded(reason=reason, retry_after=_retry_after(seconds))
 
     def end(self, client):
         """Let the next request be worked on."""
         if not self._for_one:
             return
         with self._mutex:
-            self._working -= 1
+            self.working -= 1
             self._queue.done(client)
             self._give_turns(client)
 
     def _give_turns(self, client):
         times = _AT_A_TIME if self._queue.has_others(client) else _AT_A_TIME - 1
-        while self._working < times * self._for_one and (
+        while self.working < times * self._for_one and (
                 taken := self._queue.take()) is not None:
-            self._working += 1
+            self.working += 1
             taken[1].release()
 
 

@@ -2,6 +2,7 @@
 """How the threads of a program of the service share Python's interpreter."""
 
 import gc
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -29,7 +30,11 @@ class Collections:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began = 0.0
-        self._started = clock()
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew, in a process that was just started or forked."""
+        self._started = self._clock()
         self._next = 0.0
 
     def note(self, phase: str, info: dict) -> None:
@@ -52,3 +57,5 @@ def prefer_quick_requests() -> None:
     sys.setswitchinterval(_TURN)
     if _COLLECTIONS.note not in gc.callbacks:
         gc.callbacks.append(_COLLECTIONS.note)
+        # A parent may be old when it starts another worker.
+        os.register_at_fork(after_in_child=_COLLECTIONS.restart)

@@ -138,12 +138,15 @@ class ManyThreadsTest(_InProcess):
     """With many more threads than requests that are worked on, the others wait."""
 
     options = {"api__requests_per_client": 1, "api__threads": 40}
+    # How many are worked on.
+    begun = 0
 
     def is_full(self, begun, held):
-        """Wait until so many requests are here, of which so many are worked on, and no more."""
+        """Wait until so many requests are here, and so many more of them are worked on."""
         self.wait_begun(begun)
         base.wait_until(lambda: self.facade.turns.held == held)
-        self.assertFalse(self.began.acquire(blocking=False))
+        self.begun += begun
+        self.assertEqual(self.begun, self.facade.turns.working)
 
     def test_there_is_a_limit_for_all_clients_together(self):
         for number in range(10):
@@ -164,10 +167,10 @@ class ManyThreadsTest(_InProcess):
         self.begin_as("many", 1)
         self.begin_as("other", 1)
         self.is_full(2, 2)
-        for _ in range(30):
-            self.begin_as("many", 1)
-            self.begin_as("other", 1)
-        base.wait_until(lambda: len(self.statuses) == 30)
+        for number in range(3, 63):
+            self.begin_as(("many", "other")[number % 2], 1)
+            base.wait_until(
+                lambda number=number: self.facade.turns.held + len(self.statuses) == number)
         self.assertEqual([503] * 30, self.statuses)
         self.assertEqual(32, self.facade.turns.held)
         self.join()
@@ -194,7 +197,8 @@ class ThreadsTest(_SlowRequests, base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.facade = self.useFixture(Facade(api__threads=16, api__max_waiting=0))
+        self.facade = self.useFixture(Facade(
+            api__threads=16, api__max_waiting=0, api__deadline=60.0))
         self.api = self.facade.api
         self.slow_down()
         uuid = self.api.create_provider(None, "provider").uuid

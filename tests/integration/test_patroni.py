@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """PostgreSQL servers whose primary Patroni chooses, as operators run them."""
 
+import subprocess
 import sys
+
+import fixtures
 
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing.patroni import PatroniCluster
@@ -20,13 +23,23 @@ class PatroniTest(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.cluster = self.useFixture(PatroniCluster(
-            environments.program("patroni").program("patroni")))
+        self.cluster = self.useFixture(PatroniCluster(self.patroni()))
         self.service = self.useFixture(placement_fixtures.RunningService(
             database_url=self.cluster.create_database(),
             placement_client__deadline=_CHOSEN + 30.0))
         self.load = Load(self.service.api)
         self.addCleanup(self.load.end)
+
+    def patroni(self):
+        """Return Patroni's command line, for the servers' user, who may not read this tree.
+
+        Nor the interpreter of the tests: ``env`` takes the first one that the user may run.
+        """
+        copy = self.useFixture(fixtures.TempDir()).path
+        library, = environments.program("patroni").directory.glob("lib/python*/site-packages")
+        subprocess.run(["cp", "-r", f"{library}/.", copy], check=True)
+        subprocess.run(["chmod", "-R", "a+rX", copy], check=True)
+        return ("env", f"PYTHONPATH={copy}", library.parent.name, "-W", "ignore", "-m", "patroni")
 
     def fail_over(self, name, fault):
         """Let something happen to the primary, and wait for another one; return the former."""

@@ -44,3 +44,12 @@ class CollectionsTest(base.TestCase):
         waits = [after - before for before, after in itertools.pairwise(moments)]
         self.assertEqual(sorted(waits), waits)
         self.assertGreater(waits[-1], 20 * waits[0])
+
+    def test_a_process_that_an_old_one_starts_begins_anew(self):
+        self.now = 10_000
+        self.assertTrue(self.collect(1))
+        new = [[]]
+        self.assertFalse(self.collect(1))
+        self.collections.restart()
+        self.assertTrue(self.collect(1))
+        del new
