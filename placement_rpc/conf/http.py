@@ -51,8 +51,7 @@ OPTS = [
              "lone one on five times as many. Further requests wait for their turns, and are "
              "refused with 503 after 'deadline' seconds. A higher number lets a client that makes "
              "very many at a time delay the others more. 0 sets no limit, and then nothing is "
-             "refused. "
-             "Requests for events are counted by max_waiting instead."),
+             "refused. Requests for events are counted by max_waiting instead."),
     cfg.IntOpt(
         "max_body", default=4 * 1024 * 1024, min=1024,
         help="Maximum size of a request body, in bytes; a larger one is refused with 413. A "

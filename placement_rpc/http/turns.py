@@ -45,8 +45,6 @@ class Turns:
 
     def __init__(self, for_one, threads, patience, on_refusal):
         self._for_one, self._threads = for_one, threads
-        #: How many requests are worked on.
-        self.working = 0
         self._patience = patience
         self._on_refusal = on_refusal
         self._queue = FairQueue(_SHARES * for_one, recent=_RECENT)
@@ -56,6 +54,11 @@ class Turns:
     def held(self):
         """How many requests are here: those that are worked on and those that wait."""
         return self.working + self._queue.waiting
+
+    @property
+    def working(self):
+        """How many requests are worked on."""
+        return self._queue.in_hand
 
     def begin(self, client):
         """Wait until a request may be worked on; :meth:`end` has to follow.
@@ -98,7 +101,6 @@ class Turns:
         if not self._for_one:
             return
         with self._mutex:
-            self.working -= 1
             self._queue.done(client)
             self._give_turns(client)
 
@@ -106,7 +108,6 @@ class Turns:
         times = _AT_A_TIME if self._queue.has_others(client) else _AT_A_TIME - 1
         while self.working < times * self._for_one and (
                 taken := self._queue.take()) is not None:
-            self.working += 1
             taken[1].release()
 
 

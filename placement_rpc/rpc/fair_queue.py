@@ -66,7 +66,8 @@ class FairQueue:
         self.waiting = 0
         # How many clients they are of.
         self._clients_waiting = 0
-        self._in_hand = 0
+        #: How many calls are being worked on.
+        self.in_hand = 0
         # Seconds from one answer to the next while there are calls, and when that last one was.
         self._interval = 0.0
         self._last = 0.0
@@ -91,7 +92,7 @@ class FairQueue:
     def wait(self, name: Hashable) -> float:
         """Return in about how many seconds one more call of a client would be answered."""
         in_turn = (self.held(name) + 1) * max(1, len(self._clients))
-        return self._interval * min(in_turn, self.waiting + self._in_hand + 1)
+        return self._interval * min(in_turn, self.waiting + self.in_hand + 1)
 
     def add(self, name: Hashable, call: Any) -> None:
         """Add a call.
@@ -143,7 +144,7 @@ class FairQueue:
             client.in_hand += 1
             self.waiting -= 1
             self._clients_waiting -= not client.waiting
-            self._in_hand += 1
+            self.in_hand += 1
             self._give_turn(client)
             return client.name, call
         return None
@@ -155,7 +156,7 @@ class FairQueue:
         """
         client = self._clients[name]
         client.in_hand -= 1
-        self._in_hand -= 1
+        self.in_hand -= 1
         now = self._clock()
         self._interval += _WEIGHT * (now - self._last - self._interval)
         self._last = now

@@ -13,7 +13,7 @@ from collections.abc import Callable
 _TURN = 0.0005
 # A full collection of garbage stops all threads. It looks at all objects of the process: some
 # 200,000 after the start, in 100 to 200 ms on a slow machine, several times a second while large
-# answers are made. From how many seconds on it is too long:
+# answers are made. One that takes more seconds than this is too long.
 _LONG = 0.01
 
 
@@ -33,7 +33,7 @@ class Collections:
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew, in a process that was just started or forked."""
+        """Count from now on, in a process that was just started or forked."""
         self._started = self._clock()
         self._next = 0.0
 

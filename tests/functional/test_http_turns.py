@@ -141,7 +141,7 @@ class ManyThreadsTest(_InProcess):
     # How many are worked on.
     begun = 0
 
-    def is_full(self, begun, held):
+    def wait_full(self, begun, held):
         """Wait until so many requests are here, and so many more of them are worked on."""
         self.wait_begun(begun)
         base.wait_until(lambda: self.facade.turns.held == held)
@@ -151,22 +151,22 @@ class ManyThreadsTest(_InProcess):
     def test_there_is_a_limit_for_all_clients_together(self):
         for number in range(10):
             self.begin_as(f"other {number}", 1)
-        self.is_full(6, 10)
+        self.wait_full(6, 10)
         self.join()
         self.assertEqual([200] * 10, self.statuses)
 
     def test_a_client_that_is_alone_leaves_room_for_one_other(self):
         self.begin_as("many", 20)
-        self.is_full(5, 20)
+        self.wait_full(5, 20)
         self.begin_as("other", 1)
-        self.is_full(1, 21)
+        self.wait_full(1, 21)
         self.join()
         self.assertEqual([200] * 21, self.statuses)
 
     def test_two_clients_with_very_many_leave_threads_to_others(self):
         self.begin_as("many", 1)
         self.begin_as("other", 1)
-        self.is_full(2, 2)
+        self.wait_full(2, 2)
         for number in range(3, 63):
             self.begin_as(("many", "other")[number % 2], 1)
             base.wait_until(

@@ -61,7 +61,7 @@ class PatroniTest(base.TestCase):
         # Clients that have noticed do not return to it.
         self.load.survive(frozen.thaw)
         self.load.end()
-        # Until Patroni has demoted it, somebody who connects anew, as this test does now, may
-        # read what it had when it was frozen.
+        # Until Patroni has demoted it, a new connection, such as that of the check below, may read
+        # what it had when it was frozen.
         base.wait_until(frozen.is_standby, _CHOSEN)
         ledger.check(self, self.service.database, self.load.reports)

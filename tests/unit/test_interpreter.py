@@ -45,7 +45,7 @@ class CollectionsTest(base.TestCase):
         self.assertEqual(sorted(waits), waits)
         self.assertGreater(waits[-1], 20 * waits[0])
 
-    def test_a_process_that_an_old_one_starts_begins_anew(self):
+    def test_a_process_that_an_old_one_starts_counts_from_its_own_start(self):
         self.now = 10_000
         self.assertTrue(self.collect(1))
         new = [[]]
