@@ -39,6 +39,28 @@ _HTTP_TIMEOUT = 60
 _YOUNG_HOSTS = 4
 
 
+class _Stock:
+    """Makes one thing of a kind in advance: tests wait for their servers, not for their databases.
+
+    :param make: callable without arguments
+    """
+
+    def __init__(self, make):
+        self._make, self._lock, self._next = make, threading.Lock(), None
+        self._maker = futures.ThreadPoolExecutor(1)
+
+    def take(self):
+        """Return a new one."""
+        with self._lock:
+            made = self._next or self._maker.submit(self._make)
+            self._next = self._maker.submit(self._make)
+        return made.result()
+
+    def close(self):
+        """Make no more."""
+        self._maker.shutdown(cancel_futures=True)
+
+
 class Servers:
     """The shared servers, with virtual hosts and databases for tests. Thread-safe."""
 
@@ -46,11 +68,16 @@ class Servers:
         self._fixtures = {}
         self._locks = {kind: threading.Lock() for kind in ("rabbitmq", "postgresql", "mariadb")}
         self._templates = {}
+        self._hosts = _Stock(self._make_virtual_host)
+        self._databases = {kind: _Stock(functools.partial(self._copy_of_schema, kind))
+                           for kind in ("postgresql", "mariadb")}
         self._directory, self._tls = tempfile.TemporaryDirectory(), {}
         self._young = collections.deque()
 
     def close(self):
         """End the servers."""
+        for stock in (self._hosts, *self._databases.values()):
+            stock.close()
         self._directory.cleanup()
         for fixture in self._fixtures.values():
             fixture.cleanUp()
@@ -95,6 +122,9 @@ class Servers:
 
     def new_virtual_host(self):
         """Return the URL of a new virtual host: ``rabbit://user:password@host:port/NAME``."""
+        return self._hosts.take()
+
+    def _make_virtual_host(self):
         broker, name = self._broker(), uuid.uuid4().hex
         self._manage("PUT", f"vhosts/{name}", {})
         self._manage("PUT", f"permissions/{name}/{broker.username}",
@@ -129,6 +159,9 @@ class Servers:
 
     def new_database(self, kind):
         """Return the SQLAlchemy URL of a database with the schema of this tree."""
+        return self._databases[kind].take()
+
+    def _copy_of_schema(self, kind):
         server = self._database_server(kind)
         with self._locks[kind]:
             if kind not in self._templates:
