@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from oslo_config import cfg
 
-from placement_rpc import exception
+from placement_rpc import exception, json_text
 
 #: Compressions by the name that the header ``compression`` has, and the names that kombu takes
 #: for them.
@@ -94,7 +94,8 @@ class Limits:
         """
         self.check_size(len(text))
         opening = text.count(b"[") + text.count(b"{")
-        if opening + text.count(b",") > self.elements:
+        # Each takes at least a byte.
+        if len(text) > self.elements and opening + text.count(b",") > self.elements:
             raise exception.MessageTooLarge(limit=self.elements, unit="elements")
         if opening > self.depth and _depth(text) > self.depth:
             raise exception.MessageTooLarge(limit=self.depth, unit="levels")
@@ -233,6 +234,6 @@ def parsed(text: bytes | str, limits: Limits, **options: Any) -> Any:
         limits.check(text)
         text = str(text, "utf-8")
     try:
-        return json.loads(text, **options)
+        return json.loads(text, **options) if options else json_text.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

@@ -8,12 +8,12 @@ without a position. Any inconsistency makes the index stale, and a stale index i
 """
 
 import dataclasses
-import json
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
+from placement_rpc import json_text
 from placement_rpc.candidates import changes as index_changes
 from placement_rpc.candidates import loading
 from placement_rpc.candidates.place import Place
@@ -197,7 +197,7 @@ def _touched(texts: Iterable[str | None]) -> _Touched:
         if text is None:
             raise IndexStale("an event does not say what it touched, or touched everything")
         if text:
-            values = json.loads(text)
+            values = json_text.loads(text)
             if "read" in values:
                 touched.read.add(values["read"])
             touched.used += values.get("used", ())

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON is read as the standard library reads it: the same values and the same errors."""
+
+import json
+
+import hypothesis
+import testscenarios
+from hypothesis import strategies
+
+from placement_rpc import json_text
+from tests import base
+
+_VALUES = strategies.recursive(
+    strategies.none() | strategies.booleans() | strategies.integers() | strategies.floats()
+    | strategies.text(strategies.characters()),
+    lambda inner: strategies.lists(inner) | strategies.dictionaries(
+        strategies.text(strategies.characters()), inner))
+
+
+def _read(parse, text):
+    """Return the value with its types, or the type and the text of the error."""
+    try:
+        return repr(parse(text))
+    except (ValueError, RecursionError) as error:
+        return type(error), str(error)
+
+
+class JsonTextTest(testscenarios.WithScenarios, base.TestCase):
+
+    scenarios = [(ascii(text[:20]), {"text": text}) for text in (
+        "", "1", "-0", "-0.0", "1e400", "1e-400", "01", "1.", "NaN", "-Infinity", "tru", "[1,]",
+        '{"a":1,"a":2}', '{"a":1,}', "{1:2}", "1 2", " [ ] ", '"\\ud800"', '"\\ude00\\ud83d"',
+        '"\\ud83d\\ude00"', '"\ud800"', '"a\tb"', '"\\x"', "\ufeff1", "9" * 30, "9" * 5000,
+        "9007199254740993", "18446744073709551616", "0.1", "4.9406564584124654e-324",
+        "123456789012345678901234567890.5", "[" * 100_000, "[" * 50 + "]" * 50)]
+
+    def test_a_text(self):
+        self.assertEqual(_read(json.loads, self.text), _read(json_text.loads, self.text))
+
+
+class AnyTextTest(base.TestCase):
+
+    @hypothesis.settings(max_examples=base.examples(300), deadline=None, derandomize=True)
+    @hypothesis.given(value=_VALUES, is_ascii=strategies.booleans())
+    def test_what_the_library_writes(self, value, is_ascii):
+        text = json.dumps(value, ensure_ascii=is_ascii)
+        self.assertEqual(_read(json.loads, text), _read(json_text.loads, text))
+
+    @hypothesis.settings(max_examples=base.examples(300), deadline=None, derandomize=True)
+    @hypothesis.given(text=strategies.text('{}[]",:0123456789.eE+-\\utrfnalsx '))
+    def test_what_nobody_writes(self, text):
+        self.assertEqual(_read(json.loads, text), _read(json_text.loads, text))
