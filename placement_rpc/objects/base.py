@@ -109,7 +109,7 @@ class Travelling(base.VersionedObject):
     def _obj_from_primitive(cls, context, objver, primitive):
         # The library keeps the sender's version on the instance, and would then send the object
         # on without compatibility code. Here a received object gets this release's version.
-        return super()._obj_from_primitive(context, cls.VERSION, primitive)
+        return codec.from_primitive(cls, context, primitive)
 
     def obj_to_primitive(self, target_version=None, version_manifest=None):
         """Return the wire format for a receiver of any release.
@@ -127,7 +127,7 @@ class Travelling(base.VersionedObject):
 
     def _as_it_is(self):
         """Return the wire format for a receiver of this release."""
-        return super().obj_to_primitive()
+        return codec.to_primitive(self)
 
     @classmethod
     def _backported(cls, primitive, target, manifest):
@@ -267,10 +267,7 @@ class PlacementObject(Travelling):
             if name not in cls.fields:
                 raise exception.InvalidInput(
                     what=cls.obj_name(), reason=f"it has no field {str(name)[:64]!r}")
-        return codec.from_primitive(cls, context, primitive)
-
-    def _as_it_is(self):
-        return codec.to_primitive(self)
+        return super()._obj_from_primitive(context, objver, primitive)
 
 
 class PlacementObjectList(base.ObjectListBase, PlacementObject):

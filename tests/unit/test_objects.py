@@ -12,9 +12,11 @@ from placement_rpc.objects import fields
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.nova.base import NovaObjectRegistry
+from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 from tests import base
+from tests.compute_nodes import nodes
 from tests.unit.test_manifests import _full
 
 # Change a fingerprint together with the object's VERSION and the history above it, never alone.
@@ -171,8 +173,9 @@ class LeanTest(base.TestCase):
     def setUp(self):
         super().setUp()
         objects.register_all()
-        self.classes = [known[0] for known in
-                        objects_base.PlacementObjectRegistry.own.values()]
+        self.classes = [known[0] for registry in (
+            objects_base.PlacementObjectRegistry, NovaObjectRegistry)
+            for known in registry.own.values()]
 
     def test_every_class_travels_as_the_library_sends_it(self):
         for cls in self.classes:
@@ -185,7 +188,7 @@ class LeanTest(base.TestCase):
     def test_every_class_is_read_as_the_library_reads_it(self):
         for cls in self.classes:
             primitive = json.loads(json.dumps(_full(cls).obj_to_primitive()))
-            primitive["placement_object.changes"] = sorted(cls.fields)[:1]
+            primitive[cls._obj_primitive_key("changes")] = sorted(cls.fields)[:1]
             lean = cls.obj_from_primitive(primitive)
             theirs = base_of_all.VersionedObject._obj_from_primitive.__func__(
                 cls, None, cls.VERSION, primitive)
@@ -193,6 +196,16 @@ class LeanTest(base.TestCase):
                              base.without_order(lean.obj_to_primitive()))
             self.assertEqual(theirs.obj_what_changed(), lean.obj_what_changed())
             self.assertEqual(_values(theirs), _values(lean))
+
+    def test_every_node_of_nova_is_read_and_sent_alike(self):
+        for sent in nodes():
+            lean = ComputeNode.read(sent)
+            theirs = base_of_all.VersionedObject._obj_from_primitive.__func__(
+                ComputeNode, None, ComputeNode.VERSION, sent)
+            self.assertEqual(_values(theirs), _values(lean))
+            self.assertEqual(
+                base.without_order(base_of_all.VersionedObject.obj_to_primitive(theirs)),
+                base.without_order(lean.obj_to_primitive()))
 
     def test_what_is_wrong_is_refused_alike(self):
         for data in ({"uuid": "5"}, {"generation": None}, {"generation": "5"}, {"free": {}}):
