@@ -28,6 +28,7 @@ from placement_rpc.objects.resource_class import canonical
 
 _DEFAULTS = {name: Inventory.fields[name].default for name in (
     "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")}
+_COERCIONS = {name: Inventory.fields[name].coerce for name in ("total", *_DEFAULTS)}
 
 #: The stored values of an inventory by column.
 Columns = dict[str, Any]
@@ -202,32 +203,30 @@ def _locked(tx, provider_uuid, classes, generation=None):
     locked_state.write(tx, state)
 
 
-def merge(tx: db.Connection, outbox: Outbox, provider_uuid: str, inventories: Iterable[Inventory],
+def merge(tx: db.Connection, outbox: Outbox, provider_uuid: str, wanted: Mapping[str, Columns],
           classes: Collection[str], below_use: BelowUse = False) -> InventoryList:
     """Set the inventories of some classes, and leave those of all others as they are.
 
-    :param inventories: of these classes only
+    :param wanted: class name to the columns of its inventory, of these classes only
     :param classes: class names; one that is not among the inventories has none afterwards
     :param below_use: see :meth:`LockedInventories.change`
     :raises ProviderNotFound: if there is no such provider
-    :raises InvalidInventory: if an inventory contradicts itself, or two are of one class
 
     It also raises what :meth:`LockedInventories.change` raises.
     """
-    wanted = columns_of(inventories)
     with _locked(tx, provider_uuid, wanted) as locked:
         locked.change(wanted, (locked.classes & set(classes)) - wanted.keys(), outbox,
                       below_use)
     return locked.inventories()
 
 
-def changes(rows: Iterable[Any], inventories: Iterable[Inventory], classes: Collection[str],
+def changes(rows: Iterable[Any], wanted: Mapping[str, Columns], classes: Collection[str],
             ) -> list[str]:
     """Return the names of the classes that :func:`merge` would change.
 
     :param rows: rows of the provider's inventories
+    :param wanted: as of :func:`merge`
     """
-    wanted = columns_of(inventories)
     current = {each.resource_class: each for each in rows if each.resource_class in classes}
     return sorted(name for name in wanted.keys() | current.keys()
                   if name not in wanted or name not in current or differs(
@@ -316,11 +315,26 @@ def columns(inventory: Inventory, may_contradict: bool = False) -> Columns:
                 reason=f"{name} is missing")
     values = {name: inventory.value(name, default) for name, default in _DEFAULTS.items()}
     values["total"] = inventory.total
+    return _with_capacity(inventory.resource_class, values, may_contradict)
+
+
+def checked(resource_class: str, values: Columns) -> Columns:
+    """Return the values to store of an inventory, from values of which no object was made.
+
+    :param values: those of all columns but ``capacity``
+    :raises ValueError: if a value is not valid
+    :raises InvalidInventory: if they contradict each other
+    """
+    return _with_capacity(resource_class, {
+        name: _COERCIONS[name](None, name, value) for name, value in values.items()})
+
+
+def _with_capacity(resource_class, values, may_contradict=False):
     found = capacity_of(values["total"], values["reserved"], values["allocation_ratio"])
     if found < 0 and not may_contradict:
         raise exception.InvalidInventory(
-            resource_class=inventory.resource_class,
-            reason=f"{values['reserved']} reserved of a total of {inventory.total}, at a ratio of "
+            resource_class=resource_class,
+            reason=f"{values['reserved']} reserved of a total of {values['total']}, at a ratio of "
                    f"{values['allocation_ratio']:g}, is a capacity of {found}. The reserved value "
                    "is greater than total.")
     values["capacity"] = max(0, found)

@@ -51,7 +51,7 @@ class Plan:
     :param columns: dict of column to value, the columns that differ
     :param node: the node as reported
     :param devices_in_use: dict of class name to number of devices
-    :param inventories: list of :class:`placement_rpc.objects.inventory.Inventory` of the classes
+    :param inventories: dict of class name to the columns of its inventory, of the classes
         that the report determines
     :param reported_classes: set of those classes
     :param classes: list of those classes whose inventory differs
@@ -60,7 +60,7 @@ class Plan:
     columns: dict
     node: object
     devices_in_use: dict
-    inventories: list
+    inventories: dict
     reported_classes: set
     classes: list
 
@@ -93,7 +93,7 @@ def plan(tx, view, given, report, settings):
             shares or view.shared):
         # The inventory stays until its allocations have been moved to the other provider.
         reported.discard("DISK_GB")
-    inventories = [each for each in inventories if each.resource_class in reported]
+    inventories = {name: values for name, values in inventories.items() if name in reported}
     classes = changes(
         view.inventories, inventories, reported) if view.provider is not None else []
     stored = view.values

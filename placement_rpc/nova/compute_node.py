@@ -74,7 +74,7 @@ class ComputeNodeStore:
         """
         if self.settings.migrates:
             _, refused = changing(context, lambda tx, outbox: migration.migrate(
-                tx, outbox, ids, self.settings.options, ComputeNode.of_columns))
+                tx, outbox, ids, self.settings.options, ComputeNode.of_row))
             for error in refused.values():
                 LOG.warning("Cannot migrate a compute node: %s", error)
         with context.database.reader() as tx:

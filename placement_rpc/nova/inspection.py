@@ -79,7 +79,7 @@ def delete(database, text):
 def _obstacles(tx, rows, options):
     waiting = [row for row in rows if row.inventory_migrated_at is None]
     return migration.obstacles(
-        tx, waiting, options, ComputeNode.of_columns) if waiting else {}
+        tx, waiting, options, ComputeNode.of_row) if waiting else {}
 
 
 def _found(tx, text):

@@ -7,9 +7,9 @@ Pure functions: the same node and the same options give the same inventories.
 import collections
 
 from placement_rpc import exception
+from placement_rpc.accounting import inventories
 from placement_rpc.objects import class_names, fields
 from placement_rpc.objects.base import BROKEN
-from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.nova import numa
 
 # nova's kinds of PCI devices, and their classes in the specification.
@@ -74,7 +74,7 @@ def inventories_of(node, options, shares_disk=False, devices_in_use=None):
     :param shares_disk: bool, whether its disk belongs to another provider (4b)
     :param devices_in_use: dict of class name to the number of devices that are claimed or
         allocated, which a node's pools do not count; None for none
-    :returns: list of :class:`placement_rpc.objects.inventory.Inventory`, ordered by class
+    :returns: dict of class name to the columns of its inventory, in the order of the classes
     :raises InvalidInput: if a value of the node is not valid; it names the node
     """
     try:
@@ -92,26 +92,26 @@ def inventories_of(node, options, shares_disk=False, devices_in_use=None):
         raise exception.InvalidInput(
             what=f"compute node {node.label}",
             reason=(str(error) or type(error).__name__)[:200]) from None
-    return sorted(filter(None, found), key=lambda each: each.resource_class)
+    return dict(sorted(filter(None, found)))
 
 
-def _of_column(node, column, resource_class, ratio, reserved):
-    """Return the :class:`Inventory` of a column; None for a total of 0."""
+def _of_column(node, column, resource_class, ratio, reserved, max_unit=None):
+    """Return the class and the columns of the inventory of a column; None for a total of 0."""
     total = node.value(column)
     if total is None or total < 0:
         raise exception.InvalidInput(
             what=column, reason="it is missing" if total is None else f"{total} is negative")
-    return _inventory(resource_class, total, reserved=reserved, allocation_ratio=ratio)
+    return _inventory(resource_class, total, reserved, max_unit, ratio)
 
 
 def _inventory(resource_class, total, reserved=0, max_unit=None, allocation_ratio=1.0):
     if not total:
         return None
     most = total if max_unit is None else max(1, min(total, max_unit))
-    return Inventory(
-        resource_class=class_names.canonical(resource_class), total=total,
-        reserved=min(reserved, total), min_unit=1, max_unit=most, step_size=1,
-        allocation_ratio=allocation_ratio)
+    name = class_names.canonical(resource_class)
+    return name, inventories.checked(name, {
+        "total": total, "reserved": min(reserved, total), "min_unit": 1, "max_unit": most,
+        "step_size": 1, "allocation_ratio": allocation_ratio})
 
 
 def _ratio(node, kind, options):
@@ -123,13 +123,11 @@ def _ratio(node, kind, options):
 
 
 def _disk(node, options):
-    inventory = _of_column(node, "local_gb", "DISK_GB", _ratio(node, "disk", options),
-                           -(-options.reserved_disk_mb // _MB_A_GB))
+    # It is negative if the disk is overcommitted.
     least = node.value("disk_available_least")
-    if inventory is not None and least is not None and options.disk_available_least_is_max_unit:
-        # disk_available_least is negative if the disk is overcommitted.
-        inventory.max_unit = max(1, min(inventory.total, least))
-    return inventory
+    return _of_column(node, "local_gb", "DISK_GB", _ratio(node, "disk", options),
+                      -(-options.reserved_disk_mb // _MB_A_GB),
+                      least if options.disk_available_least_is_max_unit else None)
 
 
 def _devices(node, options, in_use):

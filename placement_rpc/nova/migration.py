@@ -11,7 +11,7 @@ import uuid as uuids
 
 from placement_rpc import exception
 from placement_rpc.accounting import providers
-from placement_rpc.accounting.inventories import columns, merge
+from placement_rpc.accounting.inventories import merge
 from placement_rpc.accounting.outbox import primitive
 from placement_rpc.accounting.resource_classes import resolve
 from placement_rpc.db.queries import compute_nodes as queries
@@ -25,6 +25,12 @@ from placement_rpc.objects.payloads import (
     ResourceProviderPayload,
 )
 from placement_rpc.objects.resource_provider import ResourceProvider
+
+# The columns of a node that its name and its inventories are made of, that an event names, or that
+# cannot be read if they are broken. To read the others takes a fifth of the time of a migration.
+_NEEDED = ("id", "uuid", "host", "hypervisor_hostname", "vcpus", "memory_mb", "local_gb",
+           "disk_available_least", "cpu_allocation_ratio", "ram_allocation_ratio",
+           "disk_allocation_ratio", "numa_topology", "pci_stats", "stats", "supported_instances")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ class NodeToMigrate:
     shares_disk: bool = False
     devices_in_use: dict | None = None
     name: str = ""
-    inventories: list = dataclasses.field(default_factory=list)
+    inventories: dict = dataclasses.field(default_factory=dict)
     generation: int = 0
 
 
@@ -65,7 +71,8 @@ def node_to_migrate(row, values, read):
     :param read: callable that makes a ComputeNode of the values
     :raises InvalidInput: if a value is not valid
     """
-    return NodeToMigrate(row.id, row.uuid or str(uuids.uuid4()), read(values),
+    needed = {name: values[name] for name in _NEEDED}
+    return NodeToMigrate(row.id, row.uuid or str(uuids.uuid4()), read(needed),
                    bool(row.shares_disk), devices_of(row))
 
 
@@ -242,14 +249,12 @@ def _insert(tx, outbox, nodes):
         each.generation = 1 if each.inventories else 0
     ids = queries.insert_providers(
         tx, [(each.uuid, each.name, each.generation) for each in nodes])
-    rows = {each.id: {one.resource_class: columns(one) for one in each.inventories}
-            for each in nodes}
-    classes = resolve(tx, {name for inventories in rows.values() for name in inventories})
+    classes = resolve(tx, {name for each in nodes for name in each.inventories})
     queries.insert_inventories(tx, [
         (ids[each.uuid], classes[name], values["total"], values["reserved"], values["min_unit"],
          values["max_unit"], values["step_size"], values["allocation_ratio"],
          values["capacity"], 0)
-        for each in nodes for name, values in rows[each.id].items()])
+        for each in nodes for name, values in each.inventories.items()])
     for each in nodes:
         outbox.add_plain(
             "resource_provider.create", ResourceProviderPayload, provider_uuid=each.uuid,
@@ -258,7 +263,7 @@ def _insert(tx, outbox, nodes):
             outbox.add_plain(
                 "inventory.create", InventoryPayload, provider_uuid=each.uuid, generation=1,
                 previous_generation=0, inventories=[
-                    _created(name, values) for name, values in rows[each.id].items()])
+                    _created(name, values) for name, values in each.inventories.items()])
 
 
 def _created(resource_class, values):

@@ -85,7 +85,7 @@ def _one_by_one(database, options, rows):
 
 def _write(database, options, ids):
     return written(database, lambda tx, outbox: migration.migrate(
-        tx, outbox, ids, options, ComputeNode.of_columns))
+        tx, outbox, ids, options, ComputeNode.of_row))
 
 
 #: All migrations, by the name that operators see.

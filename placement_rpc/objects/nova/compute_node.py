@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova's ComputeNode, of every release since Liberty (compute-node-inventory)."""
 
-import json
 import logging
 import typing
 import uuid
@@ -9,7 +8,7 @@ import uuid
 from oslo_versionedobjects import base as ovo
 from oslo_versionedobjects import fields
 
-from placement_rpc import exception
+from placement_rpc import exception, json_text
 from placement_rpc.objects import fields as own_fields
 from placement_rpc.objects.nova import base, hv_spec, numa, pci_device_pool
 
@@ -238,7 +237,7 @@ class ComputeNode(base.NovaObject):
 
 
 def _json(value):
-    return json.loads(value) if isinstance(value, str) and value else value or None
+    return json_text.loads(value) if isinstance(value, str) and value else value or None
 
 
 @base.NovaObjectRegistry.register

@@ -2,12 +2,11 @@
 """The NUMA topology of a node: its cells, with their processors and memory."""
 
 import dataclasses
-import json
 import typing
 
 from oslo_versionedobjects import fields
 
-from placement_rpc import exception
+from placement_rpc import exception, json_text
 from placement_rpc.objects.nova import base
 
 
@@ -181,7 +180,7 @@ def _loaded(text):
     if text is None:
         return None
     try:
-        return json.loads(text)
+        return json_text.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
         raise exception.InvalidInput(what="numa_topology", reason=str(error)[:200]) from None
 
