@@ -32,7 +32,7 @@ OPTS = [
              "confirms. A higher number raises throughput, and the number of events that are "
              "published twice after a failure: twice this number at most."),
     cfg.FloatOpt(
-        "gather", default=0.04, min=0.0,
+        "gather", default=0.01, min=0.0,
         help="Minimum pause of the relay after a batch that is not full, in seconds. An event "
              "after a quiet time is published at once. Under load, a longer pause makes fewer and "
              "larger batches and delays events."),
