@@ -33,7 +33,7 @@ help:
 	@echo "make test FULL=1          the same with the whole of what is long"
 	@echo "make soak [CLUSTER=none|mariadb|galera|postgresql] [MINUTES=5] [SEED=] [JSON=FILE]"
 	@echo "                          kill, stop and cut off parts under load; check every answer"
-	@echo "make bench [QUICK=1] [ONLY=claims|nodes|scale|http|candidates|audit|moving|galera|fairness]"
+	@echo "make bench [QUICK=1] [ONLY=claims|nodes|start|usage|scale|http|candidates|audit|moving|galera|fairness]"
 	@echo "                          benchmark, with a bare echo server and OpenStack Placement"
 	@echo "make upgrade-constraints  renew constraints.txt, the versions that these targets install"
 	@echo "make linkcheck            ask for each external link of the documentation; needs the internet"

@@ -26,11 +26,13 @@ from tests.benchmarks import (
     moving_bench,
     plots,
     scale_bench,
+    start_bench,
+    usage_bench,
 )
 from tests.benchmarks.bench import Bench, Report
 
-_PARTS = ("claims", "nodes", "scale", "http", "candidates", "audit", "moving", "galera",
-          "fairness")
+_PARTS = ("claims", "nodes", "start", "usage", "scale", "http", "candidates", "audit", "moving",
+          "galera", "fairness")
 # These start their own servers.
 _BY_THEMSELVES = ("http", "candidates", "audit", "moving", "galera")
 
@@ -52,6 +54,10 @@ def bench_bus(quick, parts, kept):
                 bus_bench.bench_outbox(bench, providers)
         if "nodes" in parts:
             bus_bench.bench_nodes(bench)
+        if "start" in parts:
+            start_bench.bench_start(bench)
+        if "usage" in parts:
+            usage_bench.bench_usage(bench, quick, providers)
         if "fairness" in parts:
             fairness_bench.bench_fairness(bench)
         if "scale" in parts:

@@ -7,22 +7,22 @@ import amqp
 
 # Seconds to wait for a confirm.
 _PATIENCE = 60
-_EXCHANGE, _STREAM = "bare", "bare.stream"
 
 
-def publish(address, bodies, limit):
+def publish(address, bodies, limit, name="bare.stream"):
     """Publish messages, as the relay publishes events, and wait for all confirms.
 
     :param address: dict of what :class:`amqp.Connection` takes
     :param bodies: list of str
     :param limit: how many are sent before it waits for their confirms
+    :param name: of the stream, and of an exchange for it alone
     """
     with amqp.Connection(**address) as connection:
         channel = connection.channel()
-        channel.exchange_declare(_EXCHANGE, "topic", durable=True, auto_delete=False)
-        channel.queue_declare(_STREAM, durable=True, auto_delete=False, arguments={
+        channel.exchange_declare(name, "topic", durable=True, auto_delete=False)
+        channel.queue_declare(name, durable=True, auto_delete=False, arguments={
             "x-queue-type": "stream"})
-        channel.queue_bind(_STREAM, _EXCHANGE, "events.info")
+        channel.queue_bind(name, name, "events.info")
         channel.confirm_select()
         # The last tag: a stream confirms in order.
         confirmed = collections.deque([0], maxlen=1)
@@ -31,7 +31,7 @@ def publish(address, bodies, limit):
             batch = bodies[start:start + limit]
             for body in batch:
                 channel.basic_publish(amqp.Message(
-                    body, content_type="application/json", delivery_mode=2), _EXCHANGE,
+                    body, content_type="application/json", delivery_mode=2), name,
                     "events.info", mandatory=True)
             while confirmed[0] < start + len(batch):
                 connection.drain_events(timeout=_PATIENCE)

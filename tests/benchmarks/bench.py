@@ -91,6 +91,12 @@ class Bench:
                     total += sum(each.value for each in family.samples if each.name == name)
         return total
 
+    @property
+    def address(self):
+        """Where the broker is, a dict of what :class:`amqp.Connection` takes"""
+        return {"host": f"127.0.0.1:{self.broker.port}", "userid": self.broker.username,
+                "password": self.broker.password}
+
     def follow(self):
         """Wait until the conductors have rebuilt their indexes: the store was filled directly."""
         with api.PlacementAPI(conf=self.store.conf) as client:

@@ -128,9 +128,7 @@ def _published(bench, row, number):
     """Return how many events a second the AMQP library publishes."""
     bodies = [envelope.sealed(row)] * number
     began = time.monotonic()
-    bare_publisher.publish({
-        "host": f"127.0.0.1:{bench.broker.port}", "userid": bench.broker.username,
-        "password": bench.broker.password}, bodies, bench.store.conf.notifications.batch)
+    bare_publisher.publish(bench.address, bodies, bench.store.conf.notifications.batch)
     return number / (time.monotonic() - began)
 
 
