@@ -175,7 +175,8 @@ def _decodable(described, payload):
         # All but the number of the delivery, which follows the name of the consumer. In a length
         # above 127 there is no ASCII.
         number = 5 + payload[4]
-        if payload[4:number].isascii() and payload[number + 8:].isascii():
+        if number + 8 < len(payload) and payload[4:number].isascii() and (
+                payload[number + 8:].isascii()):
             return payload
     try:
         serialization.loads(described, payload, 4)

@@ -91,7 +91,8 @@ def from_primitive(cls: typing.Any, context: typing.Any, primitive: dict) -> typ
         if name not in data:
             continue
         value = field.from_primitive(instance, name, data[name])
-        if isinstance(field, fields.ListOfObjectsField) and _are_all(cls, field, value):
+        if value is not None and isinstance(field, fields.ListOfObjectsField) and _are_all(
+                cls, field, value):
             values[attribute] = fields.CoercedList(value)
             kind: typing.Any = field._type
             values[attribute].enable_coercing(kind._element_type, instance, name)

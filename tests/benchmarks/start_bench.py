@@ -13,8 +13,8 @@ from tests.benchmarks import fleet
 from tests.integration import processes
 
 _HOST = "start"
-# Seconds between two questions whether it answers.
-_PAUSE = 0.01
+# Seconds between two questions whether it answers, and to wait for an answer.
+_PAUSE, _PATIENCE = 0.01, 0.1
 _PROVIDERS = 1000
 _WANTED = ResourceRequest(resources={"VCPU": 1}, limit=1)
 
@@ -53,8 +53,8 @@ def _ready_after(conf):
 
 def _answers(client):
     try:
-        return bool(client.get_by_request(None, _WANTED, timeout=5).objects)
-    except exception.ServiceUnavailable:
+        return bool(client.get_by_request(None, _WANTED, timeout=_PATIENCE).objects)
+    except (exception.ServiceUnavailable, exception.DeadlineExceeded):
         return False
 
 

@@ -2,6 +2,7 @@
 """JSON is read as the standard library reads it: the same values and the same errors."""
 
 import json
+import time
 
 import hypothesis
 import testscenarios
@@ -28,7 +29,7 @@ def _read(parse, text):
 class JsonTextTest(testscenarios.WithScenarios, base.TestCase):
 
     scenarios = [(ascii(text[:20]), {"text": text}) for text in (
-        "", "1", "-0", "-0.0", "1e400", "1e-400", "01", "1.", "NaN", "-Infinity", "tru", "[1,]",
+        "", "1", "-0", "-0.0", "1e400", "-1E999", "1e-400", "01", "1.", "NaN", "-Infinity", "tru", "[1,]",
         '{"a":1,"a":2}', '{"a":1,}', "{1:2}", "1 2", " [ ] ", '"\\ud800"', '"\\ude00\\ud83d"',
         '"\\ud83d\\ude00"', '"\ud800"', '"a\tb"', '"\\x"', "\ufeff1", "9" * 30, "9" * 5000,
         "9007199254740993", "18446744073709551616", "0.1", "4.9406564584124654e-324",
@@ -36,6 +37,24 @@ class JsonTextTest(testscenarios.WithScenarios, base.TestCase):
 
     def test_a_text(self):
         self.assertEqual(_read(json.loads, self.text), _read(json_text.loads, self.text))
+
+
+class CostTest(base.TestCase):
+
+    def test_no_number_takes_much_longer_than_the_library_does(self):
+        for number in ("1e-320", "1.5e307", "0.1", "1" * 300):
+            text = f"[{', '.join([number] * 20_000)}]"
+            self.assertLess(_spent(json_text.loads, text), 5 * _spent(json.loads, text), number)
+
+
+def _spent(parse, text):
+    """Return the least processor time of some rounds."""
+    found = []
+    for _ in range(3):
+        began = time.process_time()
+        parse(text)
+        found.append(time.process_time() - began)
+    return min(found)
 
 
 class AnyTextTest(base.TestCase):

@@ -218,6 +218,12 @@ class LeanTest(base.TestCase):
         listed["placement_object.data"]["objects"][0] = Inventory().obj_to_primitive()
         self.assertRaises(ValueError, ResourceProviderList.obj_from_primitive, listed)
 
+    def test_no_list_is_refused_as_the_library_refuses_it(self):
+        sent = ComputeNode(supported_hv_specs=[]).obj_to_primitive()
+        sent["nova_object.data"]["supported_hv_specs"] = None
+        error = self.assertRaises(exception.InvalidInput, ComputeNode.read, sent)
+        self.assertIn("supported_hv_specs", str(error))
+
     def test_none_becomes_the_default(self):
         primitive = ResourceRequest(resources={"VCPU": 1}).obj_to_primitive()
         primitive["placement_object.data"]["member_of"] = None
