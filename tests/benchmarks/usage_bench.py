@@ -44,7 +44,7 @@ def bench_usage(bench, quick, providers):
     if not report["complete"] or report["position"] != size:
         raise RuntimeError(f"the report is of {report['position']} events, not of {size}")
     bench.keep(f"usage-report over {size} events", took, "s",
-               "goal 30 for 1000000, was 156 for each 1000000 of 77000")
+               "goal 30 for 1000000; was 12 for 77000")
 
 
 def _examples(bench, provider):
