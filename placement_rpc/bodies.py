@@ -94,8 +94,7 @@ class Limits:
         """
         self.check_size(len(text))
         opening = text.count(b"[") + text.count(b"{")
-        # Each takes at least a byte.
-        if len(text) > self.elements and opening + text.count(b",") > self.elements:
+        if opening + text.count(b",") > self.elements:
             raise exception.MessageTooLarge(limit=self.elements, unit="elements")
         if opening > self.depth and _depth(text) > self.depth:
             raise exception.MessageTooLarge(limit=self.depth, unit="levels")

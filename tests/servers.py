@@ -52,9 +52,7 @@ class _Stock:
     def take(self):
         """Return a new one."""
         with self._lock:
-            made = self._next
-            if made is None or (made.done() and made.exception() is not None):
-                made = self._maker.submit(self._make)
+            made = self._next or self._maker.submit(self._make)
             self._next = self._maker.submit(self._make)
         return made.result()
 

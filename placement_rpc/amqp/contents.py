@@ -23,8 +23,7 @@ LARGEST_BODY = 64 * 2 ** 20
 
 _METHOD, _HEADER, _BODY, _HEARTBEAT = 1, 2, 3, 8
 # Methods that a message follows, and their arguments as the library describes them.
-_DELIVER = "sLbss"
-_CONTENT_METHODS = {spec.Basic.Deliver: _DELIVER, spec.Basic.GetOk: "Lbssl",
+_CONTENT_METHODS = {spec.Basic.Deliver: "sLbss", spec.Basic.GetOk: "Lbssl",
                     spec.Basic.Return: "Bsss"}
 _LONGEST_NAME = 255
 
@@ -171,13 +170,6 @@ def _decodable(described, payload):
 
     A publisher may name an exchange and a routing key that are not text.
     """
-    if described is _DELIVER:
-        # All but the number of the delivery, which follows the name of the consumer. In a length
-        # above 127 there is no ASCII.
-        number = 5 + payload[4]
-        if number + 8 < len(payload) and payload[4:number].isascii() and (
-                payload[number + 8:].isascii()):
-            return payload
     try:
         serialization.loads(described, payload, 4)
     except UnicodeDecodeError:

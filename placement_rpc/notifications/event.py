@@ -37,12 +37,6 @@ class Event:
     position: int
     occurred_at: str
     payload: dict
-    #: When it happened, as ``occurred_at`` says
-    time: datetime.datetime = dataclasses.field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        # Once: a report of usage compares it many times.
-        object.__setattr__(self, "time", datetime.datetime.fromisoformat(self.occurred_at))
 
     @classmethod
     def of_message(cls, body: bytes | str, compressed: object = None,
@@ -84,7 +78,8 @@ class Event:
         try:
             event = cls(payload["event_id"], event_type, payload["position"],
                         payload["occurred_at"], payload)
-            if event.time.tzinfo is None or not _FIRST_YEAR <= event.time.year <= _LAST_YEAR:
+            time = datetime.datetime.fromisoformat(event.occurred_at)
+            if time.tzinfo is None or not _FIRST_YEAR <= time.year <= _LAST_YEAR:
                 raise ValueError
         except KeyError as error:
             raise NotAPlacementEvent(f"its payload has no {error}") from None
@@ -105,6 +100,11 @@ class Event:
     def known(self) -> bool:
         """Whether this release knows its type"""
         return self.event_type in catalog.EVENTS
+
+    @property
+    def time(self) -> datetime.datetime:
+        """When it happened, in UTC"""
+        return datetime.datetime.fromisoformat(self.occurred_at)
 
     @property
     def providers(self) -> set[str]:

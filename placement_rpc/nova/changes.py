@@ -221,7 +221,7 @@ def _migrate(tx, outbox, row, given, settings, report):
         kept.setdefault("pci_in_use", None)
     queries.update(tx, row.id, kept)
     _, refused = migrate(tx, outbox, [row.id], settings.options, lambda values: (
-        given.of_columns({**values, **columns})))
+        given.of_row({**values, **columns})))
     for error in refused.values():
         raise error
     return queries.of_ids(tx, [row.id])[0]

@@ -277,7 +277,7 @@ def _check(given, options):
                 what=f"compute node {given.node.label}", reason=f"{name}: it is missing")
     store.provider_name(given.node)
     # From the columns, as the migration reads it.
-    inventories_of(ComputeNode.of_columns(given.row), options, bool(given.row["shares_disk"]),
+    inventories_of(ComputeNode.of_row(given.row), options, bool(given.row["shares_disk"]),
                    in_use(json.loads(given.row["pci_in_use"] or "null")))
 
 

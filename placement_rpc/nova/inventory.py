@@ -123,7 +123,7 @@ def _ratio(node, kind, options):
 
 
 def _disk(node, options):
-    # It is negative if the disk is overcommitted.
+    # A disk that is overcommitted has a negative one.
     least = node.value("disk_available_least")
     return _of_column(node, "local_gb", "DISK_GB", _ratio(node, "disk", options),
                       -(-options.reserved_disk_mb // _MB_A_GB),

@@ -26,13 +26,6 @@ from placement_rpc.objects.payloads import (
 )
 from placement_rpc.objects.resource_provider import ResourceProvider
 
-# The columns of a node that its name and its inventories are made of, that an event names, or that
-# may be broken: a node that nobody could read afterwards is not migrated.
-_NEEDED = ("id", "uuid", "host", "hypervisor_hostname", "vcpus", "memory_mb", "local_gb",
-           "disk_available_least", "cpu_allocation_ratio", "ram_allocation_ratio",
-           "disk_allocation_ratio", "numa_topology", "pci_stats", "stats", "supported_instances",
-           "host_ip")
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
@@ -72,8 +65,7 @@ def node_to_migrate(row, values, read):
     :param read: callable that makes a ComputeNode of the values
     :raises InvalidInput: if a value is not valid
     """
-    needed = {name: values[name] for name in _NEEDED}
-    return NodeToMigrate(row.id, row.uuid or str(uuids.uuid4()), read(needed),
+    return NodeToMigrate(row.id, row.uuid or str(uuids.uuid4()), read(values),
                    bool(row.shares_disk), devices_of(row))
 
 

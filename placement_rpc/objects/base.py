@@ -120,14 +120,10 @@ class Travelling(base.VersionedObject):
         :raises InvalidTargetVersion: of oslo.versionedobjects, if the target version is newer
             than this release's
         """
-        primitive = self._as_it_is()
+        primitive = codec.to_primitive(self)
         if target_version is None and version_manifest is None:
             return primitive
         return self._backported(primitive, target_version, version_manifest or {})
-
-    def _as_it_is(self):
-        """Return the wire format for a receiver of this release."""
-        return codec.to_primitive(self)
 
     @classmethod
     def _backported(cls, primitive, target, manifest):

@@ -16,8 +16,6 @@ def capacity_of(total: int, reserved: int, allocation_ratio: float) -> int:
     Computed in decimals: 100 at a ratio of 0.29 is 29, not the 28 that binary fractions give
     (generic-resource-pools, scenario 1).
     """
-    if allocation_ratio == 1:
-        return min(total - reserved, MAX_CAPACITY)
     exact = (total - reserved) * decimal.Decimal(repr(allocation_ratio))
     return min(int(exact), MAX_CAPACITY)
 
