@@ -27,7 +27,7 @@ class SoakTest(testscenarios.WithScenarios, base.TestCase):
         if base.FULL:
             soak.run(seconds=120)
         else:
-            soak.run(seconds=0, every=5, only=_SHORT[self.form])
+            soak.run(seconds=0, every=5, only=_SHORT[self.form], least=500)
         result = soak.figures()
         self.assertEqual([], result["wrong"], report.text(result))
         for name in ("casts", "batch", "move", "set", "find", "reads", "refused"):

@@ -107,11 +107,12 @@ class Soak(fixtures.Fixture):
 
     # -- the run -----------------------------------------------------------------------------
 
-    def run(self, seconds, every=20, only=None):
+    def run(self, seconds, every=20, only=None, least=0):
         """Let parts fail while clients work, for some seconds, and each part at least once.
 
         :param every: seconds between two faults
         :param only: names of faults; None for all
+        :param least: how many claims are accepted before the clients end, however slow the machine
         """
         known = [each.name for each in self.all_faults]
         unknown = set(only or ()) - set(known)
@@ -129,6 +130,7 @@ class Soak(fixtures.Fixture):
         poison.start()
         try:
             self._fail(faults, seconds, every)
+            self._reach(least)
         except KeyboardInterrupt:
             self._tell("interrupted; what was done so far is checked")
         finally:
@@ -184,6 +186,11 @@ class Soak(fixtures.Fixture):
                 return False
             time.sleep(0.1)
         return True
+
+    def _reach(self, least):
+        """Wait until a number of claims are accepted, for as long as any are."""
+        while self._progress.accepted < least and self._recover("the last fault"):
+            pass
 
     def _measure(self):
         pids = self._conductors.pids()
