@@ -19,7 +19,6 @@ from placement_rpc.nova.unchanged import UnchangedCycles
 from placement_rpc.objects.fields import RequestId
 from placement_rpc.objects.nova.base import NovaObject
 from placement_rpc.objects.nova.compute_node import ComputeNode
-from placement_rpc.objects.sync_result import SyncResult
 from placement_rpc.rpc.endpoint import (
     as_bool,
     exposed,
@@ -35,7 +34,7 @@ class ComputeNodeEndpoint(ManagerBase):
     def sync_compute_node(self, context: RequestContext, node: ComputeNode, allocations: dict,
                           snapshot_at: float, request_id: str, shares_disk: bool | None = None,
                           devices_in_use: dict | None = None, heal: bool = False,
-                          allow_below_use: bool | None = None) -> SyncResult:
+                          allow_below_use: bool | None = None) -> sync.PendingCycle:
         require_fields(instance_of(ComputeNode, "node", node), "host", "hypervisor_hostname")
         allocations = sync.allocations_of(allocations)
         report = TrackerReport(
@@ -46,7 +45,10 @@ class ComputeNodeEndpoint(ManagerBase):
             RequestId().coerce(None, "request_id", request_id), node, allocations, snapshot_at,
             report, as_bool("heal", heal), self.below_use(context, allow_below_use))
         self._open_nodes(context)
-        return sync.run(context, self.group_commit, cycle, self._unchanged_cycles)
+        return sync.PendingCycle(context, self.group_commit, cycle, self._unchanged_cycles)
+
+    def recall(self, pending: list) -> list:
+        return self._unchanged_cycles.find(self.database, pending)
 
     @functools.cached_property
     def _unchanged_cycles(self):

@@ -105,28 +105,35 @@ class Cycle:
                       self.report.devices_in_use])
 
 
-def run(context, group_commit, cycle, unchanged):
-    """Answer a cycle, from memory if it is the same as the last one of its node.
+class PendingCycle:
+    """A cycle that may be the same as the last one of its node, which is answered from memory.
 
-    The arguments are those of :class:`Sync`, and the errors those of :meth:`Sync.run`.
-
-    :returns: :class:`SyncResult`
+    :param context: :class:`placement_rpc.context.RequestContext` with a database
+    :param group_commit: :class:`placement_rpc.accounting.group_commit.GroupCommit`
+    :param cycle: :class:`Cycle`
+    :param unchanged: :class:`placement_rpc.nova.unchanged.UnchangedCycles`
+    :ivar fingerprint: of the report; None for a cycle that is not remembered
+    :raises InvalidInput: if the time of the snapshot is not valid
     """
-    seen_at, uuid, fingerprint = time_of(cycle.snapshot_at), cycle.node.value("uuid"), None
-    # While the gate is closed, the store has columns that are not compared with memory.
-    if uuid and context.nodes.settings.migrates:
-        fingerprint = cycle.fingerprint()
-        found = unchanged.find(context.database, uuid, cycle.request_id, fingerprint)
-        if found is not None:
-            return found
-    sync = Sync(context, group_commit, cycle, seen_at)
-    result = sync.run()
-    if fingerprint is not None:
-        if sync.rows is None:
-            unchanged.forget(uuid)
-        else:
-            unchanged.remember(fingerprint, *sync.rows)
-    return result
+
+    def __init__(self, context, group_commit, cycle, unchanged):
+        self._arguments = context, group_commit, cycle, time_of(cycle.snapshot_at)
+        self._unchanged = unchanged
+        self.request_id, self.node_uuid = cycle.request_id, cycle.node.value("uuid")
+        # While the gate is closed, the store has columns that are not compared with memory.
+        self.fingerprint = cycle.fingerprint() if (
+            self.node_uuid and context.nodes.settings.migrates) else None
+
+    def run(self):
+        """Do the cycle, which is not in memory; as :meth:`Sync.run`."""
+        sync = Sync(*self._arguments)
+        result = sync.run()
+        if self.fingerprint is not None:
+            if sync.rows is None:
+                self._unchanged.forget(self.node_uuid)
+            else:
+                self._unchanged.remember(self.fingerprint, *sync.rows)
+        return result
 
 
 class Sync:

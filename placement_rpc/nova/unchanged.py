@@ -2,15 +2,15 @@
 """Remember the cycles of resource trackers that changed nothing, to recognise them next time.
 
 Nearly all cycles are the same as the one before, and nothing has changed in the store meanwhile.
-Such a cycle is answered after one short read, of the rows that the answer depends on. What is
-remembered counts only if these rows are still the same.
+Those that arrive together are answered after one read, of the rows that the answers depend on.
+What is remembered counts only if these rows are still the same.
 """
 
 import collections
 import hashlib
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import compute_nodes as queries
@@ -18,6 +18,18 @@ from placement_rpc.objects.sync_result import SyncResult
 
 # An entry takes some 500 bytes.
 _MOST_NODES = 50_000
+
+
+class ReportedCycle(Protocol):
+    """A cycle to look for.
+
+    ``fingerprint`` is that of the report, without its time; None for a cycle that is never
+    remembered.
+    """
+
+    node_uuid: str
+    request_id: str
+    fingerprint: str | None
 
 
 class UnchangedCycles:
@@ -36,25 +48,35 @@ class UnchangedCycles:
         self._entries: collections.OrderedDict[str, tuple[str, bytes]] = collections.OrderedDict()
         self._mutex = threading.Lock()
 
-    def find(self, database: db.Database, node_uuid: str, request_id: str,
-             fingerprint: str) -> SyncResult | None:
-        """Return the result of a cycle that is remembered.
+    def find(self, database: db.Database,
+             cycles: Sequence[ReportedCycle]) -> list[SyncResult | None]:
+        """Return the results of the cycles that are remembered, in the order of the cycles.
 
-        :param fingerprint: of the report, without its time
-        :returns: None if the last report was another one, if the store has changed, or if the
-            request was settled before
+        :returns: None for a cycle if the last report was another one or if the store has changed;
+            for all of them if one of the requests was settled before
         """
-        known, digest = self._entries.get(node_uuid, (None, None))
-        if known != fingerprint:
-            return None
+        known = [self._known(each) for each in cycles]
+        asked = [each for each, digest in zip(cycles, known, strict=True) if digest is not None]
+        if not asked:
+            return [None] * len(cycles)
         with database.reader() as tx:
-            row = queries.unshared(tx, node_uuid, request_id)
+            rows = queries.unshared(tx, {each.node_uuid for each in asked},
+                                    [each.request_id for each in asked])
+        return [self._result(rows.get(each.node_uuid), digest)
+                for each, digest in zip(cycles, known, strict=True)]
+
+    def _known(self, cycle):
+        """Return the digest of the last cycle of a node, if it was the same as this one."""
+        fingerprint, digest = self._entries.get(cycle.node_uuid, (None, None))
+        return digest if fingerprint is not None and fingerprint == cycle.fingerprint else None
+
+    def _result(self, row, digest):
         if row is None or digest != _digest(row):
             return None
         with self._mutex:
-            if node_uuid in self._entries:
-                self._entries.move_to_end(node_uuid)
-        return SyncResult(provider_uuid=node_uuid, shared_disk_uuid=None, changed=[],
+            if row.uuid in self._entries:
+                self._entries.move_to_end(row.uuid)
+        return SyncResult(provider_uuid=row.uuid, shared_disk_uuid=None, changed=[],
                           disagreements=[], generation=row.generation)
 
     def remember(self, fingerprint: str, row: Any, provider: Any) -> None:

@@ -6,7 +6,8 @@ over a connection of its own. This one answers and then acknowledges: calls that
 held are delivered to another, which recognises by the request id those that were committed. Calls
 that can be batched are settled together: those that have arrived, as many as one transaction
 takes. The server waits for the first message only, so a lone call is not delayed; the busier the
-service, the larger the batches. The other calls are answered by threads.
+service, the larger the batches. Answers that may be in memory are looked for together likewise.
+The other calls are answered by threads.
 
 The server takes more messages than it works on, and calls of the clients that made them in turns:
 see :mod:`placement_rpc.rpc.fair_queue`.
@@ -14,10 +15,8 @@ see :mod:`placement_rpc.rpc.fair_queue`.
 The broker does not confirm answers: a client without an answer retries under the same request id.
 """
 
-import collections
 import concurrent.futures
 import functools
-import itertools
 import logging
 import threading
 
@@ -29,8 +28,8 @@ from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.amqp.rejections import Rejections
 from placement_rpc.rpc import command_queue, overload, precedence, received, routing
+from placement_rpc.rpc.batches import Batches
 from placement_rpc.rpc.calls import Calls
-from placement_rpc.rpc.fair_queue import FairQueue
 from placement_rpc.rpc.monitored_calls import MonitoredCalls
 from placement_rpc.rpc.session import Session
 from placement_rpc.rpc.turns import Turns
@@ -38,11 +37,8 @@ from placement_rpc.rpc.turns import Turns
 LOG = logging.getLogger(__name__)
 # Seconds after which an idle server checks whether it is to stop.
 _IDLE = 0.1
-# Calls to settle together for each thread, if the queue has threads.
+# Calls to answer together for each thread, if the queue has threads.
 _BATCH = 4
-# Once no call of another client waits, a client has one in so many of the places of its share: its
-# calls would delay the next calls of the others.
-_PART = 2
 # Messages to take for each place, so that those of other clients are seen behind those of one.
 _WINDOW, _FLEET_WINDOW = 8, 16
 _CLAIMS_WINDOW = 4
@@ -85,9 +81,6 @@ class BatchServer:
         # hold as many of two kinds: batched or large calls, and others.
         self._for_one = min(conf.conductor.calls_per_client, self.places // (3 if threads else 2))
         self._busy, self._counting = 0, threading.Lock()
-        # Calls that are settled together: those that wait, and whether a thread settles them.
-        self._together = _BATCH * threads or conf.conductor.claims_together
-        self._batches, self._settling = FairQueue(self._together, part=_PART), False
         self._drain_timeout = conf.conductor.drain_timeout or None
         self._calls = Calls(
             manager, queue, bodies.Limits.of_answers(conf), only_batched=not threads)
@@ -96,12 +89,16 @@ class BatchServer:
         # the calls that are quick: they must not occupy the other threads.
         self._large_threads = threads and Turns(
             _LARGE, f"{queues[0]}_large", precedence.of_process.give_way)
+        # One settles the batches, one looks for answers in memory, and one works on the calls that
+        # were delivered before.
+        self._aside = concurrent.futures.ThreadPoolExecutor(
+            3, thread_name_prefix=f"{queues[0]}_aside") if threads else None
+        together = _BATCH * threads or conf.conductor.claims_together
+        self._batches = Batches(together, self._settle, self._aside)
+        self._remembered = Batches(together, self._recall, self._aside)
         # The calls that wait, of each kind.
-        self._waiting = [self._batches, *(
-            each.queue for each in (self._threads, self._large_threads) if each)]
-        # One settles the batches, and one works on the calls that were delivered before.
-        self._aside = threads and concurrent.futures.ThreadPoolExecutor(
-            2, thread_name_prefix=f"{queues[0]}_aside")
+        self._waiting = [each.queue for each in (
+            self._batches, self._remembered, self._threads, self._large_threads) if each]
         self._monitored = MonitoredCalls()
         self._ended, self._listens = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=queues[0], daemon=True)
@@ -164,18 +161,19 @@ class BatchServer:
         self._listens.set()
         while not self._ended.is_set():
             bindings.keep()
-            is_behind = (session.doubtful or self._batches.waiting) and not self._threads
+            is_behind = (session.doubtful or self._batches.queue.waiting) and not self._threads
             messages = consumer.receive(0 if is_behind else _IDLE, self.places)
             if messages:
                 self._take(session, messages)
-            self._settle_waiting()
+            self._batches.work()
+            self._remembered.work()
             if session.doubtful:
                 self._work_off(session)
             session.rejections.settle()
         consumer.cancel()
         while True:
             if not self._threads:
-                self._settle_waiting()
+                self._batches.work()
             busy = self._busy or session.rejections.pending
             messages = consumer.receive(_IDLE / 2 if busy else 0, self.places)
             for message in [*messages, *session.take_doubtful()]:
@@ -194,14 +192,24 @@ class BatchServer:
             if call is None:
                 continue
             if self._calls.is_batched(call):
-                self._queue(session, message, call, self._batches, functools.partial(
-                    self._add_to_batch, session, message, call))
-            elif self._threads:
-                pool = self._pool(call)
-                self._queue(session, message, call, pool.queue, functools.partial(
-                    self._submit, pool, session, message, call))
-            else:
+                self._add(self._batches, session, message, call)
+            elif not self._threads:
                 self._work(session, message, call)
+            elif self._calls.is_remembered(call):
+                self._add(self._remembered, session, message, call)
+            else:
+                self._hand_over(session, message, call)
+
+    def _add(self, batches, session, message, call):
+        """Have a call answered with others."""
+        self._queue(session, message, call, batches.queue, functools.partial(
+            batches.add, session, message, call))
+
+    def _hand_over(self, session, message, call):
+        """Have a thread work on a call."""
+        pool = self._pool(call)
+        self._queue(session, message, call, pool.queue, functools.partial(
+            self._submit, pool, session, message, call))
 
     def _queue(self, session, message, call, queue, add):
         """Have a call wait for its turn, or refuse it if its client has too many.
@@ -219,10 +227,6 @@ class BatchServer:
         self._count(-1)
         session.consumer.answer_all(
             [(call.reply_to, self._calls.overloaded(call, seconds))], [message])
-
-    def _add_to_batch(self, session, message, call, client):
-        with self._counting:
-            self._batches.add(client, (session, message, call))
 
     def _submit(self, pool, session, message, call, client):
         pool.submit(client, self._work, session, message, call)
@@ -282,69 +286,18 @@ class BatchServer:
             else:
                 self._work(session, message, call)
 
-    # -- batched calls --------------------------------------------------------------------
-
-    def _settle_waiting(self):
-        """Settle the batched calls that wait.
-
-        The thread that reads settles one batch if it has no others. Otherwise a thread settles
-        all, and calls received meanwhile become the next batch.
-        """
-        if not self._batches.is_ready:
-            return
-        if not self._threads:
-            self._settle_next(self._settle)
-            return
-        with self._counting:
-            if self._settling:
-                return
-            self._settling = True
-        self._aside.submit(self._settle_in_a_thread)
-
-    def _settle_in_a_thread(self):
-        while True:
-            with self._counting:
-                if not self._batches.is_ready:
-                    self._settling = False
-                    return
-            self._settle_next(self._settle_aside)
-
-    def _settle_aside(self, session, batch):
-        try:
-            self._settle(session, batch)
-        except FAILURES as error:
-            LOG.info("Answers are lost with the connection: %s", error)
-        except Exception:
-            LOG.exception("A batch cannot be answered")
-            session.consumer.end()
-
-    def _settle_next(self, settle):
-        """Settle the next batch, in which each client has its share.
-
-        :param settle: callable of a session and a list of messages and calls
-        """
-        with self._counting:
-            taken = list(itertools.islice(iter(self._batches.take, None), self._together))
-        # After a reconnection, earlier calls belong to another session.
-        batches = collections.defaultdict(list)
-        for _, (session, message, call) in taken:
-            batches[session].append((message, call))
-        try:
-            # Those that are over first: the answers of the other one may be lost with it.
-            for session in sorted(batches, key=lambda each: not each.is_over):
-                settle(session, batches[session])
-        finally:
-            with self._counting:
-                for client, _ in taken:
-                    self._batches.done(client)
+    # -- calls that are answered together --------------------------------------------------------
 
     def _settle(self, session, batch):
         try:
             if not session.is_over:
                 self._settle_all(session, batch)
         finally:
-            self._count(-len(batch))
-            self._unmonitor(batch)
+            self._forget(batch)
+
+    def _forget(self, batch):
+        self._count(-len(batch))
+        self._unmonitor(batch)
 
     def _unmonitor(self, batch):
         for _, call in batch:
@@ -364,8 +317,39 @@ class BatchServer:
             session.reject(message, f"it cannot be answered: {error!r}",
                            received.expected(call.method, error), whole=True)
             return
+        self._answer(session, answers, batch)
+
+    def _recall(self, session, batch):
+        """Answer the calls whose answers are in memory; threads work on the others."""
+        if session.is_over:
+            self._forget(batch)
+            return
+        try:
+            answers = self._calls.recall([call for _, call in batch])
+        except Exception:
+            LOG.exception("Answers cannot be looked for; threads work on the calls")
+            answers = []
+        known = {id(call) for call, _ in answers}
+        answered = [each for each in batch if id(each[1]) in known]
+        try:
+            if answered:
+                self._answer(session, answers, answered)
+        finally:
+            self._forget(answered)
+            for message, call in batch:
+                if id(call) not in known:
+                    self._hand_over_aside(session, message, call)
+
+    def _hand_over_aside(self, session, message, call):
+        try:
+            self._hand_over(session, message, call)
+        except FAILURES as error:
+            LOG.info("The refusal of %s is lost with the connection: %s", call.method, error)
+
+    def _answer(self, session, answers, batch):
         self._unmonitor(batch)
-        session.consumer.answer_all(answers, [message for message, _ in batch])
+        session.consumer.answer_all([(call.reply_to, body) for call, body in answers],
+                                    [message for message, _ in batch])
 
     # -- the other calls --------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turn the calls of a request queue into answers, one by one or in batches."""
 
+import functools
 import time
 from typing import Any
 
@@ -34,6 +35,11 @@ class Calls:
         found = self._manager.call_of(call.method)
         return found is not None and found.batched and found.queue == self._queue
 
+    def is_remembered(self, call: envelope.Call) -> bool:
+        """Return whether the answer to a call may be in memory; see :meth:`recall`."""
+        found = self._manager.call_of(call.method)
+        return found is not None and found.remembered and found.queue == self._queue
+
     def is_large(self, call: envelope.Call) -> bool:
         """Return whether the answer to a call may be large."""
         found = self._manager.call_of(call.method)
@@ -61,20 +67,38 @@ class Calls:
         return received.overloaded(
             call, "this client has more calls waiting than its share", retry_after)
 
-    def settle(self, calls: list[envelope.Call]) -> list[tuple[str | None, str]]:
-        """Settle calls; return a list of the queue of each client and the body of its answer."""
+    def settle(self, calls: list[envelope.Call]) -> list[tuple[envelope.Call, str]]:
+        """Settle calls; return a list of each call and the body of its answer."""
+        return self._together(
+            calls, functools.partial(self._manager.settle, self._queue), self._manager.answer)
+
+    def recall(self, calls: list[envelope.Call]) -> list[tuple[envelope.Call, str]]:
+        """Answer the calls of which the answers are in memory, and those that are refused.
+
+        :returns: list of each of these calls and the body of its answer; the others have to be
+            worked on
+        """
+        return self._together(calls, self._manager.recall, lambda result: result)
+
+    def _together(self, calls, ask, read):
+        """Answer calls together.
+
+        :param ask: callable of a list of pending calls; returns what it found for each of them,
+            None for no answer
+        :param read: callable that returns the result in what was found, or raises an error
+        """
         began = time.perf_counter()
         with precedence.of_process.quick(), self._tracing.batch(calls), (
                 spans.collected()) as spent:
-            answers = list(self._outcomes(calls))
+            answers = list(self._outcomes(calls, ask, read))
         seconds = time.perf_counter() - began
         for call, _, outcome in answers:
             self._manager.metrics.answered(
                 call.method, outcome, seconds, spent,
                 call.args.get("request_id") if isinstance(call.args, dict) else None)
-        return [(call.reply_to, body) for call, body, _ in answers]
+        return [(call, body) for call, body, _ in answers]
 
-    def _outcomes(self, calls):
+    def _outcomes(self, calls, ask, read):
         """Yield each call, the body of its answer, and ``done`` or the code of an error."""
         asked = []
         for call in calls:
@@ -83,27 +107,26 @@ class Calls:
                     asked.append((call, *self._entered(call)))
             except Exception as error:
                 yield received.refused(call, error)
-        if asked:
-            yield from self._settled(asked)
+        if not asked:
+            return
+        try:
+            found = ask([each for *_, each in asked])
+        except Exception as error:
+            for call, *_ in asked:
+                yield received.refused(call, error)
+            return
+        for (call, context, _), each in zip(asked, found, strict=True):
+            if each is None:
+                continue
+            try:
+                with spans.span("writing"):
+                    result = self._dispatcher.serializer.serialize_entity(context, read(each))
+                    yield call, envelope.seal_answer(
+                        call, result, limits=self._answers), "done"
+            except Exception as error:
+                yield received.refused(call, error)
 
     def _entered(self, call):
         context, arguments = self._dispatcher.arguments(
             call.version, call.method, call.context, call.args, call.namespace)
         return context, self._manager.enter(context, call.method, arguments)
-
-    def _settled(self, asked):
-        try:
-            outcomes = self._manager.settle(self._queue, [each for *_, each in asked])
-        except Exception as error:
-            for call, *_ in asked:
-                yield received.refused(call, error)
-            return
-        for (call, context, _), settled in zip(asked, outcomes, strict=True):
-            try:
-                with spans.span("writing"):
-                    result = self._dispatcher.serializer.serialize_entity(
-                        context, self._manager.answer(settled))
-                    yield call, envelope.seal_answer(
-                        call, result, limits=self._answers), "done"
-            except Exception as error:
-                yield received.refused(call, error)

@@ -30,7 +30,9 @@ class Endpoint:
     path.
 
     A method of a call that is ``batched`` changes nothing itself. It returns a pending request,
-    and :meth:`settle` settles many of them in one transaction.
+    and :meth:`settle` settles many of them in one transaction. One of a call that is
+    ``remembered`` returns a pending one, too: :meth:`recall` looks for the answers to many of them
+    in memory, and the others have to ``run()``.
     """
 
     #: dict of method name to :class:`placement_rpc.versions.contract.Call`
@@ -58,7 +60,8 @@ class Endpoint:
         :param context: :class:`placement_rpc.context.RequestContext`
         :param method: name of an exposed method
         :param arguments: dict of argument name to value
-        :returns: the result; of a batched call, a pending request for :meth:`settle`
+        :returns: the result; of a batched call, a pending request for :meth:`settle`, of a
+            remembered one, one for :meth:`recall`
         :raises RequestExpired: if the caller no longer waits
         :raises Forbidden: if the caller's policy rule does not admit the call
         :raises UpgradeInProgress: if a live service is too old for what the call changes
@@ -100,17 +103,31 @@ class Endpoint:
         """
         raise NotImplementedError
 
+    def recall(self, pending: list) -> list:
+        """Look for the answers to calls that are ``remembered``.
+
+        :param pending: list of what :meth:`enter` returned
+        :returns: list in the same order of results, None for a call that has to run
+        """
+        raise NotImplementedError
+
     def run(self, context, method: str, arguments: dict) -> Any:
-        """Pass a call through the gate and return its result, settled alone if it is batched.
+        """Pass a call through the gate and return its result; no other call is settled with it.
 
         :raises PlacementException: the error with which the call is refused
         """
         entered = self.enter(context, method, arguments)
         call = self.calls[method]
-        if not call.batched:
+        if call.batched:
+            outcome, = self.settle(call.queue, [entered])
+            return self.answer(outcome)
+        if not call.remembered:
             return entered
-        outcome, = self.settle(call.queue, [entered])
-        return self.answer(outcome)
+        known, = self.recall([entered])
+        if known is not None:
+            return known
+        with initiated_by(context):
+            return entered.run()
 
     @staticmethod
     def answer(outcome: Any) -> Any:

@@ -42,6 +42,8 @@ class Call:
     :param since: the version of the contract that introduced it
     :param queue: the request queue in which it waits; None for the service's own
     :param batched: whether a server settles many such calls in one transaction
+    :param remembered: whether a server may have the answer in memory: it looks for those of many
+        such calls together, and threads work on the others
     :param castable: whether it can be sent as a durable command
     :param slow: whether it may take long, so that a client repeats it later than other calls
     :param rules: names of the policy rules, each of which admits the call when it comes through
@@ -63,6 +65,7 @@ class Call:
     since: str = "1.0"
     queue: str | None = None
     batched: bool = False
+    remembered: bool = False
     castable: bool = False
     slow: bool = False
     rules: tuple[str, ...] = ()
@@ -172,7 +175,7 @@ CALLS = {
     "claim_by_request": Call(slow=True, since="1.2"),
     "move_allocations": Call(since="1.2"),
     "sync_compute_node": Call(
-        slow=True, since="1.2", queue=FLEET,
+        slow=True, since="1.2", queue=FLEET, remembered=True,
         arguments={"allow_below_use": "1.3"}, implied={"allow_below_use": False}),
     "explain": Call(
         slow=True, large=True, since="1.2", rules=_rules(_PROVIDERS, "explain"),

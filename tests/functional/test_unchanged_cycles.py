@@ -2,6 +2,7 @@
 """A tracker's cycle that is like its last one is answered from memory, and never wrongly."""
 
 import time
+import types
 
 import sqlalchemy as sa
 
@@ -184,7 +185,8 @@ class ForgottenTest(base.TestCase):
             service.api.sync_compute_node(None, each, {}, time.time())
 
         def find(number):
-            return cycles.find(database, nodes[number].uuid, "request", "said")
+            return cycles.find(database, [types.SimpleNamespace(
+                node_uuid=nodes[number].uuid, request_id="request", fingerprint="said")])[0]
 
         def remember(number):
             with database.reader() as tx:

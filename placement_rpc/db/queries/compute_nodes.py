@@ -62,13 +62,13 @@ _SHARING = bulk.OverLists(lambda among: sa.select(
     _inventories.c.total, _inventories.c.allocation_ratio,
     (_inventories.c.capacity - _inventories.c.used).label("free"),
 ).where(among(_providers.c.uuid, "uuids"), *_IS_SHARED_DISK).distinct().order_by(_sharing.c.uuid))
-_UNSHARED = sa.select(
+_UNSHARED = bulk.OverLists(lambda among: sa.select(
     *(_nodes.c[name] for name in COLUMNS), _providers.c.id.label("provider_id"),
     _providers.c.generation, _providers.c.updated_at.label("provider_updated_at"),
 ).select_from(_nodes).join(_providers, _providers.c.uuid == _nodes.c.uuid).where(
-    _nodes.c.uuid == sa.bindparam("uuid"),
-    ~sa.exists().where(models.requests.c.request_id == sa.bindparam("request_id")),
-    ~sa.exists().where(*_IS_SHARED_DISK))
+    among(_nodes.c.uuid, "uuids"),
+    ~sa.exists().where(among(models.requests.c.request_id, "request_ids")),
+    ~sa.exists().where(*_IS_SHARED_DISK)))
 _INSERT_PROVIDERS = bulk.Insert(_providers, "uuid", "name", "generation")
 _INSERT_INVENTORIES = bulk.Insert(
     _inventories, "resource_provider_id", "resource_class_id", "total", "reserved", "min_unit",
@@ -224,15 +224,17 @@ def sharing(tx, uuids):
     return _SHARING.execute(tx, {"uuids": list(uuids)}).all() if uuids else []
 
 
-def unshared(tx, uuid, request_id):
-    """Return a node that shares no disk, with its provider.
+def unshared(tx, uuids, request_ids):
+    """Return the nodes that share no disk, with their providers.
 
-    :returns: row of :data:`COLUMNS`, provider_id, generation and provider_updated_at; None if the
-        node is not there, has no provider, shares a disk or has the uuid of another node, or if a
-        request of that id was settled
+    :returns: dict of uuid to row of :data:`COLUMNS`, provider_id, generation and
+        provider_updated_at, without nodes that have no provider or the uuid of another node;
+        empty if one of the requests was settled
     """
-    rows = tx.execute(_UNSHARED, {"uuid": uuid, "request_id": request_id}).all()
-    return rows[0] if len(rows) == 1 else None
+    rows = {}
+    for row in _UNSHARED.execute(tx, {"uuids": list(uuids), "request_ids": list(request_ids)}):
+        rows[row.uuid] = None if row.uuid in rows else row
+    return {uuid: row for uuid, row in rows.items() if row is not None}
 
 
 def providers(tx, uuids):
