@@ -10,6 +10,7 @@ import sys
 import traceback
 
 from placement_rpc import exception
+from placement_rpc.service import interpreter
 
 _DEBUG, _DEBUG_SHORT = "--debug", "-d"
 
@@ -28,7 +29,8 @@ def service_module(name):
     :raises ExtraMissing: if the extra is not installed
     """
     try:
-        return importlib.import_module(f"placement_rpc.cmd.{name}")
+        with interpreter.importing():
+            return importlib.import_module(f"placement_rpc.cmd.{name}")
     except ModuleNotFoundError as error:
         raise ExtraMissing(
             f"{error.name} is not installed; this command needs the extra 'service': "

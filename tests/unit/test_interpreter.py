@@ -6,7 +6,7 @@ import itertools
 
 import fixtures
 
-from placement_rpc.service.interpreter import Collections
+from placement_rpc.service.interpreter import Collections, importing
 from tests import base
 
 
@@ -56,3 +56,31 @@ class CollectionsTest(base.TestCase):
         self.assertFalse(self.collect(1))
         self.collections.restart()
         self.assertTrue(self.collect(1))
+
+
+class ImportingTest(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(gc.unfreeze)
+        self.addCleanup(gc.enable)
+
+    def test_nothing_is_collected_meanwhile_or_looked_at_later(self):
+        gc.enable()
+        with importing():
+            self.assertFalse(gc.isenabled())
+            made = [[]]
+        self.assertTrue(gc.isenabled())
+        self.assertFalse(any(each is made for each in gc.get_objects()))
+
+    def test_after_an_error_garbage_is_collected_again(self):
+        gc.enable()
+        with self.assertRaises(ModuleNotFoundError), importing():
+            raise ModuleNotFoundError
+        self.assertTrue(gc.isenabled())
+
+    def test_where_garbage_is_not_collected_it_is_not_afterwards(self):
+        gc.disable()
+        with importing():
+            pass
+        self.assertFalse(gc.isenabled())
