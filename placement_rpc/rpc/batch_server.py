@@ -324,21 +324,18 @@ class BatchServer:
         if session.is_over:
             self._forget(batch)
             return
+        answered, others = [], batch
         try:
             answers = self._calls.recall([call for _, call in batch])
-        except Exception:
-            LOG.exception("Answers cannot be looked for; threads work on the calls")
-            answers = []
-        known = {id(call) for call, _ in answers}
-        answered = [each for each in batch if id(each[1]) in known]
-        try:
+            known = {id(call) for call, _ in answers}
+            answered = [each for each in batch if id(each[1]) in known]
+            others = [each for each in batch if id(each[1]) not in known]
             if answered:
                 self._answer(session, answers, answered)
         finally:
             self._forget(answered)
-            for message, call in batch:
-                if id(call) not in known:
-                    self._hand_over_aside(session, message, call)
+            for message, call in others:
+                self._hand_over_aside(session, message, call)
 
     def _hand_over_aside(self, session, message, call):
         try:

@@ -2,6 +2,7 @@
 """Turn the calls of a request queue into answers, one by one or in batches."""
 
 import functools
+import logging
 import time
 from typing import Any
 
@@ -9,6 +10,8 @@ from placement_rpc import bodies, exception
 from placement_rpc.rpc import dispatcher, envelope, precedence, received
 from placement_rpc.rpc.tracing import Tracing
 from placement_rpc.telemetry import spans
+
+LOG = logging.getLogger(__name__)
 
 
 class Calls:
@@ -78,7 +81,17 @@ class Calls:
         :returns: list of each of these calls and the body of its answer; the others have to be
             worked on
         """
-        return self._together(calls, self._manager.recall, lambda result: result)
+        return self._together(calls, self._known, lambda result: result)
+
+    def _known(self, pending):
+        try:
+            return self._manager.recall(pending)
+        except exception.PlacementException:
+            raise
+        except Exception:
+            # Whatever is wrong with one of them, the others are answered.
+            LOG.exception("Answers cannot be looked for; each of the calls is worked on")
+            return [None] * len(pending)
 
     def _together(self, calls, ask, read):
         """Answer calls together.

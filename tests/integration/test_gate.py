@@ -2,6 +2,7 @@
 """A guard that is added to the gate holds on every path by which a call arrives."""
 
 import threading
+import time
 
 from placement_rpc import api, exception, manager
 from placement_rpc.amqp.broker import Broker
@@ -12,6 +13,7 @@ from placement_rpc.service.command_consumer import CommandConsumer
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.versions import contract
 from tests import base, servers
+from tests.functional.test_compute_nodes import node
 
 
 class _Guarded(manager.Manager):
@@ -59,12 +61,14 @@ class GateTest(base.TestCase):
         return client
 
     def calls(self, client):
-        """Return one call for each kind: plain, of a bulk queue, batched, and batched in bulk."""
+        """Return a call of each kind: plain, of a bulk queue, batched in either, remembered."""
         uuid = base.new_uuid()
         return {
             "get_provider": lambda: client.get_provider(self.context, uuid),
             "create_provider": lambda: client.create_provider(self.context, "node"),
             "set_inventory": lambda: client.set_inventory(self.context, uuid, []),
+            "sync_compute_node": lambda: client.sync_compute_node(
+                self.context, node(uuid=uuid), {}, time.time()),
             "claim_allocations": lambda: client.claim_allocations(
                 self.context, base.claim({uuid: {"VCPU": 1}})),
             "release_allocations": lambda: client.release_allocations(self.context, uuid)}
@@ -90,10 +94,11 @@ class GateTest(base.TestCase):
         self.assertEqual(["release_allocations"], self.manager.refused)
 
     def test_the_calls_tried_are_of_every_kind(self):
-        kinds = {(call.queue, call.batched) for call in contract.CALLS.values()}
-        tried = {(call.queue, call.batched) for call in (
-            contract.CALLS[method] for method in self.calls(None))}
-        self.assertEqual(kinds, tried)
+        def kinds(calls):
+            return {(call.queue, call.batched, call.remembered) for call in calls}
+
+        self.assertEqual(kinds(contract.CALLS.values()), kinds(
+            contract.CALLS[method] for method in self.calls(None)))
 
 
 class TableTest(base.TestCase):
