@@ -53,7 +53,8 @@ class UnchangedCycles:
         """Return the results of the cycles that are remembered, in the order of the cycles.
 
         :returns: None for a cycle if the last report was another one or if the store has changed;
-            for all of them if one of the requests was settled before
+            for all of them if one of the requests was settled before: that is a repeated one
+            which changed something, and rare
         """
         known = [self._known(each) for each in cycles]
         asked = [each for each, digest in zip(cycles, known, strict=True) if digest is not None]

@@ -60,9 +60,9 @@ class BatchServer:
     :param manager: :class:`placement_rpc.manager.Manager`
     :param queues: list of str, the AMQP queues: that of the request queue, and any others
     :param threads: int, how many calls it works on at a time in addition to those that are
-        batched; 0 if all calls of the queue are
+        batched or remembered; 0 if all calls of the queue are batched
     :param queue: one of :data:`placement_rpc.rpc.routing.QUEUES`: its batched calls are settled
-        together, and any other by itself
+        together, its remembered ones looked for together, and any other is worked on by itself
     :param attempts: :class:`placement_rpc.service.attempts.Attempts`; None to judge a call that
         was delivered before by its number of deliveries
     """
@@ -77,9 +77,10 @@ class BatchServer:
         self._queues = queues
         #: int, how many messages it holds at a time
         self.places = _places(threads, queue, conf)
-        # Otherwise one client could hold all, and others would not be seen. With threads it may
-        # hold as many of two kinds: batched or large calls, and others.
-        self._for_one = min(conf.conductor.calls_per_client, self.places // (3 if threads else 2))
+        # Otherwise one client could hold all, and others would not be seen: it may hold as many of
+        # each kind of calls that wait.
+        self._for_one = min(
+            conf.conductor.calls_per_client, self.places // (1 + _kinds(threads, queue)))
         self._busy, self._counting = 0, threading.Lock()
         self._drain_timeout = conf.conductor.drain_timeout or None
         self._calls = Calls(
@@ -129,7 +130,8 @@ class BatchServer:
             LOG.warning("Calls are left to another process: they take too long, or the store or "
                         "the broker did not answer in time")
         if self._threads:
-            for pool in (self._threads, self._large_threads, self._aside):
+            # First the one that hands calls over to the others.
+            for pool in (self._aside, self._threads, self._large_threads):
                 pool.shutdown(wait=not self._thread.is_alive())
 
     # -- the thread that reads ------------------------------------------------------------
@@ -192,39 +194,37 @@ class BatchServer:
             if call is None:
                 continue
             if self._calls.is_batched(call):
-                self._add(self._batches, session, message, call)
+                self._queue(session, message, call, [self._batches.queue], functools.partial(
+                    self._batches.add, session, message, call))
             elif not self._threads:
                 self._work(session, message, call)
             elif self._calls.is_remembered(call):
-                self._add(self._remembered, session, message, call)
+                # It may have to wait for a thread afterwards.
+                self._queue(session, message, call, [
+                    self._remembered.queue, self._threads.queue], functools.partial(
+                        self._remembered.add, session, message, call))
             else:
                 self._hand_over(session, message, call)
-
-    def _add(self, batches, session, message, call):
-        """Have a call answered with others."""
-        self._queue(session, message, call, batches.queue, functools.partial(
-            batches.add, session, message, call))
 
     def _hand_over(self, session, message, call):
         """Have a thread work on a call."""
         pool = self._pool(call)
-        self._queue(session, message, call, pool.queue, functools.partial(
+        self._queue(session, message, call, [pool.queue], functools.partial(
             self._submit, pool, session, message, call))
 
-    def _queue(self, session, message, call, queue, add):
+    def _queue(self, session, message, call, queues, add):
         """Have a call wait for its turn, or refuse it if its client has too many.
 
-        :param queue: the calls that wait with it
+        :param queues: the calls that wait with it
         :param add: has it wait; callable of the client
         """
         client = overload.client_of(call)
-        seconds = overload.retry_after(
-            queue, client, call, self._for_one, self._waiting)
+        seconds = max((found for queue in queues if (found := overload.retry_after(
+            queue, client, call, self._for_one, self._waiting)) is not None), default=None)
         if seconds is None:
             add(client)
             return
-        self._monitored.remove(call)
-        self._count(-1)
+        self._forget([(message, call)])
         session.consumer.answer_all(
             [(call.reply_to, self._calls.overloaded(call, seconds))], [message])
 
@@ -320,28 +320,35 @@ class BatchServer:
         self._answer(session, answers, batch)
 
     def _recall(self, session, batch):
-        """Answer the calls whose answers are in memory; threads work on the others."""
-        if session.is_over:
-            self._forget(batch)
-            return
-        answered, others = [], batch
+        """Answer what is in memory, and what is refused; threads work on the other calls."""
         try:
-            answers = self._calls.recall([call for _, call in batch])
-            known = {id(call) for call, _ in answers}
-            answered = [each for each in batch if id(each[1]) in known]
-            others = [each for each in batch if id(each[1]) not in known]
+            answers = [] if session.is_over else self._calls.recall([call for _, call in batch])
+        except Exception:
+            LOG.exception("Answers cannot be looked for; each of the calls is worked on")
+            answers = []
+        known = {id(call) for call, _ in answers}
+        answered = [each for each in batch if id(each[1]) in known]
+        others = [each for each in batch if id(each[1]) not in known]
+        try:
             if answered:
                 self._answer(session, answers, answered)
         finally:
             self._forget(answered)
-            for message, call in others:
-                self._hand_over_aside(session, message, call)
+            if session.is_over:
+                self._forget(others)
+            else:
+                for message, call in others:
+                    self._hand_over_aside(session, message, call)
 
     def _hand_over_aside(self, session, message, call):
         try:
             self._hand_over(session, message, call)
         except FAILURES as error:
             LOG.info("The refusal of %s is lost with the connection: %s", call.method, error)
+        except Exception:
+            LOG.exception("No thread can work on %s, which is delivered again", call.method)
+            self._forget([(message, call)])
+            session.consumer.end()
 
     def _answer(self, session, answers, batch):
         self._unmonitor(batch)
@@ -374,3 +381,11 @@ def _places(threads, queue, conf):
         return _CLAIMS_WINDOW * conf.conductor.claims_together
     # Few enough to leave calls for other processes.
     return (_WINDOW if queue is None else _FLEET_WINDOW) * threads
+
+
+def _kinds(threads, queue):
+    """Return how many kinds of calls wait apart from each other."""
+    if not threads:
+        return 1
+    # Large answers and others; or calls that are batched, those that are remembered, and others.
+    return 2 if queue is None else 3

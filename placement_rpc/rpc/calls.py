@@ -19,7 +19,7 @@ class Calls:
 
     :param manager: :class:`placement_rpc.manager.Manager`
     :param queue: one of :data:`placement_rpc.rpc.routing.QUEUES`, whose batched calls are settled
-        together; None if no call is
+        together and whose remembered ones are looked for together; None if no call is
     :param limits: of the answers
     :param only_batched: whether the queue serves no other calls
     """
@@ -72,8 +72,9 @@ class Calls:
 
     def settle(self, calls: list[envelope.Call]) -> list[tuple[envelope.Call, str]]:
         """Settle calls; return a list of each call and the body of its answer."""
-        return self._together(
-            calls, functools.partial(self._manager.settle, self._queue), self._manager.answer)
+        with precedence.of_process.quick():
+            return self._together(
+                calls, functools.partial(self._manager.settle, self._queue), self._manager.answer)
 
     def recall(self, calls: list[envelope.Call]) -> list[tuple[envelope.Call, str]]:
         """Answer the calls of which the answers are in memory, and those that are refused.
@@ -89,8 +90,8 @@ class Calls:
         except exception.PlacementException:
             raise
         except Exception:
-            # Whatever is wrong with one of them, the others are answered.
-            LOG.exception("Answers cannot be looked for; each of the calls is worked on")
+            # Those that are refused are answered now, and the others not with this error.
+            LOG.exception("Answers cannot be looked for")
             return [None] * len(pending)
 
     def _together(self, calls, ask, read):
@@ -101,8 +102,7 @@ class Calls:
         :param read: callable that returns the result in what was found, or raises an error
         """
         began = time.perf_counter()
-        with precedence.of_process.quick(), self._tracing.batch(calls), (
-                spans.collected()) as spent:
+        with self._tracing.batch(calls), spans.collected() as spent:
             answers = list(self._outcomes(calls, ask, read))
         seconds = time.perf_counter() - began
         for call, _, outcome in answers:

@@ -104,10 +104,11 @@ class Endpoint:
         raise NotImplementedError
 
     def recall(self, pending: list) -> list:
-        """Look for the answers to calls that are ``remembered``.
+        """Look for the answers to calls that are ``remembered``, in the memory of this process.
 
         :param pending: list of what :meth:`enter` returned
         :returns: list in the same order of results, None for a call that has to run
+        :raises StoreUnavailable: if the database, which says what still holds, cannot be reached
         """
         raise NotImplementedError
 

@@ -67,7 +67,7 @@ class Tracing:
 
     @contextlib.contextmanager
     def batch(self, calls: Iterable[envelope.Call]) -> Iterator[None]:
-        """Make the spans of calls that are settled together, and the one of their batch.
+        """Make the spans of calls that are settled or looked for together, and of their batch.
 
         The batch is a trace of its own, which links to those of its calls.
         """

@@ -43,7 +43,7 @@ class Call:
     :param queue: the request queue in which it waits; None for the service's own
     :param batched: whether a server settles many such calls in one transaction
     :param remembered: whether a server may have the answer in memory: it looks for those of many
-        such calls together, and threads work on the others
+        such calls together, and works on the others one by one
     :param castable: whether it can be sent as a durable command
     :param slow: whether it may take long, so that a client repeats it later than other calls
     :param rules: names of the policy rules, each of which admits the call when it comes through

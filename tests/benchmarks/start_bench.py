@@ -13,8 +13,8 @@ from tests.benchmarks import fleet
 from tests.integration import processes
 
 _HOST = "start"
-# Seconds between two calls, and to wait for an answer. One that waits in the queue is answered at
-# once; with shorter times it is the times that are measured.
+# Seconds between two calls, and to wait for an answer. A call that waits in the queue when the
+# conductor begins is answered at once.
 _PAUSE, _PATIENCE = 0.01, 5
 _PROVIDERS = 1000
 _WANTED = ResourceRequest(resources={"VCPU": 1}, limit=1)

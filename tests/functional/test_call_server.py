@@ -9,10 +9,13 @@ import time
 import types
 import unittest.mock
 
+import sqlalchemy as sa
+
 from placement_rpc import api, exception, manager
 from placement_rpc.amqp import frames
 from placement_rpc.backoff import Backoff
-from placement_rpc.rpc import batch_server, envelope, monitored_calls, routing
+from placement_rpc.db import models
+from placement_rpc.rpc import batch_server, envelope, monitored_calls, routing, turns
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.versions import contract
 from tests import base, statements
@@ -111,9 +114,11 @@ class CallServerTest(base.TestCase):
     def answers(self):
         return [answer for each in self.connections for answer in each.answers]
 
-    def call(self, client, method="ping", monitored=False, **args):
+    def call(self, client, method="ping", monitored=False, redelivered=False, context=None,
+             **args):
         """Deliver a call."""
-        made = envelope.Call(method, contract.RPC_VERSION, args, {}, base.new_uuid(), client)
+        made = envelope.Call(
+            method, contract.RPC_VERSION, args, context or {}, base.new_uuid(), client)
         body = json.loads(envelope.seal_call(made))
         if monitored:
             body["oslo.message"] = json.dumps(
@@ -122,7 +127,7 @@ class CallServerTest(base.TestCase):
         connection = self.connections[-1]
         connection.delivered.append(types.SimpleNamespace(
             delivery_tag=next(connection.tags), body=body, body_size=len(body), headers={},
-            unreadable=None, properties={}, delivery_info={}))
+            unreadable=None, properties={}, delivery_info={"redelivered": redelivered}))
 
     def hold(self):
         """Have calls not be answered until an event is set."""
@@ -356,3 +361,90 @@ class RememberedCallsTest(CallServerTest):
         self.assertEqual([], self.answers)
         self.cycle("another", 0)
         self.answered(1)
+
+    def test_the_connection_is_lost_while_it_stops(self):
+        searching, _ = self.hold_search()
+        self.change(1)
+        for number in range(3):
+            self.cycle(f"client {number}", number)
+        base.wait_until(lambda: self.server.busy == 3)
+        self.server.stop()
+        base.wait_until(lambda: self.connections[0].is_cancelled)
+        self.connections[0].shut()
+        stopping = threading.Thread(target=self.server.wait)
+        stopping.start()
+        searching.set()
+        stopping.join(20)
+        self.assertEqual((False, 0, []), (stopping.is_alive(), self.server.busy, self.answers))
+
+    def test_what_cannot_be_searched_at_all_is_worked_on(self):
+        self.patch(batch_server.Calls, "recall", unittest.mock.Mock(side_effect=ValueError))
+        for number in range(3):
+            self.cycle(f"client {number}", number)
+        self.assertEqual([[]] * 3, [self.changed(each) for each in self.answered(3).values()])
+
+    def test_one_that_no_thread_can_take_is_delivered_again_and_the_others_are_worked_on(self):
+        self.change(0)
+        self.change(1)
+        submit = turns.Turns.submit
+        self.patch(turns.Turns, "submit", lambda pool, client, *work: (
+            submit(pool, client, *work) if client == "good" else self.fail_to_start()))
+        searching, _ = self.hold_search()
+        self.cycle("bad", 0)
+        self.cycle("good", 1)
+        base.wait_until(lambda: self.server.busy == 2)
+        searching.set()
+        # Its connection ends.
+        base.wait_until(lambda: len(self.connections) == 2)
+        self.assertNotIn(1, self.connections[0].acknowledged)
+        base.wait_until(lambda: not self.server.busy)
+
+    @staticmethod
+    def fail_to_start():
+        raise RuntimeError("can't start new thread")
+
+    def test_one_that_was_delivered_before_is_worked_on_by_itself(self):
+        _, sizes = self.hold_search()
+        self.cycle("client", 0, redelivered=True)
+        self.assertEqual([], self.changed(self.answered(1)["client"]))
+        self.assertEqual([], sizes)
+
+    def test_a_client_that_monitors_its_cycle_hears_of_it_until_the_answer(self):
+        self.patch(monitored_calls, "_PERIOD", 0.01)
+        working, (searching, _) = self.hold(), self.hold_search()
+        self.change(0)
+        self.cycle("client", 0, monitored=True)
+        base.wait_until(lambda: len(self.answers) > 2)
+        searching.set()
+        heard = len(self.answers)
+        base.wait_until(lambda: len(self.answers) > heard + 2)
+        self.assertFalse(any(answer["ending"] for _, answer in self.answers))
+        working.set()
+        base.wait_until(lambda: self.answers[-1][1]["ending"])
+
+    def test_the_event_of_a_change_names_who_reported_it(self):
+        self.change(0)
+        self.cycle("client", 0, context={"project_id": "nova", "reason": "more memory"})
+        self.answered(1)
+        with self.manager.database.reader() as tx:
+            written = tx.execute(sa.select(models.events.c.payload).order_by(
+                models.events.c.id)).scalars().all()
+        self.assertEqual("more memory", json.loads(
+            written[-1])["placement_object.data"]["reason"])
+
+    def test_a_client_with_calls_of_every_kind_leaves_room_for_others(self):
+        self.hold()
+        go_on, _ = self.hold_search()
+        settling = threading.Event()
+        self.addCleanup(settling.set)
+        self.patch(self.manager, "settle", lambda *_: settling.wait(20))
+        self.call("good", "get_provider", uuid=self.nodes[0].uuid)
+        base.wait_until(lambda: self.server.busy)
+        for _ in range(self.server.places):
+            self.cycle("greedy", 1)
+            self.call("greedy", "set_inventory", provider_uuid=self.nodes[1].uuid, inventories=[])
+            self.call("greedy", "create_provider", name="one")
+        base.wait_until(lambda: not self.connections[0].delivered)
+        self.assertLess(self.server.busy, 0.8 * self.server.places)
+        go_on.set()
+        settling.set()

@@ -173,6 +173,45 @@ class UnchangedCycleTest(base.TestCase):
         self.assertEqual(base.without_order(first.obj_to_primitive()),
                          base.without_order(again.obj_to_primitive()))
 
+    def find(self, cycles, *asked):
+        """Return whether each of some nodes and request ids is found."""
+        return [result is not None for result in cycles.find(self.service.database, [
+            types.SimpleNamespace(node_uuid=uuid, request_id=request_id, fingerprint="said")
+            for uuid, request_id in asked])]
+
+    def test_several_that_are_looked_for_together(self):
+        cycles, others = UnchangedCycles(), [node(
+            uuid=base.new_uuid(), hypervisor_hostname=f"{number}.example.org")
+            for number in range(3)]
+        for each in others:
+            self.api.sync_compute_node(None, each, {}, time.time())
+        uuids = [each.uuid for each in others]
+        with self.service.database.reader() as tx:
+            rows = queries.of_uuids(tx, uuids)
+            for row in rows:
+                cycles.remember("said", row, providers.get(tx, row.uuid))
+        first, second, third = uuids
+        new = base.new_uuid()
+        self.assertEqual([True] * 5, self.find(
+            cycles, (first, "1"), (second, "2"), (first, "3"), (third, "4"), (second, "2")))
+        self.assertEqual([True, False, True], self.find(
+            cycles, (first, "1"), (new, "2"), (third, "3")))
+        # Two nodes have the uuid of the second.
+        self.service.database.write(lambda tx: queries.insert(tx, {
+            "uuid": second, "host": "other", "hypervisor_hostname": "other"}))
+        self.assertEqual([True, False, True], self.find(
+            cycles, (first, "1"), (second, "2"), (third, "3")))
+        # Another service changes the third.
+        self.other.set_inventory(None, third, [
+            base.inventory("VCPU", 1), base.inventory("MEMORY_MB", 1)])
+        self.assertEqual([True, False, False], self.find(
+            cycles, (first, "1"), (second, "2"), (third, "3")))
+        # One request was settled: none is answered from memory.
+        request_id = base.new_uuid()
+        self.other.create_provider(None, "another", request_id=request_id)
+        self.assertEqual([False, False], self.find(cycles, (first, "1"), (third, request_id)))
+        self.assertEqual([False], self.find(cycles, (third, "1")))
+
 
 class ForgottenTest(base.TestCase):
 
