@@ -13,6 +13,8 @@ from tests import base
 from tests.compute_nodes import nodes
 
 AMOUNTS = {"VCPU": 100_000, "MEMORY_MB": 100_000_000, "DISK_GB": 1_000_000}
+# Providers to add in one transaction: the server ends one in which it hears nothing for seconds.
+_TOGETHER = 10_000
 
 
 def grow(database, size, analyse=True):
@@ -21,24 +23,31 @@ def grow(database, size, analyse=True):
     :param analyse: bool, whether to update PostgreSQL's statistics of the tables afterwards
     :returns: list of all uuids
     """
-    at = bulk.now()
-    times = {"created_at": at, "updated_at": at}
-    with database.writer() as tx:
+    with database.reader() as tx:
         known = tx.execute(sa.select(models.resource_providers.c.uuid)).scalars().all()
-        rows = [{"uuid": base.new_uuid(), "name": f"node {number}", "generation": 1, **times}
-                for number in range(len(known), size)]
-        if rows:
-            ids = tx.execute(sa.insert(models.resource_providers).returning(
-                models.resource_providers.c.id), rows).scalars().all()
-            tx.execute(sa.insert(models.inventories), [
-                {"resource_provider_id": id_, "resource_class_id": class_names.STANDARD_IDS[name],
-                 "total": total, "reserved": 0, "min_unit": 1, "max_unit": total,
-                 "step_size": 1, "allocation_ratio": 1.0, "capacity": total, "used": 0, **times}
-                for id_ in ids for name, total in AMOUNTS.items()])
+    for first in range(len(known), size, _TOGETHER):
+        with database.writer() as tx:
+            known += _added(tx, range(first, min(first + _TOGETHER, size)))
     if analyse and database.dialect == "postgresql":
         with database.engine.connect() as connection:
             connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("ANALYZE")
-    return [*known, *(row["uuid"] for row in rows)]
+    return known
+
+
+def _added(tx, numbers):
+    """Add providers; return their uuids."""
+    at = bulk.now()
+    times = {"created_at": at, "updated_at": at}
+    rows = [{"uuid": base.new_uuid(), "name": f"node {number}", "generation": 1, **times}
+            for number in numbers]
+    ids = tx.execute(sa.insert(models.resource_providers).returning(
+        models.resource_providers.c.id), rows).scalars().all()
+    tx.execute(sa.insert(models.inventories), [
+        {"resource_provider_id": id_, "resource_class_id": class_names.STANDARD_IDS[name],
+         "total": total, "reserved": 0, "min_unit": 1, "max_unit": total,
+         "step_size": 1, "allocation_ratio": 1.0, "capacity": total, "used": 0, **times}
+        for id_ in ids for name, total in AMOUNTS.items()])
+    return [row["uuid"] for row in rows]
 
 
 def node_columns(number):
