@@ -8,9 +8,9 @@ be parsed makes a message that is marked as unreadable; its body is read to its 
 frame is what it has to be. Only an invalid sequence of frames is an error of the connection.
 """
 
+import struct
 from collections.abc import Callable
-from struct import unpack_from
-from typing import Any
+from typing import Any, NamedTuple
 
 import amqp
 from amqp import exceptions as amqp_exceptions
@@ -26,10 +26,19 @@ _METHOD, _HEADER, _BODY, _HEARTBEAT = 1, 2, 3, 8
 _CONTENT_METHODS = {spec.Basic.Deliver: "sLbss", spec.Basic.GetOk: "Lbssl",
                     spec.Basic.Return: "Bsss"}
 _LONGEST_NAME = 255
+# The frames of a delivery: a method with the length of the first argument, a header with the size
+# of the body, and a body.
+_METHOD_FRAME, _HEADER_FRAME, _BODY_FRAME = (
+    struct.Struct(layout) for layout in (">BHIHHB", ">BHIHxxQ", ">BHI"))
+_TAG = struct.Struct(">QB")
+# The bytes of a frame before its payload and after it.
+_BEFORE, _FRAMING = 7, 8
+_END = 0xce
+_KINDS = _METHOD, _HEADER, _BODY, *spec.Basic.Deliver
 
 
-class IncomingMessage(amqp.Message):
-    """A message as it arrived.
+class IncomingMessage:
+    """A message as it arrived, with the attributes of the library's.
 
     ``unreadable`` is the reason why it cannot be read, and None if it can. Of an unreadable
     message ``properties`` are empty, the body is only :data:`EXCERPT` bytes of each of its ends,
@@ -38,13 +47,51 @@ class IncomingMessage(amqp.Message):
     :param largest: the most bytes in its body
     """
 
-    def __init__(self, largest: int = LARGEST_BODY, **arguments: Any) -> None:
-        super().__init__(b"", **arguments)
+    __slots__ = (
+        "_chunks",
+        "_kept",
+        "_largest",
+        "_tail",
+        "body",
+        "body_received",
+        "body_size",
+        "channel",
+        "delivery_info",
+        "frame_args",
+        "frame_method",
+        "properties",
+        "raw_header",
+        "ready",
+        "unreadable",
+    )
+
+    def __init__(self, largest: int = LARGEST_BODY,
+                 frame_method: tuple[int, int] = spec.Basic.Deliver,
+                 frame_args: bytes = b"") -> None:
+        self.frame_method, self.frame_args = frame_method, frame_args
+        self.body = b""
+        self.properties: dict[str, Any] = {}
+        # The library sets these of a delivery.
+        self.channel: Any = None
+        self.delivery_info: Any = None
         self.unreadable: str | None = None
         self.raw_header = b""
+        self.body_size = self.body_received = 0
+        self.ready = False
         self._largest = largest
+        self._chunks: list[bytes] = []
         self._kept = 0
         self._tail = b""
+
+    @property
+    def headers(self) -> dict[str, Any] | None:
+        """What publishers and the broker add to the properties; None for nothing"""
+        return self.properties.get("application_headers")
+
+    @property
+    def delivery_tag(self) -> int:
+        """The number by which it is acknowledged"""
+        return self.delivery_info["delivery_tag"]
 
     def inbound_header(self, buf: Any, offset: int = 0) -> None:
         """Take the frame with the size of the body and the properties.
@@ -53,14 +100,23 @@ class IncomingMessage(amqp.Message):
         """
         if len(buf) < offset + 12:
             raise amqp_exceptions.UnexpectedFrame(f"a content header of {len(buf)} bytes")
-        class_id, self.body_size = unpack_from(">HxxQ", buf, offset)
-        try:
-            self._load_properties(class_id, buf, offset + 12)
-        except Exception as error:
-            self._spoil(f"its properties cannot be parsed: {_brief(error)}", buf)
-        if self.body_size > self._largest:
-            self._spoil(f"its body of {self.body_size} bytes is larger than {self._largest}", buf)
+        class_id, size = struct.unpack_from(">HxxQ", buf, offset)
+        self.load_header(class_id, size, buf[offset:])
         self.ready = not self.body_size
+
+    def load_header(self, class_id: int, size: int, header: bytes) -> None:
+        """Take the size of the body and the properties; if they are defective it is unreadable.
+
+        :param class_id: of the method
+        :param header: the payload of the frame
+        """
+        self.body_size = size
+        try:
+            self.properties, _ = serialization.PROPERTY_CLASSES[class_id](header, 12)
+        except Exception as error:
+            self._spoil(f"its properties cannot be parsed: {_brief(error)}", header)
+        if size > self._largest:
+            self._spoil(f"its body of {size} bytes is larger than {self._largest}", header)
 
     def inbound_body(self, buf: Any) -> None:
         """Take a frame with a part of the body.
@@ -74,7 +130,7 @@ class IncomingMessage(amqp.Message):
             self._keep(buf)
         except MemoryError as error:
             self._spoil(f"its body cannot be kept: {_brief(error)}", b"")
-            self._pending_chunks.clear()
+            self._chunks.clear()
             self._tail = b""
         self.ready = self.body_received == self.body_size
 
@@ -85,10 +141,10 @@ class IncomingMessage(amqp.Message):
             self._tail = (self._tail + bytes(buf[len(head):]))[-EXCERPT:]
         self._kept += len(head)
         if head:
-            self._pending_chunks.append(bytes(head))
+            self._chunks.append(bytes(head))
         if self.body_received == self.body_size:
-            self.body = b"".join([*self._pending_chunks, self._tail])
-            self._pending_chunks.clear()
+            self.body = b"".join([*self._chunks, self._tail])
+            self._chunks.clear()
 
     def _spoil(self, reason, header):
         if self.unreadable is None:
@@ -103,6 +159,70 @@ def _brief(error):
         return f"{type(error).__name__}: {error}"[:200]
     except Exception:
         return type(error).__name__
+
+
+class Delivery(NamedTuple):
+    """A message that came whole.
+
+    :ivar end: where the next frame begins
+    :ivar channel: its number
+    :ivar arguments: what the library's method has before the message
+    """
+
+    end: int
+    channel: int
+    arguments: tuple[str, int, bool, str, str]
+    message: IncomingMessage
+
+
+def delivery(data: bytes, start: int, largest: int) -> Delivery | None:
+    """Return a message that has come whole, with its body in one frame.
+
+    It is what :class:`Assembler` makes of the three frames, in a third of the time.
+
+    :param data: bytes from the broker
+    :param start: where a frame begins in them
+    :param largest: the most bytes in the three frames
+    :returns: None for anything else, which has to be read frame by frame
+    """
+    try:
+        kind, channel, size, *method, length = _METHOD_FRAME.unpack_from(data, start)
+        header = start + size + _FRAMING
+        header_kind, header_channel, size, content, body_size = _HEADER_FRAME.unpack_from(
+            data, header)
+        body = header + size + _FRAMING
+        body_kind, body_channel, size = _BODY_FRAME.unpack_from(data, body)
+        end = body + size + _FRAMING
+        if (kind, header_kind, body_kind, *method) != _KINDS or not (
+                channel == header_channel == body_channel) or not (
+                size == body_size > 0) or end - start > largest or not (
+                data[header - 1] == data[body - 1] == data[end - 1] == _END):
+            return None
+        arguments = _arguments(data, start + _METHOD_FRAME.size, length, header - 1)
+    except (struct.error, IndexError, UnicodeDecodeError):
+        return None
+    if arguments is None:
+        return None
+    message = IncomingMessage(largest)
+    message.load_header(content, body_size, data[header + _BEFORE:body - 1])
+    message.body, message.body_received, message.ready = (
+        data[body + _BEFORE:end - 1], body_size, True)
+    return Delivery(end, channel, arguments, message)
+
+
+def _arguments(data, start, length, end):
+    """Return the arguments of a delivery that end in a place; None if they do not end there.
+
+    :param length: of the first one, which begins at ``start``
+    """
+    place = start + length
+    tag, is_redelivered = _TAG.unpack_from(data, place)
+    exchange = place + _TAG.size + 1
+    key = exchange + data[exchange - 1] + 1
+    if key + data[key - 1] != end:
+        return None
+    return (data[start:place].decode(), tag, bool(is_redelivered & 1),
+            data[exchange:key - 1].decode(), data[key:end].decode())
 
 
 class Assembler:
@@ -124,6 +244,23 @@ class Assembler:
         self._largest = largest
         # The kind of frame that has to come next, if it is not a method, and the message.
         self._partial: dict[int, tuple[int, IncomingMessage]] = {}
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a message has come in part"""
+        return bool(self._partial)
+
+    def delivery(self, data: bytes, start: int) -> Delivery | None:
+        """Return the next message, without calling back with it, if it has come whole.
+
+        Parameters are those of the function :func:`delivery`.
+        """
+        if self._partial:
+            return None
+        found = delivery(data, start, min(self._largest, self._connection.frame_max))
+        if found is not None:
+            self._connection.bytes_recv += 1
+        return found
 
     def __call__(self, frame: tuple[int, int, Any]) -> bool:
         """Take a frame.
@@ -155,7 +292,7 @@ class Assembler:
     def _method(self, channel, payload):
         if len(payload) < 4:
             raise amqp_exceptions.UnexpectedFrame(f"a method of {len(payload)} bytes")
-        method = unpack_from(">HH", payload)
+        method = struct.unpack_from(">HH", payload)
         described = _CONTENT_METHODS.get(method)
         if described is None:
             self._callback(channel, method, payload, None)

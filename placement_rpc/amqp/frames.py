@@ -26,6 +26,7 @@ from kombu.transport import pyamqp
 
 from placement_rpc.amqp import contents
 from placement_rpc.amqp.outgoing import Outgoing
+from placement_rpc.amqp.receive_buffer import ReceiveBuffer
 
 LOG = logging.getLogger(__name__)
 
@@ -41,11 +42,9 @@ def is_loss(error: BaseException) -> bool:
     return isinstance(error, FAILURES) and not isinstance(error, CHANNEL_FAILURES)
 
 
-_HEARTBEAT_FRAME, _FRAME_END = 8, 0xce
+_FRAME_END = 0xce
 # Bytes of a frame before its payload.
 _FRAME_HEADER = 7
-# Bytes to take from the system at a time.
-_CHUNK = 2 ** 16
 # The most bytes in a frame; the broker may offer more.
 _LARGEST_FRAME = 2 ** 20
 # Bytes that are handed to the system at a time.
@@ -61,41 +60,6 @@ class Malformed(amqp_exceptions.RecoverableConnectionError):
     """The broker sent a frame that cannot be parsed, and the connection cannot be read further."""
 
 
-class _Received:
-    """What has come on a connection and was not read yet.
-
-    The library asks the system for each part of each frame: nine times for a message.
-    """
-
-    __slots__ = ("_data", "_start")
-
-    def __init__(self):
-        self._data, self._start = b"", 0
-
-    def __bool__(self):
-        return self._start < len(self._data)
-
-    def take(self, transport, size):
-        """Return the next bytes; wait for them if they have not come."""
-        start, end = self._start, self._start + size
-        if end > len(self._data):
-            self._data = self._with_more(transport, self._data[start:], size)
-            start, end = 0, size
-        self._start = end
-        return self._data[start:end]
-
-    @staticmethod
-    def _with_more(transport, data, size):
-        pieces, missing = [data], size - len(data)
-        while missing > 0:
-            piece = transport._quick_recv(max(missing, _CHUNK))
-            if not piece:
-                raise OSError("the broker closed the connection")
-            pieces.append(piece)
-            missing -= len(piece)
-        return b"".join(pieces)
-
-
 class _Connection(pyamqp.Connection):
     """py-amqp's connection, which reads no frame that is larger than agreed upon.
 
@@ -108,7 +72,7 @@ class _Connection(pyamqp.Connection):
     _received_at = 0.0
 
     def connect(self, callback=None):
-        self.received = _Received()
+        self.received = ReceiveBuffer()
         try:
             return super().connect(callback)
         except BaseException:
@@ -137,8 +101,8 @@ class _Connection(pyamqp.Connection):
 
     def blocking_read(self, timeout=None):
         with self.transport.having_timeout(timeout):
-            frame = _frame(self)
-        return _taken(self, frame)
+            came = _next(self)
+        return _parsed(came)
 
     def _on_tune(self, channel_max, frame_max, server_heartbeat, argsig="BlB"):
         # A client may ask for less than the broker offers.
@@ -169,19 +133,27 @@ class KombuConnection(kombu.Connection):
         return _Transport
 
 
-def _frame(connection):
-    """Read one frame: what fails here is the socket, or a peer that does not speak AMQP.
+def _next(connection):
+    """Read a message that has come whole, or else one frame.
 
-    :returns: tuple of the kind, the channel and the payload
+    What fails here is the socket, or a peer that does not speak AMQP.
+
+    :returns: callable that has it parsed and its callbacks called, and returns whether it
+        completed a method or a message
     :raises FAILURES: if the connection is lost, or this is no frame
     """
     transport, received = connection._transport, connection.received
+    receive = transport._quick_recv
     try:
-        kind, channel, size = unpack_from(">BHI", received.take(transport, _FRAME_HEADER))
+        received.await_bytes(receive, _FRAME_HEADER)
+        delivery = received.take_delivery(connection.on_inbound_frame)
+        if delivery is not None:
+            return functools.partial(_deliver, connection, delivery)
+        kind, channel, size = unpack_from(">BHI", received.take(receive, _FRAME_HEADER))
         if size > connection.frame_max:
             raise amqp_exceptions.UnexpectedFrame(
                 f"a frame of {size} bytes, while at most {connection.frame_max} are allowed")
-        payload = received.take(transport, size + 1)
+        payload = received.take(receive, size + 1)
     except ValueError as error:
         # Of a TLS socket that another thread has shut.
         transport.connected = False
@@ -193,18 +165,29 @@ def _frame(connection):
     if payload[-1] != _FRAME_END:
         transport.connected = False
         raise amqp_exceptions.UnexpectedFrame(f"a frame ends with {payload[-1:]!r}")
-    return kind, channel, payload[:-1]
+    return functools.partial(connection.on_inbound_frame, (kind, channel, payload[:-1]))
 
 
-def _taken(connection, frame):
-    """Have a frame parsed and its callbacks called.
+def _deliver(connection, delivery):
+    """Call back with a message as the library does."""
+    if connection.channels is None:
+        raise amqp_exceptions.RecoverableConnectionError("the connection is lost")
+    channel = connection.channels[delivery.channel]
+    if not channel.is_closing:
+        channel._on_basic_deliver(*delivery.arguments, delivery.message)
+    return True
 
-    :returns: whether it completed a method or a message
+
+def _parsed(take):
+    """Have something parsed that came, and its callbacks called.
+
+    :param take: as :func:`_next` returns it
+    :returns: what it returns
     :raises Malformed: if it cannot be parsed
     :raises FAILURES: if the frame does not belong here, or a channel or the connection ends
     """
     try:
-        return connection.on_inbound_frame(frame)
+        return take()
     except FAILURES:
         raise
     except Exception as error:
@@ -328,8 +311,8 @@ def read_event(connection: kombu.Connection) -> None:
     """
     found = opened(connection)
     while True:
-        frame = _frame(found)
-        if _taken(found, frame) or frame[0] == _HEARTBEAT_FRAME:
+        _parsed(_next(found))
+        if not found.on_inbound_frame.is_partial:
             return
 
 

@@ -6,7 +6,7 @@ import types
 from unittest import mock
 
 from amqp import exceptions as amqp_exceptions
-from amqp import spec
+from amqp import serialization, spec
 
 from placement_rpc.amqp import contents
 from tests import base
@@ -54,9 +54,10 @@ class AssemblerTest(base.TestCase):
                 fail.calls += 1
                 if fail.calls == 1:
                     raise error
+                return {}, 14
 
             fail.calls = 0
-            with mock.patch.object(contents.IncomingMessage, "_load_properties", fail):
+            with mock.patch.dict(serialization.PROPERTY_CLASSES, {60: fail}):
                 message = self.message((_HEADER, _header(4)), (_BODY, b"abcd"))
             self.assertIn(type(error).__name__, message.unreadable)
             self.assertEqual((b"abcd", {}, _header(4)), (

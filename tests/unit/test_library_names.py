@@ -26,15 +26,13 @@ _KOMBU_AND_AMQP = {
         "send_heartbeat", "transport"],
     "amqp.transport:TCPTransport": ["_quick_recv", "connected", "having_timeout", "sock", "write"],
     "amqp.transport:SSLTransport": ["_quick_recv", "connected", "having_timeout", "sock", "write"],
-    "amqp.basic_message:Message": [
-        "_load_properties", "_pending_chunks", "body", "body_received", "body_size",
-        "frame_args", "frame_method", "properties", "ready"],
-    "amqp.serialization:": ["dumps", "loads"],
+    "amqp.serialization:": ["PROPERTY_CLASSES", "dumps", "loads"],
     "kombu.transport.pyamqp:Transport": ["Connection"],
     "amqp.transport:": ["Transport"],
     "amqp.channel:Channel": [
-        "auto_decode", "basic_ack", "basic_cancel", "basic_consume", "basic_get", "basic_qos",
-        "basic_reject", "channel_id", "confirm_select", "connection", "events"],
+        "_on_basic_deliver", "auto_decode", "basic_ack", "basic_cancel", "basic_consume",
+        "basic_get", "basic_qos", "basic_reject", "channel_id", "confirm_select", "connection",
+        "events", "is_closing"],
     "amqp.spec:Basic": ["Deliver", "GetOk", "Publish", "Return"],
     "kombu.compression:": ["compress", "decompress", "get_encoder"],
 }
