@@ -53,7 +53,8 @@ def sync(database, standard_classes, standard_traits, report=_ignore):
     :param report: called with the name of each revision that was applied
     :returns: str, the database's revision after that
     """
-    _upgrade(database, EXPAND, report)
+    if schema_version.current(database) != schema_version.newest():
+        _upgrade(database, EXPAND, report)
     standards.insert_missing(database, standard_classes, standard_traits)
     return schema_version.current(database)
 
