@@ -113,7 +113,7 @@ class RandomHistoryTest(testscenarios.WithScenarios, base.TestCase):
     def setUp(self):
         super().setUp()
         # Little of it is done on real servers, since all three are the same to the rules.
-        self.examples = base.examples(6 if self.source == "sqlite" else 2)
+        self.examples = base.examples(3 if self.source == "sqlite" else 2)
 
     def given(self, strategy, check):
         """Run a function with many values of a strategy."""

@@ -9,8 +9,7 @@ from tests.soak import report, run
 # Faults of the short forms: those that end a process, each once.
 _SHORT = {
     "none": ("conductor killed", "relay killed", "broker killed", "database killed"),
-    "galera": ("conductor killed", "queue leader killed", "database writer killed"),
-    "postgresql": ("relay killed", "queue leader killed", "database writer killed")}
+    "galera": ("conductor killed", "queue leader killed", "database writer killed")}
 
 
 class SoakTest(testscenarios.WithScenarios, base.TestCase):

@@ -9,6 +9,7 @@ is complete. No call of a client fails; some take longer.
 import concurrent.futures
 import pathlib
 import subprocess
+import unittest
 
 import fixtures
 from oslo_db import exception as db_exception
@@ -183,6 +184,7 @@ class GaleraRollingTest(ClusterRollingCase):
         self.check_rolling()
 
 
+@unittest.skipUnless(base.FULL, "the same on the other cluster is run")
 class PostgreSQLRollingTest(ClusterRollingCase):
 
     make_database = PostgreSQL
