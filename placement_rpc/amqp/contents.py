@@ -6,6 +6,9 @@ frames with parts of its body. The library raises an error in the middle of this
 cannot decode a property, and the connection cannot be read any further. Here a header that cannot
 be parsed makes a message that is marked as unreadable; its body is read to its end, and the next
 frame is what it has to be. Only an invalid sequence of frames is an error of the connection.
+
+Nearly every message comes whole, with its body in one frame: :func:`delivery` parses all three at
+once.
 """
 
 import struct
@@ -31,14 +34,16 @@ _LONGEST_NAME = 255
 _METHOD_FRAME, _HEADER_FRAME, _BODY_FRAME = (
     struct.Struct(layout) for layout in (">BHIHHB", ">BHIHxxQ", ">BHI"))
 _TAG = struct.Struct(">QB")
-# The bytes of a frame before its payload and after it.
+# The bytes of a frame before its payload, and all of them apart from it.
 _BEFORE, _FRAMING = 7, 8
+# The bytes of a header before the properties.
+_LEAST_HEADER = 12
 _END = 0xce
 _KINDS = _METHOD, _HEADER, _BODY, *spec.Basic.Deliver
 
 
 class IncomingMessage:
-    """A message as it arrived, with the attributes of the library's.
+    """A message as it arrived, with what both libraries use of their own messages.
 
     ``unreadable`` is the reason why it cannot be read, and None if it can. Of an unreadable
     message ``properties`` are empty, the body is only :data:`EXCERPT` bytes of each of its ends,
@@ -93,15 +98,15 @@ class IncomingMessage:
         """The number by which it is acknowledged"""
         return self.delivery_info["delivery_tag"]
 
-    def inbound_header(self, buf: Any, offset: int = 0) -> None:
+    def inbound_header(self, buf: Any) -> None:
         """Take the frame with the size of the body and the properties.
 
         :raises UnexpectedFrame: if the frame says nothing of the body, so that its end is unknown
         """
-        if len(buf) < offset + 12:
+        if len(buf) < _LEAST_HEADER:
             raise amqp_exceptions.UnexpectedFrame(f"a content header of {len(buf)} bytes")
-        class_id, size = struct.unpack_from(">HxxQ", buf, offset)
-        self.load_header(class_id, size, buf[offset:])
+        class_id, size = struct.unpack_from(">HxxQ", buf)
+        self.load_header(class_id, size, buf)
         self.ready = not self.body_size
 
     def load_header(self, class_id: int, size: int, header: bytes) -> None:
@@ -112,7 +117,8 @@ class IncomingMessage:
         """
         self.body_size = size
         try:
-            self.properties, _ = serialization.PROPERTY_CLASSES[class_id](header, 12)
+            self.properties, _ = serialization.PROPERTY_CLASSES[class_id](
+                header, _LEAST_HEADER)
         except Exception as error:
             self._spoil(f"its properties cannot be parsed: {_brief(error)}", header)
         if size > self._largest:
@@ -178,24 +184,26 @@ class Delivery(NamedTuple):
 def delivery(data: bytes, start: int, largest: int) -> Delivery | None:
     """Return a message that has come whole, with its body in one frame.
 
-    It is what :class:`Assembler` makes of the three frames, in a third of the time.
+    It is what :class:`Assembler` makes of the three frames, in less than half of the time.
 
     :param data: bytes from the broker
     :param start: where a frame begins in them
     :param largest: the most bytes in the three frames
-    :returns: None for anything else, which has to be read frame by frame
+    :returns: None for anything else, and for a message that cannot be read: these have to be
+        read frame by frame
     """
     try:
-        kind, channel, size, *method, length = _METHOD_FRAME.unpack_from(data, start)
-        header = start + size + _FRAMING
-        header_kind, header_channel, size, content, body_size = _HEADER_FRAME.unpack_from(
+        kind, channel, method_size, *method, length = _METHOD_FRAME.unpack_from(data, start)
+        header = start + method_size + _FRAMING
+        header_kind, header_channel, header_size, content, expected = _HEADER_FRAME.unpack_from(
             data, header)
-        body = header + size + _FRAMING
-        body_kind, body_channel, size = _BODY_FRAME.unpack_from(data, body)
-        end = body + size + _FRAMING
+        body = header + header_size + _FRAMING
+        body_kind, body_channel, body_size = _BODY_FRAME.unpack_from(data, body)
+        end = body + body_size + _FRAMING
         if (kind, header_kind, body_kind, *method) != _KINDS or not (
-                channel == header_channel == body_channel) or not (
-                size == body_size > 0) or end - start > largest or not (
+                0 < channel == header_channel == body_channel) or not (
+                body_size == expected > 0) or header_size < _LEAST_HEADER or (
+                end - start > largest) or not (
                 data[header - 1] == data[body - 1] == data[end - 1] == _END):
             return None
         arguments = _arguments(data, start + _METHOD_FRAME.size, length, header - 1)
@@ -203,11 +211,10 @@ def delivery(data: bytes, start: int, largest: int) -> Delivery | None:
         return None
     if arguments is None:
         return None
-    message = IncomingMessage(largest)
+    message = IncomingMessage()
     message.load_header(content, body_size, data[header + _BEFORE:body - 1])
-    message.body, message.body_received, message.ready = (
-        data[body + _BEFORE:end - 1], body_size, True)
-    return Delivery(end, channel, arguments, message)
+    message.body, message.ready = data[body + _BEFORE:end - 1], True
+    return None if message.unreadable else Delivery(end, channel, arguments, message)
 
 
 def _arguments(data, start, length, end):
@@ -242,13 +249,10 @@ class Assembler:
         self._connection = connection
         self._callback = callback
         self._largest = largest
+        #: Whether the last frame left its message incomplete.
+        self.is_partial = False
         # The kind of frame that has to come next, if it is not a method, and the message.
         self._partial: dict[int, tuple[int, IncomingMessage]] = {}
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether a message has come in part"""
-        return bool(self._partial)
 
     def delivery(self, data: bytes, start: int) -> Delivery | None:
         """Return the next message, without calling back with it, if it has come whole.
@@ -269,6 +273,7 @@ class Assembler:
         :raises UnexpectedFrame: if the frame does not belong to what came before
         """
         kind, channel, payload = frame
+        self.is_partial = False
         self._connection.bytes_recv += 1
         if kind == _HEARTBEAT:
             return False
@@ -283,7 +288,7 @@ class Assembler:
         else:
             message.inbound_body(payload)
         if not message.ready:
-            self._partial[channel] = _BODY, message
+            self._partial[channel], self.is_partial = (_BODY, message), True
             return False
         del self._partial[channel]
         self._callback(channel, message.frame_method, message.frame_args, message)
@@ -299,6 +304,7 @@ class Assembler:
             return True
         self._partial[channel] = _HEADER, IncomingMessage(
             self._largest, frame_method=method, frame_args=_decodable(described, payload))
+        self.is_partial = True
         return False
 
 

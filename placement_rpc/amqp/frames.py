@@ -169,7 +169,10 @@ def _next(connection):
 
 
 def _deliver(connection, delivery):
-    """Call back with a message as the library does."""
+    """Call back with a message as the library does.
+
+    One that comes while its channel is closing returns to its queue.
+    """
     if connection.channels is None:
         raise amqp_exceptions.RecoverableConnectionError("the connection is lost")
     channel = connection.channels[delivery.channel]

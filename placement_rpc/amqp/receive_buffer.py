@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from placement_rpc.amqp import contents
 
-# Bytes to take from the system at a time.
+# Bytes to take from the system at a time. A message with more comes in parts, frame by frame.
 _CHUNK = 2 ** 16
 
 

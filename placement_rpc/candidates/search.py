@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from oslo_config import cfg
@@ -41,6 +42,17 @@ class Rendered:
     is_cut: bool
 
 
+class Found(NamedTuple):
+    """Providers that fit a request.
+
+    :ivar candidates: in the order that it asks for
+    :ivar position: of an event up to which every change is included
+    """
+
+    candidates: list[Candidate]
+    position: int
+
+
 class CandidateSearch:
     """Answers searches from the index of this process.
 
@@ -58,8 +70,8 @@ class CandidateSearch:
         self._random = np.random.default_rng()
 
     def find(self, request: ResourceRequest, deadline: float | None = None,
-             limit: int | None = None) -> list[Candidate]:
-        """Return the providers that fit a request, in the order that it asks for.
+             limit: int | None = None) -> Found:
+        """Return the providers that fit a request.
 
         :param limit: the maximum number of providers, in place of the request's; None for that
         :raises ResourceClassNotFound: if a class does not exist
@@ -70,7 +82,8 @@ class CandidateSearch:
             ids = _class_ids(index, request.resources)
             query = query_of(request, ids)
             query.limit = limit or query.limit
-            return with_class_names(matching.find(index, query, self._random), ids)
+            return Found(with_class_names(matching.find(index, query, self._random), ids),
+                         index.position)
 
     def candidates(self, request: CandidatesRequest, shape: int,
                    deadline: float | None = None) -> Rendered:

@@ -48,12 +48,14 @@ def missing(database, branch=EXPAND):
 def sync(database, standard_classes, standard_traits, report=_ignore):
     """Upgrade the schema, the standard resource classes and the traits to this release: expand.
 
+    The schema of a later release stays as it is; see :func:`schema_version.check`.
+
     :param standard_classes: dict of class name to id
     :param standard_traits: collection of names
     :param report: called with the name of each revision that was applied
     :returns: str, the database's revision after that
     """
-    if schema_version.current(database) != schema_version.newest():
+    if (schema_version.current(database) or "") < schema_version.newest():
         _upgrade(database, EXPAND, report)
     standards.insert_missing(database, standard_classes, standard_traits)
     return schema_version.current(database)

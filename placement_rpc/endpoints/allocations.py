@@ -186,10 +186,8 @@ class AllocationEndpoint(ManagerBase):
         require_fields(instance_of(request.ResourceRequest, "wanted", wanted), "resources")
         most = self.conf.candidates.max_found
         limit = min(wanted.value("limit") or most, most)
-        # Read before the index, which may not have what happens between the two.
-        position = reads.last_position(self.database)
         # One more than is returned, to see whether there are more.
-        found = self.candidates.find(wanted, context.deadline, limit + 1)
+        found, position = self.candidates.find(wanted, context.deadline, limit + 1)
         return ResourceProviderList.of_candidates(found[:limit], len(found) > limit, position)
 
     @exposed

@@ -89,9 +89,8 @@ class ProviderEndpoint(ManagerBase):
                        resources: dict[str, int] | None = None) -> ResourceProviderList:
         among = position = None
         if resources is not None:
-            # Read before the index, which may not have what happens between the two.
-            position = reads.last_position(self.database)
-            among = self._with_room(context, resources)
+            # What happens between the two reads is missing among these.
+            among, position = self._with_room(context, resources)
         return self.provider_lists.page(
             name=as_name(name) if name is not None else None,
             uuid=as_uuid("uuid", uuid) if uuid is not None else None,
@@ -104,8 +103,9 @@ class ProviderEndpoint(ManagerBase):
             marker=as_uuid("marker", marker) if marker is not None else None,
             limit=as_limit(limit))
 
-    def _with_room(self, context: RequestContext, resources: dict[str, int]) -> set[str]:
-        """Return the uuids of the providers that have room.
+    def _with_room(self, context: RequestContext,
+                   resources: dict[str, int]) -> tuple[set[str], int]:
+        """Return the uuids of the providers that have room, and the position of that.
 
         :raises ResourceClassNotFound: if there is no class of a name
         """
@@ -113,8 +113,8 @@ class ProviderEndpoint(ManagerBase):
         # The classes are checked for an amount that no provider gives, too.
         wanted = request.ResourceRequest(resources={
             name: min(amount, fields.MAX_INT) for name, amount in amounts.items()})
-        found = self.candidates.find(wanted, context.deadline)
-        return {each.uuid for each in found} if wanted.resources == amounts else set()
+        found, position = self.candidates.find(wanted, context.deadline)
+        return ({each.uuid for each in found} if wanted.resources == amounts else set()), position
 
     @exposed
     def get_aggregates(self, context: RequestContext, provider_uuid: str) -> ProviderAggregates:

@@ -135,7 +135,7 @@ class Fleet(stateful.RuleBasedStateMachine):
         request = ResourceRequest(**wanted)
         found = self.compare(request, reference_model.providers(self.service.database))
         request.limit = limit
-        some = [_candidate(each, each.free) for each in self.search.find(request)]
+        some = [_candidate(each, each.free) for each in self.search.find(request).candidates]
         assert len(some) == min(len(found), limit or len(found))
         assert set(some) <= set(found)
 
@@ -161,7 +161,7 @@ class Fleet(stateful.RuleBasedStateMachine):
         expected = [_candidate(each, {name: each.inventories[name].free
                                       for name in request.resources})
                     for each in providers if each.fits(request)]
-        found = [_candidate(each, each.free) for each in self.search.find(request)]
+        found = [_candidate(each, each.free) for each in self.search.find(request).candidates]
         assert sorted(found) == expected, (found, expected)
         assert self.in_one_group(request) == sorted(each[1] for each in expected)
         return found

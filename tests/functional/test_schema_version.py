@@ -3,6 +3,7 @@
 
 import importlib.resources
 
+import alembic.command
 import fixtures
 import sqlalchemy as sa
 from alembic import script
@@ -61,6 +62,14 @@ class SchemaVersionTest(base.TestCase):
         self.assertEqual((number, schema_version.newest()), (len(seen), seen[-1]))
         self.assertEqual(0, migration.missing(empty))
 
+    def sync(self):
+        """Bring the store up to this release, without a revision; return its version."""
+        return migration.sync(self.database, class_names.STANDARD_IDS, traits.STANDARD, self.fail)
+
+    def test_one_that_is_up_to_date_is_not_upgraded(self):
+        self.patch(alembic.command, "upgrade", self.fail)
+        self.assertEqual(schema_version.newest(), self.sync())
+
     def test_an_older_one_is_refused(self):
         self.record("0009")
         error = self.assertRaises(exception.SchemaOutdated, schema_version.check, self.database)
@@ -69,12 +78,14 @@ class SchemaVersionTest(base.TestCase):
     def test_a_later_one_is_served(self):
         self.record("0999", "c999")
         schema_version.check(self.database)
+        self.assertEqual("0999", self.sync())
         self.assertEqual("0999", schema_version.current(self.database))
         self.assertTrue(schema_version.is_contracted(self.database))
 
     def test_a_later_contraction_is_served(self):
         self.record("c999")
         schema_version.check(self.database)
+        self.assertEqual(schema_version.newest(), self.sync())
         self.assertEqual(schema_version.newest(), schema_version.current(self.database))
         self.assertTrue(schema_version.is_contracted(self.database))
 

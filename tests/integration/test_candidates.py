@@ -69,7 +69,7 @@ class LateCommitTest(testscenarios.WithScenarios, base.TestCase):
         late, early = uuids
 
         def found():
-            return {each.uuid for each in search.find(_WANTED)}
+            return {each.uuid for each in search.find(_WANTED).candidates}
 
         claim = base.claim({late: {"VCPU": 1}})
         with service.database.writer() as tx:
@@ -109,7 +109,7 @@ class OwnWritesTest(testscenarios.WithScenarios, base.TestCase):
                          (base.claim({uuid: {"VCPU": 1}}, consumer),), False),
                         (service.api.release_allocations, (consumer,), True)):
                     call(None, *arguments)
-                    found = {each.uuid for each in search.find(_WANTED)}
+                    found = {each.uuid for each in search.find(_WANTED).candidates}
                     if (uuid in found) != there:
                         wrong.append((uuid, there))
 

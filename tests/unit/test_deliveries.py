@@ -2,11 +2,12 @@
 """A message that has come whole is what its frames make, however the network divides them."""
 
 import collections
+import contextlib
 import struct
 import types
 
 import amqp
-from amqp import serialization, spec
+from amqp import spec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,7 +59,7 @@ class _Reading:
     def __init__(self, pieces, by_frames=False):
         self._pieces = [piece for piece in pieces if piece]
         self.came = []
-        library = amqp.Connection("host")
+        library = frames.KombuConnection().get_transport_cls().Connection("host")
         self.library, library.received = library, ReceiveBuffer()
         library.channels = {}
         for number in (1, 2):
@@ -104,7 +105,7 @@ def _messages(draw):
     parts = [body[start:start + size] for start in range(0, len(body), size)]
     method = _method(
         draw(st.sampled_from(["tag", "étiquette"])).encode(), draw(st.integers(1, 2 ** 63)),
-        draw(st.sampled_from([0, 1])), draw(_NAMES).encode(),
+        draw(st.integers(0, 3)), draw(_NAMES).encode(),
         draw(_NAMES.map(str.encode) | st.just(b"\xff\xfe")))
     return b"".join([_frame(_METHOD, channel, method),
                      _frame(_HEADER, channel, _header(len(body), properties)),
@@ -131,7 +132,7 @@ class DeliveryTest(base.TestCase):
         self.assertEqual([b"body"] * 3, [message.body for message in reading.read()])
 
     def test_what_has_not_come_whole_waits_for_its_frames(self):
-        data = _delivered(b"body", serialization.dumps("B", [0]))
+        data = _delivered(b"body")
         for size in range(len(data)):
             self.assertIsNone(contents.delivery(data[:size], 0, _LARGEST))
         self.assertEqual(len(data), contents.delivery(data, 0, _LARGEST).end)
@@ -142,7 +143,14 @@ class DeliveryTest(base.TestCase):
         for name, sent in {
                 "another method": [_frame(_METHOD, 1, b"\0\x3c\0\x32" + _method()[4:]), header,
                                    body],
-                "another channel": [method, _frame(_HEADER, 2, _header(4)), body],
+                "no channel": [_frame(_METHOD, 0, _method()), _frame(_HEADER, 0, _header(4)),
+                               _frame(_BODY, 0, b"body")],
+                "a header of another channel": [method, _frame(_HEADER, 2, _header(4)), body],
+                "a body of another channel": [method, header, _frame(_BODY, 2, b"body")],
+                "a header that is too short": [method, _frame(_HEADER, 1, _header(0)[:11]),
+                                               _frame(_BODY, 1, bytes(0xce))],
+                "properties that cannot be read": [
+                    method, _frame(_HEADER, 1, _header(4, b"\xff\xff")), body],
                 "no header": [method, body, body],
                 "no body": [method, header, header],
                 "a part of a body": [method, _frame(_HEADER, 1, _header(5)), body],
@@ -195,4 +203,34 @@ class DeliveryTest(base.TestCase):
     def test_a_connection_that_was_closed_meanwhile(self):
         reading = _Reading([_delivered(b"1")])
         reading.library.channels = None
-        self.assertRaises(amqp.RecoverableConnectionError, reading.read)
+        error = self.assertRaises(amqp.RecoverableConnectionError, reading.read)
+        self.assertEqual("the connection is lost", str(error))
+
+    def test_it_is_a_sign_of_life_and_an_event(self):
+        reading = _Reading([_delivered(b"1")])
+        reading.library._transport.having_timeout = lambda _: contextlib.nullcontext()
+        before = reading.library.bytes_recv
+        self.assertTrue(reading.library.blocking_read())
+        self.assertGreater(reading.library.bytes_recv, before)
+
+    def test_limits_are_those_of_the_connection(self):
+        for size, frame_max in ((_LARGEST + 1, 0), (300, 300)):
+            reading = _Reading([_delivered(bytes(size))])
+            reading.library.frame_max = frame_max or reading.library.frame_max
+            self.assertIsNone(reading.library.on_inbound_frame.delivery(
+                _delivered(bytes(size)), 0))
+
+    def test_reading_does_not_wait_for_the_rest_of_another_message(self):
+        """Heartbeats, or messages of another channel, come while it is cut off."""
+        begun = _frame(_METHOD, 1, _method()) + _frame(_HEADER, 1, _header(4))
+        for other in (_frame(_HEARTBEAT, 0, b""), _delivered(b"whole", channel=2)):
+            reading = _Reading([begun + other])
+            frames.read_event(reading.connection._connection)
+            self.assertFalse(reading.library.received)
+        self.assertEqual([b"whole"], [message.body for message in reading.came])
+
+    def test_a_message_in_parts_is_one_event(self):
+        reading = _Reading([_frame(_METHOD, 1, _method()), _frame(_HEADER, 1, _header(4)),
+                            _frame(_BODY, 1, b"bo"), _frame(_BODY, 1, b"dy")])
+        frames.read_event(reading.connection._connection)
+        self.assertEqual([b"body"], [message.body for message in reading.came])

@@ -184,7 +184,7 @@ class GaleraRollingTest(ClusterRollingCase):
         self.check_rolling()
 
 
-@unittest.skipUnless(base.FULL, "the same on the other cluster is run")
+@unittest.skipUnless(base.FULL, "rolling the Galera cluster is run: make test FULL=1")
 class PostgreSQLRollingTest(ClusterRollingCase):
 
     make_database = PostgreSQL
