@@ -138,7 +138,8 @@ def _make(directory, requirements, constraints):
     :raises RuntimeError: with the output of pip
     """
     shutil.rmtree(directory, ignore_errors=True)
-    venv.EnvBuilder(with_pip=True).create(directory)
+    # A copy of the interpreter would be "busy" when another thread starts a program meanwhile.
+    venv.EnvBuilder(with_pip=True, symlinks=True).create(directory)
     done = subprocess.run(
         [directory / "bin" / "python", "-I", "-m", "pip", "install", "--quiet",
          "--disable-pip-version-check", "--constraint", constraints, *requirements],
