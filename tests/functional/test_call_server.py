@@ -310,8 +310,14 @@ class RememberedCallsTest(CallServerTest):
         self.assertTrue(all(answer["failure"] for answer in answers.values()))
 
     def test_a_search_that_fails_leaves_the_calls_to_the_threads(self):
-        self.patch(self.manager, "recall", unittest.mock.Mock(
-            side_effect=[ValueError("wrong"), *[[None]] * 3]))
+        failures = [ValueError("wrong")]
+
+        def recall(pending):
+            if failures:
+                raise failures.pop()
+            return [None] * len(pending)
+
+        self.patch(self.manager, "recall", recall)
         searching, _ = self.hold_search()
         self.cycle("first", 5)
         for number in range(2):
