@@ -26,7 +26,6 @@ from kombu.transport import pyamqp
 
 from placement_rpc.amqp import contents
 from placement_rpc.amqp.outgoing import Outgoing
-from placement_rpc.amqp.receive_buffer import ReceiveBuffer
 
 LOG = logging.getLogger(__name__)
 
@@ -42,9 +41,11 @@ def is_loss(error: BaseException) -> bool:
     return isinstance(error, FAILURES) and not isinstance(error, CHANNEL_FAILURES)
 
 
-_FRAME_END = 0xce
+_HEARTBEAT_FRAME, _FRAME_END = 8, 0xce
 # Bytes of a frame before its payload.
 _FRAME_HEADER = 7
+# Bytes to take from the system at a time.
+_CHUNK = 2 ** 16
 # The most bytes in a frame; the broker may offer more.
 _LARGEST_FRAME = 2 ** 20
 # Bytes that are handed to the system at a time.
@@ -60,6 +61,41 @@ class Malformed(amqp_exceptions.RecoverableConnectionError):
     """The broker sent a frame that cannot be parsed, and the connection cannot be read further."""
 
 
+class _Received:
+    """What has come on a connection and was not read yet.
+
+    The library asks the system for each part of each frame: nine times for a message.
+    """
+
+    __slots__ = ("_data", "_start")
+
+    def __init__(self):
+        self._data, self._start = b"", 0
+
+    def __bool__(self):
+        return self._start < len(self._data)
+
+    def take(self, transport, size):
+        """Return the next bytes; wait for them if they have not come."""
+        start, end = self._start, self._start + size
+        if end > len(self._data):
+            self._data = self._with_more(transport, self._data[start:], size)
+            start, end = 0, size
+        self._start = end
+        return self._data[start:end]
+
+    @staticmethod
+    def _with_more(transport, data, size):
+        pieces, missing = [data], size - len(data)
+        while missing > 0:
+            piece = transport._quick_recv(max(missing, _CHUNK))
+            if not piece:
+                raise OSError("the broker closed the connection")
+            pieces.append(piece)
+            missing -= len(piece)
+        return b"".join(pieces)
+
+
 class _Connection(pyamqp.Connection):
     """py-amqp's connection, which reads no frame that is larger than agreed upon.
 
@@ -72,7 +108,7 @@ class _Connection(pyamqp.Connection):
     _received_at = 0.0
 
     def connect(self, callback=None):
-        self.received = ReceiveBuffer()
+        self.received = _Received()
         try:
             return super().connect(callback)
         except BaseException:
@@ -101,8 +137,8 @@ class _Connection(pyamqp.Connection):
 
     def blocking_read(self, timeout=None):
         with self.transport.having_timeout(timeout):
-            came = _next(self)
-        return _parsed(came)
+            frame = _frame(self)
+        return _taken(self, frame)
 
     def _on_tune(self, channel_max, frame_max, server_heartbeat, argsig="BlB"):
         # A client may ask for less than the broker offers.
@@ -133,27 +169,19 @@ class KombuConnection(kombu.Connection):
         return _Transport
 
 
-def _next(connection):
-    """Read a message that has come whole, or else one frame.
+def _frame(connection):
+    """Read one frame: what fails here is the socket, or a peer that does not speak AMQP.
 
-    What fails here is the socket, or a peer that does not speak AMQP.
-
-    :returns: callable that has it parsed and its callbacks called, and returns whether it
-        completed a method or a message
+    :returns: tuple of the kind, the channel and the payload
     :raises FAILURES: if the connection is lost, or this is no frame
     """
     transport, received = connection._transport, connection.received
-    receive = transport._quick_recv
     try:
-        received.await_bytes(receive, _FRAME_HEADER)
-        delivery = received.take_delivery(connection.on_inbound_frame)
-        if delivery is not None:
-            return functools.partial(_deliver, connection, delivery)
-        kind, channel, size = unpack_from(">BHI", received.take(receive, _FRAME_HEADER))
+        kind, channel, size = unpack_from(">BHI", received.take(transport, _FRAME_HEADER))
         if size > connection.frame_max:
             raise amqp_exceptions.UnexpectedFrame(
                 f"a frame of {size} bytes, while at most {connection.frame_max} are allowed")
-        payload = received.take(receive, size + 1)
+        payload = received.take(transport, size + 1)
     except ValueError as error:
         # Of a TLS socket that another thread has shut.
         transport.connected = False
@@ -165,32 +193,18 @@ def _next(connection):
     if payload[-1] != _FRAME_END:
         transport.connected = False
         raise amqp_exceptions.UnexpectedFrame(f"a frame ends with {payload[-1:]!r}")
-    return functools.partial(connection.on_inbound_frame, (kind, channel, payload[:-1]))
+    return kind, channel, payload[:-1]
 
 
-def _deliver(connection, delivery):
-    """Call back with a message as the library does.
+def _taken(connection, frame):
+    """Have a frame parsed and its callbacks called.
 
-    One that comes while its channel is closing returns to its queue.
-    """
-    if connection.channels is None:
-        raise amqp_exceptions.RecoverableConnectionError("the connection is lost")
-    channel = connection.channels[delivery.channel]
-    if not channel.is_closing:
-        channel._on_basic_deliver(*delivery.arguments, delivery.message)
-    return True
-
-
-def _parsed(take):
-    """Have something parsed that came, and its callbacks called.
-
-    :param take: as :func:`_next` returns it
-    :returns: what it returns
+    :returns: whether it completed a method or a message
     :raises Malformed: if it cannot be parsed
     :raises FAILURES: if the frame does not belong here, or a channel or the connection ends
     """
     try:
-        return take()
+        return connection.on_inbound_frame(frame)
     except FAILURES:
         raise
     except Exception as error:
@@ -314,8 +328,8 @@ def read_event(connection: kombu.Connection) -> None:
     """
     found = opened(connection)
     while True:
-        _parsed(_next(found))
-        if not found.on_inbound_frame.is_partial:
+        frame = _frame(found)
+        if _taken(found, frame) or frame[0] == _HEARTBEAT_FRAME:
             return
 
 

@@ -89,7 +89,7 @@ class ProviderEndpoint(ManagerBase):
                        resources: dict[str, int] | None = None) -> ResourceProviderList:
         among = position = None
         if resources is not None:
-            # What happens between the two reads is missing among these.
+            # The list is read later, so the position of the index holds for both.
             among, position = self._with_room(context, resources)
         return self.provider_lists.page(
             name=as_name(name) if name is not None else None,
@@ -105,7 +105,7 @@ class ProviderEndpoint(ManagerBase):
 
     def _with_room(self, context: RequestContext,
                    resources: dict[str, int]) -> tuple[set[str], int]:
-        """Return the uuids of the providers that have room, and the position of that.
+        """Return the uuids of the providers that have room, and the position of the index.
 
         :raises ResourceClassNotFound: if there is no class of a name
         """

@@ -39,8 +39,7 @@ class SearchTest(base.TestCase):
         return uuid
 
     def found(self, deadline=None):
-        return {each.uuid for each in self.search.find(
-            self.wanted, deadline).candidates}
+        return {each.uuid for each in self.search.find(self.wanted, deadline).candidates}
 
 
 class StaleIndexTest(SearchTest):

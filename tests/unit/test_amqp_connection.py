@@ -11,7 +11,6 @@ import testscenarios
 
 from placement_rpc.amqp import connection, frames
 from placement_rpc.amqp.consumer import Consumer
-from placement_rpc.amqp.receive_buffer import ReceiveBuffer
 from tests import base
 
 
@@ -249,7 +248,7 @@ class OtherThreadTest(base.TestCase):
 
     def test_a_read_of_a_tls_socket_that_was_shut_is_a_loss(self):
         library = types.SimpleNamespace(
-            _transport=_ClosedMeanwhile(None), received=ReceiveBuffer())
+            _transport=_ClosedMeanwhile(None), received=frames._Received())
         self.patch(frames, "opened", lambda _: library)
         self.assertRaises(amqp.RecoverableConnectionError, frames.read_event, None)
         self.assertFalse(library._transport.connected)
@@ -268,22 +267,6 @@ class _Peer:
         return piece[:size]
 
 
-class _Frames:
-    """Takes frames, of which no three are a message."""
-
-    is_partial = False
-
-    def __init__(self, found):
-        self._found = found
-
-    def delivery(self, data, start):
-        return None
-
-    def __call__(self, frame):
-        self._found.append(frame)
-        return True
-
-
 class ReceivedTest(base.TestCase):
     """Frames are the same however the network divides them."""
 
@@ -299,8 +282,8 @@ class ReceivedTest(base.TestCase):
         """Return frames, and the connection."""
         found = []
         library = types.SimpleNamespace(
-            _transport=_Peer(pieces), received=ReceiveBuffer(), frame_max=131072,
-            on_inbound_frame=_Frames(found))
+            _transport=_Peer(pieces), received=frames._Received(), frame_max=131072,
+            on_inbound_frame=lambda frame: found.append(frame) or True)
         self.patch(frames, "opened", lambda _: library)
         for _ in range(number):
             frames.read_event(None)

@@ -103,7 +103,7 @@ class MeterTest(base.TestCase):
 class EventDefinitionTest(base.TestCase):
 
     def test_every_event_has_its_traits(self):
-        # The library makes its grammar anew for each path.
+        # The library builds its grammar again for every path that it parses.
         parse = functools.cache(parser.ExtentedJsonPathParser().parse)
         definitions = _load("event_definitions.yaml")
         for event_type in catalog.EVENTS:

@@ -24,9 +24,10 @@ class AssemblerTest(base.TestCase):
     def setUp(self):
         super().setUp()
         self.came = []
+        channel = types.SimpleNamespace(
+            is_closing=False, _on_basic_deliver=lambda *arguments: self.came.append(arguments[-1]))
         self.assembler = contents.Assembler(
-            types.SimpleNamespace(bytes_recv=0),
-            lambda channel, method, arguments, message: self.came.append(message), 1000)
+            types.SimpleNamespace(bytes_recv=0, channels={1: channel}), self.fail, 1000)
 
     def take(self, *frames, channel=1):
         return [self.assembler((kind, channel, payload)) for kind, payload in frames]
