@@ -71,13 +71,24 @@ class PatroniCluster(fixtures.Fixture):
         :returns: the primary, a :class:`Server`
         :raises RuntimeError: if one of the two is missing for too long
         """
-        ends = time.monotonic() + START_TIMEOUT
-        while (primary := self.primary) is None or not any(
-                server.is_synchronous_standby() for server in self.servers):
-            if time.monotonic() > ends:
-                raise RuntimeError("there is no primary with a synchronous standby")
-            time.sleep(0.1)
-        return primary
+        return _wait_until(
+            lambda: any(server.is_synchronous_standby() for server in self.servers)
+            and self.primary, "there is no primary with a synchronous standby")
+
+    def settle(self):
+        """Wait until every Patroni has begun two more rounds.
+
+        Each asks a new primary for its history, and waits for ever if that is frozen meanwhile,
+        since the connection is not lost. It does so in the first round in which it sees it.
+
+        :raises RuntimeError: if a Patroni does not go on
+        """
+        for _ in range(2):
+            last = {server: server.last_round() for server in self.servers}
+            _wait_until(
+                lambda last=last: all(
+                    server.last_round() > before for server, before in last.items()),
+                "a Patroni does not go on")
 
     def switch_over(self):
         """Have another server become the primary in an orderly way.
@@ -91,6 +102,19 @@ class PatroniCluster(fixtures.Fixture):
             # Patroni stops waiting for a slow one, and completes it nevertheless.
             if error.code != 503:
                 raise RuntimeError(f"no switchover: {error.read().decode()}") from error
+
+
+def _wait_until(condition, failure):
+    """Wait until a condition is true, and return its value.
+
+    :param failure: str, the text of the error if it is not true for too long
+    """
+    ends = time.monotonic() + START_TIMEOUT
+    while not (value := condition()):
+        if time.monotonic() > ends:
+            raise RuntimeError(failure)
+        time.sleep(0.1)
+    return value
 
 
 class Etcd(ServerProcess):
@@ -150,13 +174,17 @@ class Server(PostgreSQLProcess):
                     "synchronous_mode": True,
                     "postgresql": {"use_pg_rewind": True, **_COPIED_AGAIN, "parameters": {
                         "max_connections": 200, "dynamic_shared_memory_type": "mmap",
-                        "wal_keep_size": "64MB"}}},
+                        "wal_keep_size": "64MB",
+                        # Before it ends, a server waits for connections that were not completed.
+                        "authentication_timeout": _REQUEST_TIMEOUT}}},
                 "initdb": [{"encoding": "UTF8"}, {"auth": "trust"}, "no-sync"],
                 "pg_hba": ["local all all trust", "host all all 127.0.0.1/32 trust",
                            "host replication all 127.0.0.1/32 trust"]},
             "postgresql": {
                 "listen": address, "connect_address": address, "data_dir": str(self._data),
                 "pgpass": f"{self.tempdir}/pgpass", "authentication": accounts,
+                # A new copy does not wait for a checkpoint that is spread over minutes.
+                "basebackup": {"checkpoint": "fast"},
                 "parameters": {"unix_socket_directories": self.tempdir, "fsync": "off"}}}
 
     def request(self, path, body=None):
@@ -181,6 +209,10 @@ class Server(PostgreSQLProcess):
     def is_synchronous_standby(self):
         """Return whether it is a standby that the primary waits for."""
         return self._is("/sync")
+
+    def last_round(self):
+        """Return the time in seconds of the last round, in which its Patroni read etcd."""
+        return json.loads(self.request("/patroni"))["dcs_last_seen"]
 
     def _is(self, path):
         try:

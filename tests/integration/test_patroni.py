@@ -57,6 +57,7 @@ class PatroniTest(base.TestCase):
         killed = self.fail_over("killed", lambda primary: primary.kill())
         killed.start()
         self.fail_over("switched over", lambda primary: self.cluster.switch_over())
+        self.cluster.settle()
         frozen = self.fail_over("frozen", lambda primary: primary.freeze())
         # Clients that have noticed do not return to it.
         self.load.survive(frozen.thaw)
