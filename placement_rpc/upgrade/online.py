@@ -4,7 +4,10 @@
 The service migrates a row that it reads or saves; these migrate all other rows.
 """
 
+import collections
 import dataclasses
+import math
+from concurrent import futures
 
 from oslo_db import exception as db_exc
 
@@ -14,7 +17,10 @@ from placement_rpc.db.queries import compute_nodes as queries
 from placement_rpc.nova import migration
 from placement_rpc.objects.nova.compute_node import ComputeNode
 
-BATCH = 50
+#: How many rows are migrated in a transaction.
+BATCH = 200
+# While the database works on one batch, the next one is computed.
+_AT_ONCE = 2
 
 
 @dataclasses.dataclass(slots=True)
@@ -43,32 +49,48 @@ def compute_node_inventories(database, settings, limit=None, report=lambda progr
     :param report: callable that gets the :class:`Progress` after each batch
     :returns: :class:`Progress`
     """
-    progress, after = Progress("compute_node_inventories"), 0
-    while limit is None or progress.done < limit:
-        size = BATCH if limit is None else min(BATCH, limit - progress.done)
-        with database.reader() as tx:
-            rows = queries.page(tx, after, size, unmigrated=True)
-        if not rows:
-            break
-        after = rows[-1].id
-        progress.found += len(rows)
-        if settings.migrates:
-            _migrate(database, settings.options, rows, progress)
-        report(progress)
-    return progress
+    progress, begun, after = Progress("compute_node_inventories"), collections.deque(), 0
+    with futures.ThreadPoolExecutor(_AT_ONCE) as threads:
+        while True:
+            room = math.inf if limit is None else (
+                limit - progress.done - sum(len(rows) for rows, _ in begun))
+            rows = []
+            if len(begun) < _AT_ONCE and room > 0:
+                with database.reader() as tx:
+                    rows = queries.page(tx, after, min(BATCH, room), unmigrated=True)
+            if rows:
+                after = rows[-1].id
+                begun.append((rows, threads.submit(_migrate, database, settings, rows)))
+            elif begun:
+                rows, migrated = begun.popleft()
+                _add(progress, rows, *migrated.result())
+                report(progress)
+            else:
+                return progress
 
 
-def _migrate(database, options, rows, progress):
+def _add(progress, rows, done, refused):
+    progress.found += len(rows)
+    progress.done += done
     labels = {row.id: f"compute node {row.hypervisor_hostname or row.host or row.id}"
               for row in rows}
+    progress.refused += [(labels[node_id], error) for node_id, error in refused.items()]
+
+
+def _migrate(database, settings, rows):
+    """Migrate rows, in one transaction if no row prevents that.
+
+    :returns: tuple of the number of migrated rows, and a dict of row id to the error that
+        prevented the migration of others
+    """
+    if not settings.migrates:
+        return 0, {}
     try:
-        done, refused = _write(database, options, [row.id for row in rows])
+        return _write(database, settings.options, [row.id for row in rows])
     except (exception.PlacementException, db_exc.DBError) as error:
         if getattr(error, "retryable", False):
             raise
-        done, refused = _one_by_one(database, options, rows)
-    progress.done += done
-    progress.refused += [(labels[node_id], error) for node_id, error in refused.items()]
+        return _one_by_one(database, settings.options, rows)
 
 
 def _one_by_one(database, options, rows):
