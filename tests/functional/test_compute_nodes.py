@@ -3,9 +3,11 @@
 
 import contextlib
 import datetime
+import itertools
 import json
 import threading
 
+import fixtures
 import sqlalchemy as sa
 
 import placement_rpc
@@ -272,6 +274,35 @@ class MigrationTest(NodeTest):
         counts = [(each.found, each.done) for each in (
             self.migrate(70), self.migrate(70), self.migrate(70))]
         self.assertEqual([(70, 70), (50, 50), (0, 0)], counts)
+
+    def test_batches_that_are_migrated_at_the_same_time(self):
+        self.useFixture(fixtures.MonkeyPatch("placement_rpc.upgrade.online.BATCH", 5))
+        store_rows(self.database, *(
+            {"host": f"host{number}", "hypervisor_hostname": f"node{number // 2}", "vcpus": 1,
+             "memory_mb": 1, "local_gb": 1} for number in range(9, 41)))
+        done = self.migrate(limit=12)
+        self.assertEqual(12, done.done)
+        # The first and the last row have names of their own, and each other name has two rows.
+        self.assertEqual(17 - 12, self.migrate().done)
+        again = self.migrate()
+        self.assertEqual((15, 0, 15), (again.found, again.done, len(again.refused)))
+        self.assertEqual({exception.NameInUse}, {type(error) for _, error in again.refused})
+        self.assertEqual(17, len(self.api.list_providers(None).objects))
+
+    def test_the_database_goes_away_between_batches(self):
+        self.useFixture(fixtures.MonkeyPatch("placement_rpc.upgrade.online.BATCH", 10))
+        self.bring_in(*nodes())
+        migrate, calls = migration.migrate, itertools.count()
+
+        def fail_at_last(*arguments):
+            if next(calls) >= 3:
+                raise exception.StoreUnavailable(reason="for the test")
+            return migrate(*arguments)
+
+        with fixtures.MonkeyPatch("placement_rpc.nova.migration.migrate", fail_at_last):
+            self.assertRaises(exception.StoreUnavailable, self.migrate)
+        self.assertEqual(30, len(self.api.list_providers(None).objects))
+        self.assertEqual(90, self.migrate().done)
 
 
 class _Crash(Exception):
