@@ -76,13 +76,16 @@ class PatroniCluster(fixtures.Fixture):
             and self.primary, "there is no primary with a synchronous standby")
 
     def settle(self):
-        """Wait until every Patroni has begun two more rounds.
+        """Wait until there is a primary, all others are standbys, and two more rounds have begun.
 
         Each asks a new primary for its history, and waits for ever if that is frozen meanwhile,
         since the connection is not lost. It does so in the first round in which it sees it.
 
-        :raises RuntimeError: if a Patroni does not go on
+        :raises RuntimeError: if a server does not become a standby, or a Patroni does not go on
         """
+        _wait_until(
+            lambda: self.primary and sum(server.is_standby() for server in self.servers) == len(
+                self.servers) - 1, "the servers do not all follow a primary")
         for _ in range(2):
             last = {server: server.last_round() for server in self.servers}
             _wait_until(
@@ -211,8 +214,11 @@ class Server(PostgreSQLProcess):
         return self._is("/sync")
 
     def last_round(self):
-        """Return the time in seconds of the last round, in which its Patroni read etcd."""
-        return json.loads(self.request("/patroni"))["dcs_last_seen"]
+        """Return when its Patroni began the last round, in seconds; 0 if it does not answer."""
+        try:
+            return json.loads(self.request("/patroni"))["dcs_last_seen"]
+        except OSError:
+            return 0
 
     def _is(self, path):
         try:

@@ -46,27 +46,37 @@ def compute_node_inventories(database, settings, limit=None, report=lambda progr
     :param settings: :class:`placement_rpc.nova.migration.Settings`
     :param limit: int, the maximum number of rows to migrate; None for all. Skipped rows do not
         count, so that they do not prevent the migration of others
-    :param report: callable that gets the :class:`Progress` after each batch
+    :param report: callable that gets the :class:`Progress` after each batch, and when an error
+        ends the migration, which is raised after the batch that is under way
     :returns: :class:`Progress`
     """
     progress, begun, after = Progress("compute_node_inventories"), collections.deque(), 0
     with futures.ThreadPoolExecutor(_AT_ONCE) as threads:
-        while True:
-            room = math.inf if limit is None else (
-                limit - progress.done - sum(len(rows) for rows, _ in begun))
-            rows = []
-            if len(begun) < _AT_ONCE and room > 0:
-                with database.reader() as tx:
-                    rows = queries.page(tx, after, min(BATCH, room), unmigrated=True)
-            if rows:
-                after = rows[-1].id
-                begun.append((rows, threads.submit(_migrate, database, settings, rows)))
-            elif begun:
-                rows, migrated = begun.popleft()
-                _add(progress, rows, *migrated.result())
-                report(progress)
-            else:
-                return progress
+        try:
+            while True:
+                room = math.inf if limit is None else (
+                    limit - progress.done - sum(len(rows) for rows, _ in begun))
+                rows = []
+                if len(begun) < _AT_ONCE and room > 0:
+                    with database.reader() as tx:
+                        rows = queries.page(tx, after, min(BATCH, room), unmigrated=True)
+                if rows:
+                    after = rows[-1].id
+                    begun.append((rows, threads.submit(_migrate, database, settings, rows)))
+                elif not begun:
+                    return progress
+                else:
+                    migrated = begun[0][1].result()
+                    rows, _ = begun.popleft()
+                    _add(progress, rows, *migrated)
+                    report(progress)
+        except BaseException:
+            # What is under way is completed, and counts.
+            for rows, migrated in begun:
+                if not migrated.cancel() and migrated.exception() is None:
+                    _add(progress, rows, *migrated.result())
+            report(progress)
+            raise
 
 
 def _add(progress, rows, done, refused):

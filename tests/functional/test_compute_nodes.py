@@ -41,9 +41,9 @@ class NodeTest(base.ContractTest):
         work.bring_in([(f"line {number}", line) for number, line in enumerate(lines)])
         self.assertEqual([], work.done.refused)
 
-    def migrate(self, limit=None):
+    def migrate(self, limit=None, **how):
         settings = gate.InventoryGate(self.service.conf, self.database).settings
-        return online.compute_node_inventories(self.database, settings, limit)
+        return online.compute_node_inventories(self.database, settings, limit, **how)
 
     def rows(self, query):
         with self.database.reader() as tx:
@@ -299,10 +299,27 @@ class MigrationTest(NodeTest):
                 raise exception.StoreUnavailable(reason="for the test")
             return migrate(*arguments)
 
+        reports = []
         with fixtures.MonkeyPatch("placement_rpc.nova.migration.migrate", fail_at_last):
-            self.assertRaises(exception.StoreUnavailable, self.migrate)
+            self.assertRaises(exception.StoreUnavailable, self.migrate, report=lambda progress: (
+                reports.append(progress.done)))
+        self.assertEqual(30, reports[-1])
         self.assertEqual(30, len(self.api.list_providers(None).objects))
         self.assertEqual(90, self.migrate().done)
+
+    def test_what_is_under_way_when_it_is_interrupted_is_completed_and_reported(self):
+        self.useFixture(fixtures.MonkeyPatch("placement_rpc.upgrade.online.BATCH", 10))
+        self.bring_in(*nodes())
+        reports = []
+
+        def interrupt(progress):
+            reports.append(progress.done)
+            if len(reports) == 1:
+                raise KeyboardInterrupt
+
+        self.assertRaises(KeyboardInterrupt, self.migrate, report=interrupt)
+        self.assertEqual(reports[-1], len(self.api.list_providers(None).objects))
+        self.assertEqual(120 - reports[-1], self.migrate().done)
 
 
 class _Crash(Exception):

@@ -54,7 +54,7 @@ class OnRealServers:
 
     def service_arguments(self):
         database = servers.new_database(self.kind)
-        if self.transport == "local":
+        if self.transport == "local" and not self.needs_relay:
             return {"transport": "local", "database_url": database}
         # The queues go with the virtual host: thousands of them would slow the broker down.
         return {"transport": "bus", "database_url": database,
