@@ -2,7 +2,6 @@
 """Base classes and helpers of the tests."""
 
 import os
-import time
 import uuid
 
 import fixtures
@@ -14,6 +13,7 @@ from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing.waiting import wait_until
 from tests import no_io
 
 #: Whether long tests run in full (``make test FULL=1``) instead of as a short sample.
@@ -28,21 +28,6 @@ def examples(sample):
 def new_uuid():
     """Return a new UUID as a str."""
     return str(uuid.uuid4())
-
-
-def wait_until(condition, seconds=60, message=None):
-    """Wait until a condition holds; for what no event or thread of the test announces.
-
-    :param condition: function; its result is returned once it is true
-    :param message: function that returns what to say of a condition that does not hold in time
-    :raises TimeoutError: if it does not hold in time
-    """
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        if time.monotonic() > deadline:
-            raise TimeoutError(message() if message else "The condition does not hold")
-        time.sleep(0.02)
-    return found
 
 
 def wait_published(database, seconds=60):
@@ -78,12 +63,10 @@ class ContractTest(testscenarios.WithScenarios, TestCase):
 
     scenarios = []
     options = {}
-    #: Whether it needs a relay, which gives events their positions.
-    needs_relay = False
 
     def service_arguments(self):
         """Return the arguments of the running service; a subclass puts it on real servers."""
-        return {} if self.needs_relay else {"transport": "local"}
+        return {"transport": "local"}
 
     def setUp(self):
         super().setUp()

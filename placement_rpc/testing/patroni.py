@@ -20,6 +20,7 @@ from placement_rpc.testing.server_process import (
     reserve_port,
     signal_all,
 )
+from placement_rpc.testing.waiting import wait_until
 
 # Patroni's intervals in seconds: after which a primary that says nothing has lost its lease, from
 # one look to the next, and for which a failed operation is repeated.
@@ -69,29 +70,33 @@ class PatroniCluster(fixtures.Fixture):
         """Wait until there is a primary, and a standby that may take its place.
 
         :returns: the primary, a :class:`Server`
-        :raises RuntimeError: if one of the two is missing for too long
+        :raises TimeoutError: if one of the two is missing for too long
         """
-        return _wait_until(
+        return wait_until(
             lambda: any(server.is_synchronous_standby() for server in self.servers)
-            and self.primary, "there is no primary with a synchronous standby")
+            and self.primary,
+            START_TIMEOUT, lambda: "there is no primary with a synchronous standby")
 
     def settle(self):
-        """Wait until there is a primary, all others are standbys, and two more rounds have begun.
+        """Wait until every server follows the primary, and every Patroni knows that.
 
-        Each asks a new primary for its history, and waits for ever if that is frozen meanwhile,
-        since the connection is not lost. It does so in the first round in which it sees it.
+        A Patroni that sees a new primary asks it for its history, and waits for ever if the new
+        primary is frozen meanwhile, since the connection is not lost. It asks in the first round
+        in which it sees the primary, and that is over when the second one begins.
 
-        :raises RuntimeError: if a server does not become a standby, or a Patroni does not go on
+        :raises TimeoutError: if a server does not become a standby, or a Patroni does not go on
         """
-        _wait_until(
-            lambda: self.primary and sum(server.is_standby() for server in self.servers) == len(
-                self.servers) - 1, "the servers do not all follow a primary")
+        standbys = len(self.servers) - 1
+        wait_until(
+            lambda: self.primary
+            and sum(server.is_standby() for server in self.servers) == standbys,
+            START_TIMEOUT, lambda: "the servers do not all follow a primary")
         for _ in range(2):
             last = {server: server.last_round() for server in self.servers}
-            _wait_until(
+            wait_until(
                 lambda last=last: all(
                     server.last_round() > before for server, before in last.items()),
-                "a Patroni does not go on")
+                START_TIMEOUT, lambda: "a Patroni does not go on")
 
     def switch_over(self):
         """Have another server become the primary in an orderly way.
@@ -105,19 +110,6 @@ class PatroniCluster(fixtures.Fixture):
             # Patroni stops waiting for a slow one, and completes it nevertheless.
             if error.code != 503:
                 raise RuntimeError(f"no switchover: {error.read().decode()}") from error
-
-
-def _wait_until(condition, failure):
-    """Wait until a condition is true, and return its value.
-
-    :param failure: str, the text of the error if it is not true for too long
-    """
-    ends = time.monotonic() + START_TIMEOUT
-    while not (value := condition()):
-        if time.monotonic() > ends:
-            raise RuntimeError(failure)
-        time.sleep(0.1)
-    return value
 
 
 class Etcd(ServerProcess):

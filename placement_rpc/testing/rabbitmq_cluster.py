@@ -11,6 +11,7 @@ import fixtures
 
 from placement_rpc.testing import server_process, together
 from placement_rpc.testing.servers import RabbitMQ
+from placement_rpc.testing.waiting import wait_until
 
 # Seconds without a sign of life after which nodes give up one that is cut off; RabbitMQ's own 60
 # are longer than the tests wait. The operator's guide recommends the same.
@@ -73,11 +74,10 @@ class RabbitMQCluster(fixtures.Fixture):
     def wait_until_complete(self, nodes=None):
         """Wait until each of the nodes sees all of them; :param nodes: None for those that run."""
         nodes = self.running if nodes is None else nodes
-        ends = time.monotonic() + server_process.START_TIMEOUT
-        while not all(node.members() >= {other.name for other in nodes} for node in nodes):
-            if time.monotonic() > ends:
-                raise RuntimeError(f"{len(nodes)} nodes of RabbitMQ do not find each other")
-            time.sleep(0.2)
+        wait_until(
+            lambda: all(node.members() >= {other.name for other in nodes} for node in nodes),
+            server_process.START_TIMEOUT,
+            lambda: f"{len(nodes)} nodes of RabbitMQ do not find each other")
 
     def rejoin(self, node):
         """Wait until a node that hung sees the others again; return whether it was restarted.

@@ -2,13 +2,13 @@
 """A private PostgreSQL server with standbys, one of which can take its place."""
 
 import shutil
-import time
 import uuid
 
 import fixtures
 
 from placement_rpc.testing.postgresql_process import PostgreSQLProcess, url_of
 from placement_rpc.testing.server_process import START_TIMEOUT, reserve_port
+from placement_rpc.testing.waiting import wait_until
 
 
 class PostgreSQLStandbys(fixtures.Fixture):
@@ -144,11 +144,9 @@ class Server(PostgreSQLProcess):
 
     def wait_for(self, position):
         """Wait until a standby has the changes up to a position of the primary."""
-        ends = time.monotonic() + START_TIMEOUT
-        while self.execute(f"SELECT pg_last_wal_replay_lsn() >= '{position}'") != "t":
-            if time.monotonic() > ends:
-                raise RuntimeError(f"{self.name} does not follow")
-            time.sleep(0.05)
+        wait_until(
+            lambda: self.execute(f"SELECT pg_last_wal_replay_lsn() >= '{position}'") == "t",
+            START_TIMEOUT, lambda: f"{self.name} does not follow")
 
     def position(self):
         """Return the position of the last change of the primary: str."""

@@ -6,7 +6,6 @@ The service migrates a row that it reads or saves; these migrate all other rows.
 
 import collections
 import dataclasses
-import math
 from concurrent import futures
 
 from oslo_db import exception as db_exc
@@ -46,45 +45,80 @@ def compute_node_inventories(database, settings, limit=None, report=lambda progr
     :param settings: :class:`placement_rpc.nova.migration.Settings`
     :param limit: int, the maximum number of rows to migrate; None for all. Skipped rows do not
         count, so that they do not prevent the migration of others
-    :param report: callable that gets the :class:`Progress` after each batch, and when an error
-        ends the migration, which is raised after the batch that is under way
+    :param report: callable that gets the :class:`Progress` after each batch, also after the one
+        that is still under way when another one fails
     :returns: :class:`Progress`
     """
-    progress, begun, after = Progress("compute_node_inventories"), collections.deque(), 0
-    with futures.ThreadPoolExecutor(_AT_ONCE) as threads:
-        try:
-            while True:
-                room = math.inf if limit is None else (
-                    limit - progress.done - sum(len(rows) for rows, _ in begun))
-                rows = []
-                if len(begun) < _AT_ONCE and room > 0:
-                    with database.reader() as tx:
-                        rows = queries.page(tx, after, min(BATCH, room), unmigrated=True)
-                if rows:
-                    after = rows[-1].id
-                    begun.append((rows, threads.submit(_migrate, database, settings, rows)))
-                elif not begun:
-                    return progress
-                else:
-                    migrated = begun[0][1].result()
-                    rows, _ = begun.popleft()
-                    _add(progress, rows, *migrated)
-                    report(progress)
-        except BaseException:
-            # What is under way is completed, and counts.
-            for rows, migrated in begun:
-                if not migrated.cancel() and migrated.exception() is None:
-                    _add(progress, rows, *migrated.result())
-            report(progress)
-            raise
+    progress, after = Progress("compute_node_inventories"), 0
+    with _Batches(database, settings, progress, report) as batches:
+        while rows := _page(database, after, batches.room(limit)):
+            after = rows[-1].id
+            batches.begin(rows)
+        batches.complete()
+    return progress
 
 
-def _add(progress, rows, done, refused):
-    progress.found += len(rows)
-    progress.done += done
-    labels = {row.id: f"compute node {row.hypervisor_hostname or row.host or row.id}"
-              for row in rows}
-    progress.refused += [(labels[node_id], error) for node_id, error in refused.items()]
+def _page(database, after, size):
+    with database.reader() as tx:
+        return queries.page(tx, after, size, unmigrated=True)
+
+
+class _Batches:
+    """The batches that are under way. What they do counts after an error too."""
+
+    def __init__(self, database, settings, progress, report):
+        self._database, self._settings = database, settings
+        self._progress, self._report = progress, report
+        # Tuples of the rows of a batch and the future of its migration, the first one first.
+        self._begun = collections.deque()
+        self._threads = futures.ThreadPoolExecutor(_AT_ONCE)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._threads.shutdown()
+        for rows, migrated in self._begun:
+            if migrated.exception() is None:
+                self._add(rows, *migrated.result())
+
+    def room(self, limit):
+        """Wait until another batch may begin; return how many rows it may have at the most.
+
+        :param limit: as of :func:`compute_node_inventories`
+        """
+        while True:
+            size = BATCH
+            if limit is not None:
+                under_way = sum(len(rows) for rows, _ in self._begun)
+                size = min(size, limit - self._progress.done - under_way)
+            if not self._begun or (size > 0 and len(self._begun) < _AT_ONCE):
+                return size
+            self._complete_first()
+
+    def begin(self, rows):
+        """Have a thread migrate rows."""
+        self._begun.append(
+            (rows, self._threads.submit(_migrate, self._database, self._settings, rows)))
+
+    def complete(self):
+        """Wait for all batches."""
+        while self._begun:
+            self._complete_first()
+
+    def _complete_first(self):
+        rows, migrated = self._begun[0]
+        found = migrated.result()
+        self._begun.popleft()
+        self._add(rows, *found)
+
+    def _add(self, rows, done, refused):
+        labels = {row.id: f"compute node {row.hypervisor_hostname or row.host or row.id}"
+                  for row in rows}
+        self._progress.found += len(rows)
+        self._progress.done += done
+        self._progress.refused += [(labels[node_id], error) for node_id, error in refused.items()]
+        self._report(self._progress)
 
 
 def _migrate(database, settings, rows):

@@ -9,7 +9,7 @@ from placement_rpc.objects.codec import plain
 from placement_rpc.objects.nova.compute_node import ComputeNode, ComputeNodeList
 from tests import base, statements
 from tests.compute_nodes import nodes, without_id
-from tests.functional.test_compute_nodes import NodeTest, node
+from tests.functional.node_case import NodeTest, node
 
 
 class ReadingTest(NodeTest):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compute nodes: before, during and after the migration of their columns to inventories."""
 
-import contextlib
-import datetime
 import itertools
 import json
 import threading
@@ -10,90 +8,15 @@ import threading
 import fixtures
 import sqlalchemy as sa
 
-import placement_rpc
 from placement_rpc import exception
 from placement_rpc.accounting.outbox import Outbox
-from placement_rpc.context import RequestContext
 from placement_rpc.db import models
-from placement_rpc.db.queries import bulk, services
-from placement_rpc.nova import importer, migration
-from placement_rpc.objects.nova.base import NovaObject
+from placement_rpc.db.queries import bulk
+from placement_rpc.nova import migration
 from placement_rpc.objects.nova.compute_node import ComputeNode, ComputeNodeList
-from placement_rpc.upgrade import gate, online
 from tests import base
 from tests.compute_nodes import independently, nodes, store_rows
-
-_CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
-
-
-class NodeTest(base.ContractTest):
-    """A test with nodes, which it handles as a compute host does: over the bus."""
-
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(setattr, NovaObject, "indirection_api", None)
-        NovaObject.indirection_api = self.api
-        self.context = RequestContext()
-        self.database = self.service.database
-
-    def bring_in(self, *lines):
-        work = importer.Import(self.database, self.service.conf.compute_nodes)
-        work.bring_in([(f"line {number}", line) for number, line in enumerate(lines)])
-        self.assertEqual([], work.done.refused)
-
-    def migrate(self, limit=None, **how):
-        settings = gate.InventoryGate(self.service.conf, self.database).settings
-        return online.compute_node_inventories(self.database, settings, limit, **how)
-
-    def rows(self, query):
-        with self.database.reader() as tx:
-            return tx.execute(query).all()
-
-    def row(self, name):
-        found, = self.rows(sa.select(models.compute_nodes).where(
-            models.compute_nodes.c.hypervisor_hostname == name))
-        return found
-
-    def events(self):
-        """Return the events since the last call, as (type, data)."""
-        found = self.rows(sa.select(models.events).where(
-            models.events.c.id > getattr(self, "seen", 0)).order_by(models.events.c.id))
-        self.seen = found[-1].id if found else getattr(self, "seen", 0)
-        return [(row.event_type, json.loads(row.payload)["placement_object.data"])
-                for row in found]
-
-    def types(self):
-        return [event_type for event_type, _ in self.events()]
-
-    def inventory(self, uuid):
-        return {each.resource_class: (each.total, each.reserved, each.max_unit,
-                                      each.allocation_ratio)
-                for each in self.api.get_inventory(None, uuid).objects}
-
-    def stored(self, **values):
-        """A node, created from a compute host."""
-        new = node(uuid=base.new_uuid(), context=self.context, **values)
-        new.create()
-        return new
-
-    @contextlib.contextmanager
-    def old_service(self, version="0.1.0", rpc_version="1.0"):
-        """A conductor of the release before is alive."""
-        identity = {"binary": "placement-rpc-conductor", "host": "old.example.org", "worker": 3}
-        self.database.write(lambda tx: services.beat(
-            tx, identity, {"version": version, "rpc_version": rpc_version}, True))
-        yield
-        self.database.write(lambda tx: services.remove(tx, identity))
-
-
-def node(name="cmp1.example.org", **values):
-    """A node, small enough to look at."""
-    return ComputeNode(**{
-        "host": "cmp1", "hypervisor_hostname": name, "hypervisor_type": "QEMU",
-        "hypervisor_version": 6002000, "vcpus": 8, "memory_mb": 16384, "local_gb": 200,
-        "vcpus_used": 0, "memory_mb_used": 512, "local_gb_used": 0, "cpu_allocation_ratio": 4.0,
-        "ram_allocation_ratio": 0.0, "disk_allocation_ratio": None, "stats": {"io": "0"},
-        **values})
+from tests.functional.node_case import NodeTest, node
 
 
 class MigrationTest(NodeTest):
@@ -379,82 +302,3 @@ class CrashTest(NodeTest):
         except _Crash:
             return True
         return False
-
-
-class GateTest(NodeTest):
-
-    def test_while_an_old_service_is_alive_both_places_are_written(self):
-        self.bring_in(node("old.example.org", host="old").obj_to_primitive())
-        with self.old_service():
-            self.assertEqual((1, 0), (self.migrate().found, self.migrate().done))
-            new = self.stored()
-            row = self.row(new.hypervisor_hostname)
-            self.assertEqual((8, None), (row.vcpus, row.inventory_migrated_at))
-            self.assertEqual(8, self.inventory(new.uuid)["VCPU"][0])
-            new.vcpus, new.vcpus_used = 16, 3
-            new.save()
-            row = self.row(new.hypervisor_hostname)
-            self.assertEqual((16, 3), (row.vcpus, row.vcpus_used))
-            self.assertEqual(16, self.inventory(new.uuid)["VCPU"][0])
-            read = ComputeNode.get_by_host_and_nodename(self.context, "old", "old.example.org")
-            self.assertEqual((8, 4.0), (read.vcpus, read.cpu_allocation_ratio))
-            self.assertIsNone(self.row("old.example.org").inventory_migrated_at)
-            read.vcpus = 12
-            read.save()
-            self.assertEqual(12, self.row("old.example.org").vcpus)
-            self.assertRaises(exception.ProviderNotFound, self.api.get_provider, None, read.uuid)
-        self.assertEqual((2, 2), (lambda done: (done.found, done.done))(self.migrate()))
-        self.assertEqual(12, self.inventory(read.uuid)["VCPU"][0])
-
-    def test_a_positive_answer_is_kept_for_an_interval_and_a_negative_one_is_not(self):
-        now = [1000.0]
-        opened = gate.InventoryGate(self.service.conf, self.database, lambda: now[0])
-        with self.old_service():
-            self.assertFalse(opened.is_open())
-            self.assertEqual(["placement-rpc-conductor 3 on old.example.org (version 0.1.0)"],
-                             [gate.name(row) for row in opened.holders()])
-        self.assertTrue(opened.is_open())
-        with self.old_service():
-            self.assertTrue(opened.is_open())
-            self.assertFalse(gate.InventoryGate(self.service.conf, self.database).is_open())
-            now[0] += self.service.conf.conductor.report_interval
-            self.assertFalse(opened.is_open())
-
-    def test_it_closes_again_when_a_service_that_looked_dead_is_alive(self):
-        now = [1000.0]
-        opened = gate.InventoryGate(self.service.conf, self.database, lambda: now[0])
-        with self.old_service():
-            self.last_seen(seconds=90)
-            self.assertTrue(opened.is_open())
-            self.last_seen(seconds=0)
-            now[0] += self.service.conf.conductor.report_interval
-            self.assertFalse(opened.is_open())
-
-    def last_seen(self, seconds):
-        """Have the heartbeat of the old service be so many seconds old."""
-        self.database.write(lambda tx: tx.execute(sa.update(models.services).where(
-            models.services.c.host == "old.example.org").values(
-                last_seen_at=bulk.now() - datetime.timedelta(seconds=seconds))))
-
-    def test_a_service_that_is_down_does_not_hold_it(self):
-        with self.old_service():
-            self.last_seen(seconds=90)
-            self.assertTrue(gate.InventoryGate(self.service.conf, self.database).is_open())
-
-    def test_an_operator_has_the_last_word(self):
-        with self.old_service():
-            for mode, is_open in (("always", True), ("auto", False), ("never", False)):
-                self.service.conf.set_override(
-                    "inventory_migration", mode, group="compute_nodes")
-                self.assertEqual(is_open, gate.InventoryGate(
-                    self.service.conf, self.database).is_open())
-        self.assertEqual("never", self.service.conf.compute_nodes.inventory_migration)
-        self.assertFalse(gate.InventoryGate(self.service.conf, self.database).is_open())
-
-    def test_this_release_does_not_hold_it(self):
-        with self.old_service(placement_rpc.__version__, "1.2"):
-            self.assertTrue(gate.InventoryGate(self.service.conf, self.database).is_open())
-        for version in ("0.1.9", "nonsense", ""):
-            with self.old_service(version, "1.2"):
-                self.assertFalse(gate.InventoryGate(
-                    self.service.conf, self.database).is_open())

@@ -14,7 +14,7 @@ from placement_rpc.rpc import batch_server, monitored_calls, turns
 from placement_rpc.versions import contract
 from tests import base, statements
 from tests.functional import call_server_case
-from tests.functional.test_compute_nodes import node
+from tests.functional.node_case import node
 
 
 class RememberedCallsTest(call_server_case.CallServerTest):

@@ -11,7 +11,7 @@ from placement_rpc.db import migration, models
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.nova.pci_device_pool import PciDevicePoolList
 from tests import base
-from tests.functional.test_compute_nodes import NodeTest, node
+from tests.functional.node_case import NodeTest, node
 
 
 class SyncTest(NodeTest):

@@ -10,7 +10,7 @@ from placement_rpc import exception
 from placement_rpc.db import models
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from tests import base
-from tests.functional.test_compute_nodes import node
+from tests.functional.node_case import node
 from tests.functional.test_sync import SyncTest
 
 

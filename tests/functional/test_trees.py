@@ -257,7 +257,9 @@ class ListTest(_TreeTest):
 
 class PositionTest(base.ContractTest):
 
-    needs_relay = True
+    def service_arguments(self):
+        # With a relay, which gives the events their positions.
+        return {}
 
     def test_a_list_with_resources_claims_no_event_that_the_search_did_not_see(self):
         self.provider(VCPU=8)

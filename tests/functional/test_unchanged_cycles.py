@@ -13,7 +13,7 @@ from placement_rpc.db.queries import providers, services
 from placement_rpc.nova.unchanged import UnchangedCycles
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, statements
-from tests.functional.test_compute_nodes import node
+from tests.functional.node_case import node
 
 
 class UnchangedCycleTest(base.TestCase):

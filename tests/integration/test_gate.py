@@ -13,7 +13,7 @@ from placement_rpc.service.command_consumer import CommandConsumer
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.versions import contract
 from tests import base, servers
-from tests.functional.test_compute_nodes import node
+from tests.functional.node_case import node
 
 
 class _Guarded(manager.Manager):
