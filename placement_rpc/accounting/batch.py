@@ -134,26 +134,38 @@ def settle_once(
     :raises placement_rpc.db.api.Stale: if a concurrent writer changed what was read
     :raises placement_rpc.db.api.Locked: if another transaction keeps a row locked
     """
-    stored = requests.of_change(tx, {each.request.request_id for each in pending})
+    ids = {each.request.request_id for each in pending}
+    if find_blocked is None:
+        stored, state = locked_state.lock_unless_stored(tx, _scope(pending), ids)
+    else:
+        stored, state = requests.of_change(tx, ids), None
     new = [each for each in pending if each.request.request_id not in stored]
-    # An expired request must not take locks, or wait for any.
     waiting = find_blocked(tx, [each for each in new if not each.is_late]) if (
-        new and find_blocked is not None) else set()
+        find_blocked and new) else set()
     free = [each for each in new if id(each) not in waiting]
-    settled = _settle_new(tx, free) if free else {}
+    settled = _settle_new(tx, free, state) if free else {}
     settled |= {id(each): blocked(each.request.method) for each in new if id(each) in waiting}
     return [settled[id(each)] if id(each) in settled
             else _stored_outcome(tx, each, stored[each.request.request_id]) for each in pending]
 
 
-def _settle_new(tx, pending):
-    """Return a dict of the id of each request object to its outcome."""
-    # An expired request must not take locks, or wait for any.
-    in_time = [each for each in pending if not each.is_late]
+def _scope(pending):
+    """Return what has to be locked for requests."""
     scope = Scope()
-    for each in in_time:
-        each.add_to_scope(scope)
-    state = locked_state.lock(tx, scope)
+    for each in pending:
+        # An expired request must not take locks, or wait for any.
+        if not each.is_late:
+            each.add_to_scope(scope)
+    return scope
+
+
+def _settle_new(tx, pending, state):
+    """Return a dict of the id of each request object to its outcome.
+
+    :param state: what is locked for them; None if it is not read yet
+    """
+    if state is None:
+        state = locked_state.lock(tx, _scope(pending))
     outcomes = BatchOutcomes(tx)
     for each in pending:
         outcomes.add(each, lambda outbox, each=each: each.apply(state, outbox))

@@ -6,8 +6,8 @@ result. In between, views change the state: :class:`placement_rpc.accounting.led
 allocations to it, and :class:`placement_rpc.accounting.inventories.LockedInventories` changes the
 inventories of one provider. One transaction can do both, in any order.
 
-Every transaction locks in the same order: consumers by uuid, providers by uuid, then custom
-resource classes by id. Two transactions can therefore wait for each other in one direction only.
+Every transaction locks in the same order: consumers and providers as
+:mod:`placement_rpc.db.queries.locked_reads` says, then custom resource classes by id.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from placement_rpc.accounting import resource_classes
 from placement_rpc.accounting.consumer_tags import consumer_tag
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import claims as queries
-from placement_rpc.db.queries import consumer_types
+from placement_rpc.db.queries import consumer_types, locked_reads
 from placement_rpc.db.queries import inventories as inventory_queries
 
 #: Provider id and class id.
@@ -207,16 +207,28 @@ def lock(tx: db.Connection, scope: Scope) -> LockedState:
     :raises placement_rpc.db.api.Stale: if a class that the requests name is renamed or deleted
         meanwhile, and inventories change
     """
+    return _state(tx, scope, locked_reads.lock(tx, scope.consumers, scope.providers))
+
+
+def lock_unless_stored(tx: db.Connection, scope: Scope, request_ids: Collection[str],
+                       ) -> tuple[Mapping[str, Any], LockedState | None]:
+    """As :func:`lock`, unless one of the requests has a stored outcome: then nothing is locked.
+
+    :returns: the rows of the stored outcomes by request id, and the state; None if there are any
+    :raises StoreHeld: if one of them has no stored outcome, and the store is held
+    """
+    found = locked_reads.lock(tx, scope.consumers, scope.providers, request_ids)
+    return found.stored, None if found.stored else _state(tx, scope, found)
+
+
+def _state(tx, scope, found):
     consumers = {uuid: ConsumerEntry(uuid) for uuid in scope.consumers}
-    uuids = set(scope.providers)
-    if consumers:
-        uuids |= _read_consumers(tx, consumers)
+    consumers |= {entry.uuid: entry for entry in _consumers(tx, found)}
     providers = {row.id: ProviderEntry(row.id, row.uuid, row.generation, row.generation)
-                 for row in (queries.lock_providers(tx, uuids) if uuids else ())}
-    if providers:
-        for row in queries.inventories_of(tx, list(providers)):
-            entry = InventoryEntry(*row)
-            providers[entry.resource_provider_id].inventories[entry.resource_class_id] = entry
+                 for row in found.providers}
+    for row in found.inventories:
+        entry = InventoryEntry(*row)
+        providers[entry.resource_provider_id].inventories[entry.resource_class_id] = entry
     class_ids = resource_classes.ids_of(tx, scope.classes)
     if scope.inventories_change:
         class_names = resource_classes.pinned_names(tx, class_ids, {
@@ -228,29 +240,20 @@ def lock(tx: db.Connection, scope: Scope) -> LockedState:
                        tx.info.get(db.MAY_OVERFILL, False))
 
 
-def _read_consumers(tx, consumers):
-    """Lock consumers and read their stored state.
-
-    :returns: set of the uuids of the providers of which they hold something
-    """
-    by_id, type_ids = {}, {}
-    for row in queries.lock_consumers(tx, consumers):
-        by_id[row.id] = consumers[row.uuid] = ConsumerEntry(
-            row.uuid, row.id, row.generation, row.project_id, row.user_id,
-            created_at=row.created_at, changed_at=row.updated_at, read_id=row.id)
-        if row.consumer_type_id is not None:
-            type_ids[row.id] = row.consumer_type_id
-    names = consumer_types.names(tx, set(type_ids.values())) if type_ids else {}
-    for row_id, type_id in type_ids.items():
-        by_id[row_id].consumer_type = names[type_id]
-    providers = set()
-    for row in queries.held(tx, list(by_id)):
-        key = row.resource_provider_id, row.resource_class_id
-        by_id[row.consumer_id].held[key] = row.used
-        providers.add(row.provider_uuid)
-    for entry in by_id.values():
+def _consumers(tx, found):
+    """Return the entries of the consumers that have a row."""
+    type_ids = {row.consumer_type_id for row in found.consumers} - {None}
+    types = consumer_types.names(tx, type_ids) if type_ids else {}
+    entries = {row.id: ConsumerEntry(
+        row.uuid, row.id, row.generation, row.project_id, row.user_id, read_id=row.id,
+        created_at=row.created_at, changed_at=row.updated_at,
+        consumer_type=None if row.consumer_type_id is None else types[row.consumer_type_id])
+        for row in found.consumers}
+    for row in found.held:
+        entries[row.consumer_id].held[row.resource_provider_id, row.resource_class_id] = row.used
+    for entry in entries.values():
         entry.read_held = dict(entry.held)
-    return providers
+    return entries.values()
 
 
 def check_absent(tx: db.Connection, state: LockedState) -> None:

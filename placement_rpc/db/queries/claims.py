@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The statements that settle a batch of requests: their locks, reads and writes.
 
-Consumers are locked before providers, and both by uuid in ascending order, in every transaction:
-two transactions can then wait for each other in one direction only. Rows are looked up by uuid,
-so that the unique index already has them in order and no plan needs a sort. MariaDB needs a hint:
-for many uuids it would read the whole table, in another order, and wait for the locks of others.
-
-What depends on a locked row is read by a statement of its own, after the lock was granted: the
-locking statement itself may answer with data from before it waited.
+:mod:`placement_rpc.db.queries.locked_reads` says in which order rows are locked. They are looked
+up by uuid, so that the unique index already has them in order and no plan needs a sort. MariaDB
+needs a hint: for many uuids it would read the whole table, in another order, and wait for the
+locks of others.
 """
 
 import typing
@@ -102,7 +99,8 @@ def lock_consumers(tx, uuids):
     :returns: list of rows of id, uuid, generation, project_id, user_id, created_at, updated_at,
         consumer_type_id
     """
-    return locking.execute(tx, _LOCK_CONSUMERS, {"uuids": sorted(uuids)}).all()
+    with locking.translated():
+        return _LOCK_CONSUMERS.execute(tx, {"uuids": sorted(uuids)}).all()
 
 
 def consumer_ids(tx, uuids):
@@ -130,7 +128,8 @@ def lock_providers(tx, uuids):
     :raises placement_rpc.db.api.Locked: if one of them stays locked
     :returns: list of rows of id, uuid, generation
     """
-    return locking.execute(tx, _LOCK_PROVIDERS, {"uuids": sorted(uuids)}).all()
+    with locking.translated():
+        return _LOCK_PROVIDERS.execute(tx, {"uuids": sorted(uuids)}).all()
 
 
 def touch(tx, consumers=(), providers=()):

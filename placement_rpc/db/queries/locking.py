@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Row locks: wait for them for a short time, or lock what is free."""
 
+import contextlib
+
 import sqlalchemy as sa
 
 from placement_rpc.db import api, errors, models
 from placement_rpc.db.queries import bulk
 
 
-def execute(tx, statement, lists):
-    """Run a statement that locks rows.
+@contextlib.contextmanager
+def translated():
+    """Translate the error of a statement that locks rows, and waited for one in vain.
 
-    :param statement: :class:`placement_rpc.db.queries.bulk.OverLists`, with the execution option
-        :data:`placement_rpc.db.sessions.LOCKS_ROWS`
-    :param lists: dict of name to list of values
+    A statement of MariaDB needs the execution option
+    :data:`placement_rpc.db.sessions.LOCKS_ROWS`.
+
     :raises placement_rpc.db.api.Locked: if another transaction keeps one of the rows locked
     """
     try:
-        return statement.execute(tx, lists)
+        yield
     except errors.DATABASE_ERRORS as error:
-        # On MariaDB the limit of a locking statement is one of its time.
+        # BUSY, since on MariaDB the limit of a locking statement is one of its time.
         if errors.kind(error) in (errors.Kind.LOCKED, errors.Kind.BUSY):
             raise api.Locked from error
         raise

@@ -65,10 +65,20 @@ def of_change(tx, request_ids):
             found[row.request_id] = row
         else:
             held = row
-    if held.is_held and len(found) < len(request_ids):
-        raise hold.refusal(held.outcome)
-    hold.checked(tx)
+    check_accepted(tx, request_ids, found, (held.outcome or "") if held.is_held else None)
     return found
+
+
+def check_accepted(tx, request_ids, found, reason):
+    """Check that the requests that have no outcome yet may be settled in a transaction.
+
+    :param found: dict of the ids of those that have one
+    :param reason: str, why the store is held; None if it is not
+    :raises StoreHeld: if there are any, and the store is held
+    """
+    if reason is not None and len(found) < len(request_ids):
+        raise hold.refusal(reason)
+    hold.checked(tx)
 
 
 def insert(tx, rows):
