@@ -243,12 +243,11 @@ def _state(tx, scope, found):
 def _consumers(tx, found):
     """Return the entries of the consumers that have a row."""
     type_ids = {row.consumer_type_id for row in found.consumers} - {None}
-    types = consumer_types.names(tx, type_ids) if type_ids else {}
+    types = {None: None, **(consumer_types.names(tx, type_ids) if type_ids else {})}
     entries = {row.id: ConsumerEntry(
         row.uuid, row.id, row.generation, row.project_id, row.user_id, read_id=row.id,
         created_at=row.created_at, changed_at=row.updated_at,
-        consumer_type=None if row.consumer_type_id is None else types[row.consumer_type_id])
-        for row in found.consumers}
+        consumer_type=types[row.consumer_type_id]) for row in found.consumers}
     for row in found.held:
         entries[row.consumer_id].held[row.resource_provider_id, row.resource_class_id] = row.used
     for entry in entries.values():

@@ -23,6 +23,7 @@ from placement_rpc.moving import own_store
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, http, servers
+from tests.integration import lock_waits
 
 _FOREVER = 3600.0
 _LIMITS = {
@@ -30,11 +31,6 @@ _LIMITS = {
     "mariadb": ("SELECT @@innodb_lock_wait_timeout", "SELECT @@idle_transaction_timeout")}
 
 _SLEEP = {"postgresql": "SELECT pg_sleep(1.5)", "mariadb": "SELECT sleep(1.5)"}
-_WAITING = {
-    "postgresql": "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)"
-                  " WHERE NOT granted AND datname = current_database()",
-    "mariadb": "SELECT count(*) FROM information_schema.processlist WHERE db = database()"
-               " AND info LIKE '%%resource_providers%%FOR UPDATE'"}
 
 
 def _claim(*providers, consumer=None):
@@ -270,18 +266,9 @@ class ContentionTest(_LockTest):
             self.store.database, [_claim(self.uuids[0]), _claim(self.uuids[1])])))
         with self.locked(claims.lock_providers, self.uuids[0]):
             thread.start()
-            self.wait_until_waiting()
+            lock_waits.wait_for_waiter(self.store.database)
         thread.join()
         self.assertEqual([None, None], [each.error for each in outcomes])
-
-    def wait_until_waiting(self):
-        ends = time.monotonic() + 20
-        while True:
-            with self.store.database.reader() as tx:
-                if tx.exec_driver_sql(_WAITING[self.kind]).scalar():
-                    return
-            self.assertLess(time.monotonic(), ends, "nothing waits for a lock")
-            time.sleep(0.02)
 
 
 class IdleTest(_LockTest):

@@ -16,12 +16,7 @@ from placement_rpc.db import models
 from placement_rpc.db.queries import claims, hold, inventories, locked_reads, locking, requests
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
-
-_WAITS = {
-    "postgresql": "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)"
-                  " WHERE NOT granted AND datname = current_database()",
-    "mariadb": "SELECT count(*) FROM information_schema.processlist WHERE db = database()"
-               " AND info LIKE '%%FOR UPDATE'"}
+from tests.integration import lock_waits
 
 
 class _ReadsTest(testscenarios.WithScenarios, base.TestCase):
@@ -44,9 +39,8 @@ class _ReadsTest(testscenarios.WithScenarios, base.TestCase):
 
     def claimed(self, *providers, **fields):
         """Return the uuid of a new consumer of providers."""
-        wanted = base.claim({uuid: {"VCPU": 1, "CUSTOM_GOLD": 2} for uuid in providers})
-        for name, value in fields.items():
-            setattr(wanted, name, value)
+        wanted = base.claim(
+            {uuid: {"VCPU": 1, "CUSTOM_GOLD": 2} for uuid in providers}, **fields)
         self.api.claim_allocations(None, wanted)
         return wanted.consumer_uuid
 
@@ -226,7 +220,11 @@ class WaitTest(_ReadsTest):
 
     @contextlib.contextmanager
     def waiting(self, lock, uuid, *wanted):
-        """Lock a row in another transaction, and have it waited for.
+        """Lock a row in another transaction, and have a thread wait for it.
+
+        :param lock: locks a row, as :func:`claims.lock_providers`
+        :param uuid: of the row
+        :param wanted: what the thread locks: uuids of consumers, and uuids of providers
 
         :returns: the connection of the other transaction, and the future of what is found
         """
@@ -240,12 +238,8 @@ class WaitTest(_ReadsTest):
         with futures.ThreadPoolExecutor(1) as pool, other.writer() as tx:
             lock(tx, [uuid])
             found = pool.submit(read)
-            base.wait_until(self.is_waiting)
+            lock_waits.wait_for_waiter(self.database)
             yield tx, found
-
-    def is_waiting(self):
-        with self.database.reader() as tx:
-            return tx.exec_driver_sql(_WAITS[self.kind]).scalar()
 
     def test_of_a_provider(self):
         uuid = self.uuids[0]

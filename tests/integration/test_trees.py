@@ -4,13 +4,13 @@
 import concurrent.futures
 import random
 
-import sqlalchemy as sa
 import testscenarios
 
 from placement_rpc import api, exception, manager
 from placement_rpc.db.queries import claims, locking
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers, trees
+from tests.integration import lock_waits
 
 _THREADS, _CHANGES = 6, 25
 
@@ -155,7 +155,7 @@ class LockOrderTest(TreesTest):
             with concurrent.futures.ThreadPoolExecutor(1) as pool:
                 made = pool.submit(self.api.create_provider, None, "child",
                                    parent_provider_uuid=parent)
-                base.wait_until(self.somebody_waits)
+                lock_waits.wait_for_waiter(self.store.database)
                 with self.store.database.writer() as other:
                     free, _locked = locking.lock_free_providers(other, [parent])
                 # The root is free again before the other thread is waited for.
@@ -166,12 +166,3 @@ class LockOrderTest(TreesTest):
             free, made = lock(tx)
         self.assertEqual({parent}, set(free))
         self.assertEqual((parent, root), (made.parent_provider_uuid, made.root_provider_uuid))
-
-    def somebody_waits(self):
-        """Return whether a transaction waits for the lock of a row."""
-        query = ("SELECT count(*) FROM pg_locks WHERE NOT granted"
-                 if self.kind == "postgresql" else
-                 "SELECT variable_value FROM information_schema.global_status"
-                 " WHERE variable_name = 'innodb_row_lock_current_waits'")
-        with self.store.database.reader() as tx:
-            return int(tx.execute(sa.text(query)).scalar()) > 0

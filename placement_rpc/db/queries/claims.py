@@ -99,7 +99,7 @@ def lock_consumers(tx, uuids):
     :returns: list of rows of id, uuid, generation, project_id, user_id, created_at, updated_at,
         consumer_type_id
     """
-    with locking.translated():
+    with locking.translated_errors():
         return _LOCK_CONSUMERS.execute(tx, {"uuids": sorted(uuids)}).all()
 
 
@@ -128,7 +128,7 @@ def lock_providers(tx, uuids):
     :raises placement_rpc.db.api.Locked: if one of them stays locked
     :returns: list of rows of id, uuid, generation
     """
-    with locking.translated():
+    with locking.translated_errors():
         return _LOCK_PROVIDERS.execute(tx, {"uuids": sorted(uuids)}).all()
 
 

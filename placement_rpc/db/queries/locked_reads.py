@@ -106,7 +106,7 @@ def _lock_one_by_one(tx, consumers, providers):
 
 
 def _lock_at_once(tx, consumers, providers, request_ids):
-    with locking.translated():
+    with locking.translated_errors():
         text = tx.execute(_AT_ONCE, {
             "request_ids": list(request_ids), "consumers": list(consumers),
             "providers": list(providers)}).scalar_one()

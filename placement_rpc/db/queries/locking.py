@@ -10,10 +10,10 @@ from placement_rpc.db.queries import bulk
 
 
 @contextlib.contextmanager
-def translated():
-    """Translate the error of a statement that locks rows, and waited for one in vain.
+def translated_errors():
+    """Raise :class:`placement_rpc.db.api.Locked` if a statement of the block waits too long.
 
-    A statement of MariaDB needs the execution option
+    On MariaDB the statement needs the execution option
     :data:`placement_rpc.db.sessions.LOCKS_ROWS`.
 
     :raises placement_rpc.db.api.Locked: if another transaction keeps one of the rows locked
@@ -21,7 +21,7 @@ def translated():
     try:
         yield
     except errors.DATABASE_ERRORS as error:
-        # BUSY, since on MariaDB the limit of a locking statement is one of its time.
+        # MariaDB limits the time of the whole statement, which is an error of the kind BUSY.
         if errors.kind(error) in (errors.Kind.LOCKED, errors.Kind.BUSY):
             raise api.Locked from error
         raise

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A function that locks and reads what a batch of changes concerns. It only adds.
 
-On PostgreSQL alone: :mod:`placement_rpc.db.queries.locked_reads` says what for. The function is
-new, so that it waits for nobody, and releases that do not know it do not call it. No later
-revision may change its parameters or its result, since conductors of this release call it as it
-is: what differs gets another name.
+The function exists on PostgreSQL only; :mod:`placement_rpc.db.queries.locked_reads` calls it. To
+create it takes no lock that other transactions need, and older releases do not call it.
 
-It is volatile: each of its statements sees what was committed before it began, also while the one
-before it waited for a lock.
+Later revisions must not change its parameters or its result: conductors of this release may still
+call it. A function that differs needs another name.
+
+The function is volatile, so that each of its statements sees all that was committed before that
+statement began, including what was committed while the statement before it waited for a lock.
 
 Revision: 0011
 Revises: 0010
@@ -20,8 +21,8 @@ down_revision = "0010"
 branch_labels = None
 depends_on = None
 
-# The result is JSON as text: the list that locked_reads takes apart. The hold is read first. A
-# request that was settled just before the store was held then has its outcome.
+# The result is JSON as text; locked_reads parses it. The hold is read before the outcomes: if the
+# store is held, the outcomes of all requests that were settled before that are found.
 LOCK_AND_READ = """
 CREATE OR REPLACE FUNCTION lock_and_read(
     wanted_requests varchar[], wanted_consumers varchar[], wanted_providers varchar[])
