@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parse the JSON of messages, events and large columns, faster than the standard library does.
+"""Parse and write JSON of messages, events and large columns, faster than the standard library.
 
 Elsewhere the standard library is as good.
 """
@@ -12,6 +12,7 @@ import msgspec
 # msgspec's own reading of floats takes twenty times as long for those near the largest and the
 # smallest ones, with which a small message would stop the interpreter for seconds.
 _DECODE = msgspec.json.Decoder(float_hook=float).decode
+_ENCODE = msgspec.json.Encoder().encode
 
 
 def loads(text: str) -> Any:
@@ -27,3 +28,14 @@ def loads(text: str) -> Any:
         return _DECODE(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return json.loads(text)
+
+
+def of_texts(value: dict[str, str]) -> str:
+    """Return the JSON text of texts.
+
+    Numbers and other values are left to the standard library: msgspec writes some of them
+    otherwise.
+
+    :raises UnicodeEncodeError: if a text has half of a surrogate pair
+    """
+    return _ENCODE(value).decode()

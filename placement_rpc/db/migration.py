@@ -78,7 +78,14 @@ def _upgrade(database, branch, report):
 
 
 def differences(database):
-    """Return a list of alembic's operations that would make the schema equal to the models."""
+    """Return a list of alembic's operations that would make the schema equal to the models.
+
+    What the models have for another kind of database, as their ``info`` says, is left out.
+    """
+    def concerns(item, *_arguments):
+        return item.info.get("dialect", database.dialect) == database.dialect
+
     with database.reader() as connection:
-        context = migration.MigrationContext.configure(connection, opts={"compare_type": True})
+        context = migration.MigrationContext.configure(
+            connection, opts={"compare_type": True, "include_object": concerns})
         return autogenerate.compare_metadata(context, models.metadata)

@@ -234,6 +234,9 @@ events = sa.Table(
     sa.Index("ix_events_released", "released_consumer", "event_type", "occurred_at",
              postgresql_where=sa.text("event_type = 'allocation.delete'"),
              sqlite_where=sa.text("event_type = 'allocation.delete'")),
+    # The other databases have the id in each index, and so in that of the position.
+    sa.Index("ix_events_waiting", "position", "id", info={"dialect": "postgresql"},
+             postgresql_where=sa.text("position IS NULL")),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",
 )
 

@@ -2,10 +2,10 @@
 """Events as messages that any oslo.messaging listener reads as they are."""
 
 import json
-import uuid
+import secrets
 from typing import Any
 
-from placement_rpc import bodies
+from placement_rpc import bodies, json_text
 
 PRIORITY = "info"
 PUBLISHER = "placement"
@@ -29,8 +29,8 @@ def sealed(row: Any) -> str:
 
     The same as of :func:`message`, but the payload is not parsed.
     """
-    frame = json.dumps(_frame(row))
-    return json.dumps({
+    frame = json_text.of_texts(_frame(row))
+    return json_text.of_texts({
         "oslo.version": "2.0",
         "oslo.message": f'{frame[:-1]}, "payload": {_positioned(row)}}}'})
 
@@ -49,7 +49,7 @@ def _frame(row):
         "priority": PRIORITY.upper(), "timestamp": str(row.occurred_at),
         # Not the event's id: the library's listener leaves a message whose id it has seen
         # unacknowledged, and so in the queue for ever.
-        "_unique_id": uuid.uuid4().hex,
+        "_unique_id": secrets.token_hex(16),
     }
 
 

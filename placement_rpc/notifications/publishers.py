@@ -38,21 +38,27 @@ class RabbitPublisher:
         self._broker = broker
         self._publisher = Publisher(broker, self._declare, self._declare_again)
 
-    def publish(self, rows: Iterable[Any], still: Callable[[], object] = lambda: None,
+    def messages(self, rows: Iterable[Any]) -> list[Outgoing]:
+        """Return the messages of events, for :meth:`publish`.
+
+        :param rows: rows of events, with positions
+        """
+        return [Outgoing(envelope.sealed(row), self._exchange, self._routing_key, row.event_id)
+                for row in rows]
+
+    def publish(self, messages: Iterable[Outgoing], still: Callable[[], object] = lambda: None,
                 meanwhile: Callable[[], object] = lambda: None) -> None:
-        """Publish events, and return when the broker has confirmed all of them.
+        """Publish the messages of events, and return when the broker has confirmed all of them.
 
         The stream is bound to the exchange again before each batch: otherwise an event that
         reached another queue would be confirmed, and be missing in the stream.
 
-        :param rows: rows of events, with positions
+        :param messages: of :meth:`messages`
         :param still: called while it waits; an error of it ends the wait
         :param meanwhile: called when they are sent, before it waits
         :raises Unconfirmed: if not all are confirmed; any of them may have been kept
         """
-        self._publisher.publish(
-            (Outgoing(envelope.sealed(row), self._exchange, self._routing_key, row.event_id)
-             for row in rows), still=still, meanwhile=meanwhile)
+        self._publisher.publish(messages, still=still, meanwhile=meanwhile)
 
     #: Whether readers of what was published may remember more than the store does.
     is_kept = True
@@ -99,6 +105,10 @@ class MemoryPublisher:
     def __init__(self, limit=10_000):
         self._rows = collections.deque(maxlen=limit)
         self._changed = threading.Condition()
+
+    def messages(self, rows):
+        """Return the rows: a message is made when it is read."""
+        return rows
 
     def publish(self, rows, still=lambda: None, meanwhile=lambda: None):
         """As :meth:`RabbitPublisher.publish`, without waiting."""

@@ -10,6 +10,7 @@ Before it publishes with a new lease or after it has lost the database, it check
 has what was published before. If not, it publishes nothing until the two are reconciled.
 """
 
+import contextlib
 import logging
 import threading
 import time
@@ -57,8 +58,8 @@ class Relay:
         # The events that the broker has confirmed and that are not marked in the store yet: the
         # position that they were read after, and the last one.
         self._confirmed = None
-        # The batch that was read while the broker confirmed the one before it, and until when it
-        # may be published.
+        # The batch that was read while the broker confirmed the one before it, with its messages,
+        # and until when it may be published.
         self._ahead, self._fresh_until = None, 0.0
         # The highest position that was given in an epoch, and the highest that was sent or is in
         # the stream. They do not go down within the epoch, or a loss would not be seen.
@@ -172,19 +173,26 @@ class Relay:
         """Publish the next batch; return how many events it has."""
         if not self._is_compared:
             self._compare()
-        batch = self._take_ahead()
+        batch, messages = self._take_ahead()
         if batch is None:
             if self._confirmed is None and self._is_idle():
                 return 0
             batch = self._read()
         if batch.rows:
-            self._publish(batch)
+            self._publish(batch, messages or self._messages(batch))
         return len(batch.rows)
 
     def _take_ahead(self):
-        """Return the batch that was read ahead; None if there is none, or it is too old."""
-        batch, self._ahead = self._ahead, None
-        return batch if time.monotonic() < self._fresh_until else None
+        """Return the batch that was read ahead and its messages, or None for each.
+
+        There may be no batch, or it is too old. The messages may not have been made.
+        """
+        ahead, self._ahead = self._ahead, None
+        return ahead if ahead and time.monotonic() < self._fresh_until else (None, None)
+
+    def _messages(self, batch):
+        return self._publisher.messages(
+            [pinned(row, self._pin) for row in batch.rows] if self._pin else batch.rows)
 
     def _is_idle(self):
         # What another node has just committed is found by the next poll.
@@ -209,13 +217,12 @@ class Relay:
         self._epoch, self._given = batch.epoch, batch.last
         return batch
 
-    def _publish(self, batch):
+    def _publish(self, batch, messages):
         rows, last = batch.rows, batch.rows[-1].position
         self._sent = max(self._sent, last)
         with tracing.root("relay", events=len(rows), position=last):
             self._publisher.publish(
-                [pinned(row, self._pin) for row in rows] if self._pin else rows,
-                self._still_leading, lambda: self._look_ahead(batch))
+                messages, self._still_leading, lambda: self._look_ahead(batch))
         # The batch before it may not be marked yet.
         before = self._confirmed
         follows = before is not None and before[1] == batch.read_from
@@ -237,7 +244,11 @@ class Relay:
             return
         else:
             if ahead.rows:
-                self._ahead, self._fresh_until = ahead, time.monotonic() + _FRESH
+                self._ahead, self._fresh_until = (ahead, None), time.monotonic() + _FRESH
+                # The broker is at work on the batch before it.
+                with contextlib.suppress(Exception):
+                    # An error is raised again when it is the turn of this batch.
+                    self._ahead = ahead, self._messages(ahead)
 
     def _compare(self):
         """Check that the store has what is in the stream.

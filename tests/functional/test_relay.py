@@ -19,13 +19,20 @@ class _Publisher:
     :param sent: called with the number of a batch, the first is 1, before ``meanwhile``
     :param confirming: the same after it: an error means that the batch is not confirmed
     :param confirms: whether a confirm ever comes
+    :param making: called with the first position of a batch before its messages are made
     """
 
     is_kept = False
 
-    def __init__(self, sent=lambda number: None, confirming=lambda number: None, confirms=True):
+    def __init__(self, sent=lambda number: None, confirming=lambda number: None, confirms=True,
+                 making=lambda position: None):
         self.batches, self.compared = [], 0
         self._sent, self._confirming, self._confirms = sent, confirming, confirms
+        self._making = making
+
+    def messages(self, rows):
+        self._making(rows[0].position)
+        return rows
 
     def publish(self, rows, still, meanwhile):
         self.batches.append([row.position for row in rows])
@@ -127,6 +134,27 @@ class ManyEventsTest(_RelayTest):
         base.wait_until(lambda: len(given) == 3)
         self.assertEqual([[1, 2, 3], [4, 5, 6], [7]], self.publisher.batches)
         self.assertEqual([6, 7, 7], given)
+
+    def test_the_messages_of_the_next_batch_are_made_while_the_last_one_is_confirmed(self):
+        made = []
+        self.create(1, 7)
+        self.start(making=made.append, confirming=lambda number: made.append("confirmed"))
+        self.wait_sent(7)
+        base.wait_until(lambda: made.count("confirmed") == 3)
+        self.assertEqual([1, 4, "confirmed", 7, "confirmed", "confirmed"], made)
+
+    def test_one_whose_messages_cannot_be_made_does_not_repeat_the_one_before_it(self):
+        failures = [ValueError("it is not JSON")] * 3
+
+        def fail(position):
+            if position == 4 and failures:
+                raise failures.pop()
+
+        self.create(1, 7)
+        self.start(making=fail)
+        self.wait_sent(7)
+        self.assertEqual([[1, 2, 3], [4, 5, 6], [7]], self.publisher.batches)
+        self.assertEqual([], failures)
 
     def test_each_is_marked_once_it_is_confirmed(self):
         published = []

@@ -4,6 +4,7 @@
 It does so under its lease, in a row that has the last position, the published one and their epoch.
 """
 
+import functools
 import typing
 import uuid
 
@@ -40,6 +41,12 @@ _LEADING = sa.select(
     _leases.c.holder, _state.c.last_position, _state.c.published_position, _state.c.epoch,
 ).join_from(_state, _leases, sa.true()).where(
     _state.c.id == events.STATE_ID, _leases.c.name == sa.bindparam("lease")).with_for_update()
+# PostgreSQL estimates how many events wait by its statistics, which are older than they. If it
+# expects few, it reads and sorts all of them for each batch, unless it may not sort: then it reads
+# the next ones from their index. The settings are for this transaction.
+_NO_SORT = sa.func.set_config("enable_sort", "off", sa.true())
+# PostgreSQL 12 has no such setting, and no such way to sort.
+_NO_INCREMENTAL_SORT = sa.func.set_config("enable_incremental_sort", "off", sa.true())
 _IDLE = sa.select(
     (_state.c.last_position >= sa.bindparam("given"))
     & sa.select(_events.c.id).where(_events.c.position.is_(None)).order_by(
@@ -63,11 +70,11 @@ def next_batch(tx, lease, holder, confirmed, limit, given=0, sent=0, under_way=N
     :raises PositionsLost: if the store has lost changes that were published
     :returns: :class:`Batch`; None when another process has the lease
     """
-    row = tx.execute(_LEADING, {"lease": lease}).one_or_none()
+    row = _leading(tx, lease)
     if row is None:
         # The first call of all, or the lease was released.
         events.state(tx, lock=True)
-        row = tx.execute(_LEADING, {"lease": lease}).one_or_none()
+        row = _leading(tx, lease)
     if row is None or row.holder != holder:
         return None
     last, published, epoch = row.last_position, row.published_position, row.epoch
@@ -100,7 +107,7 @@ def give_waiting_positions(tx, lease, holder, limit, given=0):
     :returns: int, the last position that was given; None if no event waits for one, or another
         process has the lease
     """
-    row = tx.execute(_LEADING, {"lease": lease}).one_or_none()
+    row = _leading(tx, lease)
     if row is None or row.holder != holder:
         return None
     _check_given(row.last_position, given, "given")
@@ -109,6 +116,19 @@ def give_waiting_positions(tx, lease, holder, limit, given=0):
         return None
     _set_state(tx, last_position=rows[-1].position)
     return rows[-1].position
+
+
+def _leading(tx, lease):
+    """Lock the lease and the positions, and return them; None if there is no such lease."""
+    query = _LEADING
+    if tx.dialect.name == "postgresql":
+        query = _in_order(tx.dialect.server_version_info >= (13,))
+    return tx.execute(query, {"lease": lease}).one_or_none()
+
+
+@functools.cache
+def _in_order(is_incremental):
+    return _LEADING.add_columns(_NO_SORT, *[_NO_INCREMENTAL_SORT] * is_incremental)
 
 
 def _check_given(last, position, how):

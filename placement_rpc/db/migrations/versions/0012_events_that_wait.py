@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The next events without a position can be found in the order of their ids. It only adds.
+
+The index exists on PostgreSQL only. The indexes of the other databases contain the id behind the
+position: they have this order already. Without it PostgreSQL reads and sorts all events that wait,
+for each batch of the relay.
+
+It has the waiting events only, so it is small. While it is made, others can read, and all changes
+wait, since each writes events: about 1 s for a million events that are kept. Clients retry what
+takes longer. It does not wait for a lock for more than ``online.PATIENCE`` seconds, since all other
+statements on the table would wait behind it. After that it fails, and can be run again.
+
+Revision: 0012
+Revises: 0011
+"""
+
+from placement_rpc.db.migrations import online
+
+revision = "0012"
+down_revision = "0011"
+branch_labels = None
+depends_on = None
+
+
+def upgrade():
+    with online.patience():
+        online.run(postgresql="CREATE INDEX ix_events_waiting ON events (position, id) "
+                              "WHERE position IS NULL")
