@@ -45,7 +45,8 @@ class OrderTest(testscenarios.WithScenarios, _WaitingTest):
         written = self.write_events(3 * _BATCH)
         found, confirmed = [], None
         for start in range(0, 3 * _BATCH, _BATCH):
-            found += self.database.write(lambda tx: self.next_batch(tx, confirmed))
+            with self.database.writer() as tx:
+                found += self.next_batch(tx, confirmed)
             confirmed = start, start + _BATCH
         self.assertEqual(list(zip(written, range(1, 3 * _BATCH + 1), strict=True)), found)
 

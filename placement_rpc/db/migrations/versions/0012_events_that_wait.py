@@ -5,10 +5,12 @@ The index exists on PostgreSQL only. The indexes of the other databases contain 
 position: they have this order already. Without it PostgreSQL reads and sorts all events that wait,
 for each batch of the relay.
 
-It has the waiting events only, so it is small. While it is made, others can read, and all changes
-wait, since each writes events: about 1 s for a million events that are kept. Clients retry what
-takes longer. It does not wait for a lock for more than ``online.PATIENCE`` seconds, since all other
-statements on the table would wait behind it. After that it fails, and can be run again.
+It has only the events that wait, so it is small. While it is made, others can read, and all
+changes wait, since each writes events: about 1 s for a million events that are kept. Clients retry
+what takes longer.
+
+The statement waits for its lock for at most ``online.PATIENCE`` seconds, since all other
+statements on the table wait behind it. After that it fails, and the migration can be run again.
 
 Revision: 0012
 Revises: 0011
