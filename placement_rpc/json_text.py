@@ -31,11 +31,12 @@ def loads(text: str) -> Any:
 
 
 def of_texts(value: dict[str, str]) -> str:
-    """Return the JSON text of texts.
+    """Return a dict of texts as JSON, which is what :func:`json.dumps` returns, but for blanks.
 
-    Numbers and other values are left to the standard library: msgspec writes some of them
-    otherwise.
-
-    :raises UnicodeEncodeError: if a text has half of a surrogate pair
+    Not for other values: msgspec makes null of NaN, and text of some that are no JSON values.
     """
-    return _ENCODE(value).decode()
+    try:
+        return _ENCODE(value).decode()
+    except (TypeError, UnicodeEncodeError):
+        # Such as half of a surrogate pair.
+        return json.dumps(value)

@@ -102,7 +102,7 @@ def _replay_provider(database, options, conf):
                 about = [row for row in rows if row.position <= last
                          and wanted in row.payload and wanted in Event.of_row(row).providers]
                 if about:
-                    publisher.publish(about)
+                    publisher.publish(publisher.messages(about))
                     count += len(about)
                 if not rows:
                     break

@@ -234,7 +234,7 @@ events = sa.Table(
     sa.Index("ix_events_released", "released_consumer", "event_type", "occurred_at",
              postgresql_where=sa.text("event_type = 'allocation.delete'"),
              sqlite_where=sa.text("event_type = 'allocation.delete'")),
-    # The other databases have the id in each index, and so in that of the position.
+    # MariaDB would not use it for the order of the ids; SQLite has the id in each index.
     sa.Index("ix_events_waiting", "position", "id", info={"dialect": "postgresql"},
              postgresql_where=sa.text("position IS NULL")),
     mysql_engine="InnoDB", mysql_charset="utf8mb4",

@@ -183,9 +183,10 @@ class Relay:
         return len(batch.rows)
 
     def _take_ahead(self):
-        """Return the batch that was read ahead and its messages, or None for each.
+        """Return the batch that was read ahead, and its messages.
 
-        There may be no batch, or it is too old. The messages may not have been made.
+        The batch is None if there is none, or if it is too old; the messages are None if they
+        could not be made.
         """
         ahead, self._ahead = self._ahead, None
         return ahead if ahead and time.monotonic() < self._fresh_until else (None, None)

@@ -143,7 +143,7 @@ class ManyEventsTest(_RelayTest):
         base.wait_until(lambda: made.count("confirmed") == 3)
         self.assertEqual([1, 4, "confirmed", 7, "confirmed", "confirmed"], made)
 
-    def test_one_whose_messages_cannot_be_made_does_not_repeat_the_one_before_it(self):
+    def test_a_batch_whose_messages_cannot_be_made_does_not_repeat_the_one_before_it(self):
         failures = [ValueError("it is not JSON")] * 3
 
         def fail(position):

@@ -34,7 +34,8 @@ class PublishingTest(base.TestCase):
         self.count += 1
         row = Row(base.new_uuid(), "x", bulk.now(), json.dumps(
             {"placement_object.data": {}}), self.count, None)
-        (publisher or self.publisher).publish([row])
+        publisher = publisher or self.publisher
+        publisher.publish(publisher.messages([row]))
 
     def assert_left(self, number):
         """The broker counts the messages of a stream now and then."""

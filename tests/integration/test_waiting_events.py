@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many events wait in the outbox, since the broker was away: what the relay reads of them."""
+"""Many events wait for their positions: what the relay reads of them for a batch."""
 
 import sqlalchemy as sa
 import testscenarios
@@ -51,8 +51,8 @@ class OrderTest(testscenarios.WithScenarios, _WaitingTest):
         self.assertEqual(list(zip(written, range(1, 3 * _BATCH + 1), strict=True)), found)
 
 
-class AfterAnOutageTest(_WaitingTest):
-    """PostgreSQL; the other databases choose the index of the position in any case."""
+class ManyWaitTest(_WaitingTest):
+    """PostgreSQL; MariaDB reads all that wait."""
 
     @staticmethod
     def rows_read(tx):
@@ -62,7 +62,7 @@ class AfterAnOutageTest(_WaitingTest):
             " WHERE relname = 'events'").scalar()
 
     def test_a_batch_does_not_read_all_that_wait(self):
-        """The statistics of the server are those of the time before: no event waited."""
+        """Even if none waited when the server made its statistics."""
         self.assertEqual([], self.database.write(self.next_batch))
         self.write_events(_MANY)
         with self.database.writer() as tx:
@@ -78,3 +78,8 @@ class AfterAnOutageTest(_WaitingTest):
             self.assertEqual(_BATCH, len(self.next_batch(tx)))
             # Each is read once, and once more to get its position.
             self.assertEqual(2 * _BATCH, self.rows_read(tx) - before)
+
+    def test_the_index_has_no_event_that_got_its_position(self):
+        with self.database.reader() as tx:
+            found = tx.exec_driver_sql("SELECT pg_get_indexdef('ix_events_waiting'::regclass)")
+            self.assertIn('WHERE ("position" IS NULL)', found.scalar())

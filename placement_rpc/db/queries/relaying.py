@@ -41,7 +41,7 @@ _LEADING = sa.select(
     _leases.c.holder, _state.c.last_position, _state.c.published_position, _state.c.epoch,
 ).join_from(_state, _leases, sa.true()).where(
     _state.c.id == events.STATE_ID, _leases.c.name == sa.bindparam("lease")).with_for_update()
-# PostgreSQL estimates how many events wait by its statistics, which are older than they. If it
+# PostgreSQL estimates how many events wait by statistics that were made before these events. If it
 # expects few, it reads and sorts all of them for each batch, unless it may not sort: then it reads
 # the next ones from their index. The settings are for this transaction.
 _NO_SORT = sa.func.set_config("enable_sort", "off", sa.true())
@@ -128,7 +128,8 @@ def _leading(tx, lease):
 
 @functools.cache
 def _in_order(is_incremental):
-    return _LEADING.add_columns(_NO_SORT, *[_NO_INCREMENTAL_SORT] * is_incremental)
+    query = _LEADING.add_columns(_NO_SORT)
+    return query.add_columns(_NO_INCREMENTAL_SORT) if is_incremental else query
 
 
 def _check_given(last, position, how):

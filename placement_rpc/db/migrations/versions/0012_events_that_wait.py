@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The next events without a position can be found in the order of their ids. It only adds.
 
-The index exists on PostgreSQL only. The indexes of the other databases contain the id behind the
-position: they have this order already. Without it PostgreSQL reads and sorts all events that wait,
-for each batch of the relay.
+Without the index PostgreSQL reads and sorts all events that wait, for each batch of the relay. The
+index exists on PostgreSQL only. SQLite has the id in the index of the position; MariaDB would need
+an index of all events.
 
 It has only the events that wait, so it is small. While it is made, others can read, and all
 changes wait, since each writes events: about 1 s for a million events that are kept. Clients retry
