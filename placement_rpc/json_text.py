@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parse and write JSON of messages, events and large columns, faster than the standard library.
 
-Elsewhere the standard library is as good.
+For other JSON the standard library is fast enough.
 """
 
 import json
@@ -31,12 +31,14 @@ def loads(text: str) -> Any:
 
 
 def of_texts(value: dict[str, str]) -> str:
-    """Return a dict of texts as JSON, which is what :func:`json.dumps` returns, but for blanks.
+    """Return a dict of str to str as JSON text.
 
-    Not for other values: msgspec makes null of NaN, and text of some that are no JSON values.
+    It has no blanks, and characters outside of ASCII are not escaped; otherwise it is the text of
+    :func:`json.dumps`. Other values are not supported: msgspec writes NaN as null, and accepts
+    types that JSON does not have.
     """
     try:
         return _ENCODE(value).decode()
-    except (TypeError, UnicodeEncodeError):
-        # Such as half of a surrogate pair.
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, which msgspec refuses.
         return json.dumps(value)

@@ -9,6 +9,7 @@ from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.publisher import Unconfirmed
 from placement_rpc.cmd import outbox_reconcile, output
 from placement_rpc.db.queries import bulk, events, relaying
+from placement_rpc.notifications import payload_pin
 from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.publishers import RabbitPublisher
 from placement_rpc.rpc import routing
@@ -88,6 +89,7 @@ def _replay_provider(database, options, conf):
     broker = Broker.needed(conf, "only RabbitMQ can replay the events of a provider")
     with database.reader() as tx:
         position, last = _before(tx, options), events.status(tx)["published_position"]
+    release = payload_pin.release_of(conf.notifications)
     publisher = RabbitPublisher(conf, broker, routing.EXCHANGE)
     count, wanted = 0, options.provider.lower()
     try:
@@ -102,7 +104,8 @@ def _replay_provider(database, options, conf):
                 about = [row for row in rows if row.position <= last
                          and wanted in row.payload and wanted in Event.of_row(row).providers]
                 if about:
-                    publisher.publish(publisher.messages(about))
+                    publisher.publish(publisher.messages(
+                        payload_pin.all_pinned(about, release)))
                     count += len(about)
                 if not rows:
                     break

@@ -80,7 +80,7 @@ def _upgrade(database, branch, report):
 def differences(database):
     """Return a list of alembic's operations that would make the schema equal to the models.
 
-    What the models have for another kind of database, as their ``info`` says, is left out.
+    Parts of the models that ``info`` limits to another kind of database are left out.
     """
     def concerns(item, *_arguments):
         return item.info.get("dialect", database.dialect) == database.dialect

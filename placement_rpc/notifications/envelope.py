@@ -27,7 +27,7 @@ def message(row: Any) -> dict[str, Any]:
 def sealed(row: Any) -> str:
     """Return the notification of an event in envelope 2.0, for the wire.
 
-    The same as of :func:`message`, but the payload is not parsed.
+    It has what :func:`message` returns, and the payload is not parsed.
     """
     frame = json_text.of_texts(_frame(row))
     return json_text.of_texts({

@@ -6,6 +6,7 @@ import datetime
 import json
 
 from placement_rpc.objects import base
+from placement_rpc.versions import pins
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -18,6 +19,21 @@ class PinnedRow:
     payload: str
     position: int
     epoch: str | None
+
+
+def release_of(options):
+    """Return the release whose listeners the events are for; None for this one.
+
+    :param options: ``conf.notifications``
+    :returns: :class:`placement_rpc.versions.releases.Release`
+    :raises InvalidInput: if there is no such release
+    """
+    return pins.fixed(options.payload_pin or pins.AUTO)
+
+
+def all_pinned(rows, release):
+    """Return events at a release's versions, as :func:`pinned`; as they are if it is None."""
+    return [pinned(row, release) for row in rows] if release else rows
 
 
 def pinned(row, release):

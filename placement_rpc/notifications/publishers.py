@@ -55,7 +55,7 @@ class RabbitPublisher:
 
         :param messages: of :meth:`messages`
         :param still: called while it waits; an error of it ends the wait
-        :param meanwhile: called when they are sent, before it waits
+        :param meanwhile: called each time all are sent, before it waits
         :raises Unconfirmed: if not all are confirmed; any of them may have been kept
         """
         self._publisher.publish(messages, still=still, meanwhile=meanwhile)
@@ -107,7 +107,7 @@ class MemoryPublisher:
         self._changed = threading.Condition()
 
     def messages(self, rows):
-        """Return the rows: a message is made when it is read."""
+        """Return the rows; :meth:`read` makes the messages."""
         return rows
 
     def publish(self, rows, still=lambda: None, meanwhile=lambda: None):

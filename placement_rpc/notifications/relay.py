@@ -3,8 +3,8 @@
 
 Every conductor runs one; the one that holds the lease works. It gives events their positions,
 publishes them, waits for the confirms, and marks them as published; while it waits, it reads the
-next ones if there are many. Events that it published but could not mark are published again, by it
-or by the relay that takes over; their event ids identify them.
+next ones and makes their messages if there are many. Events that it published but could not mark
+are published again, by it or by the relay that takes over; their event ids identify them.
 
 Before it publishes with a new lease or after it has lost the database, it checks that the store
 has what was published before. If not, it publishes nothing until the two are reconciled.
@@ -19,10 +19,8 @@ from placement_rpc import exception
 from placement_rpc.amqp.publisher import Unconfirmed
 from placement_rpc.backoff import Backoff
 from placement_rpc.db.queries import events, leases, relaying
-from placement_rpc.notifications import divergence
-from placement_rpc.notifications.payload_pin import pinned
+from placement_rpc.notifications import divergence, payload_pin
 from placement_rpc.telemetry import tracing
-from placement_rpc.versions import pins
 
 LOG = logging.getLogger(__name__)
 
@@ -47,7 +45,7 @@ class Relay:
 
     def __init__(self, conf, database, publisher, holder):
         self._options = conf.notifications
-        self._pin = pins.fixed(self._options.payload_pin or pins.AUTO)
+        self._pin = payload_pin.release_of(self._options)
         self._database = database
         self._publisher = publisher
         self._holder = holder
@@ -59,7 +57,7 @@ class Relay:
         # position that they were read after, and the last one.
         self._confirmed = None
         # The batch that was read while the broker confirmed the one before it, with its messages,
-        # and until when it may be published.
+        # which are None if they could not be made; and until when it may be published.
         self._ahead, self._fresh_until = None, 0.0
         # The highest position that was given in an epoch, and the highest that was sent or is in
         # the stream. They do not go down within the epoch, or a loss would not be seen.
@@ -179,7 +177,7 @@ class Relay:
                 return 0
             batch = self._read()
         if batch.rows:
-            self._publish(batch, messages or self._messages(batch))
+            self._publish(batch, self._messages(batch) if messages is None else messages)
         return len(batch.rows)
 
     def _take_ahead(self):
@@ -192,8 +190,7 @@ class Relay:
         return ahead if ahead and time.monotonic() < self._fresh_until else (None, None)
 
     def _messages(self, batch):
-        return self._publisher.messages(
-            [pinned(row, self._pin) for row in batch.rows] if self._pin else batch.rows)
+        return self._publisher.messages(payload_pin.all_pinned(batch.rows, self._pin))
 
     def _is_idle(self):
         # What another node has just committed is found by the next poll.
@@ -230,7 +227,10 @@ class Relay:
         self._confirmed = before[0] if follows else batch.read_from, last
 
     def _look_ahead(self, batch):
-        """Read the batch after one that the broker is about to confirm, if there is more."""
+        """If a batch is full, read the next one and make its messages.
+
+        The broker confirms the batch meanwhile.
+        """
         if len(batch.rows) < self._options.batch or self._ahead is not None:
             return
         # An error does not end the wait for the confirms: the events would be published twice.
@@ -246,9 +246,9 @@ class Relay:
         else:
             if ahead.rows:
                 self._ahead, self._fresh_until = (ahead, None), time.monotonic() + _FRESH
-                # The broker is at work on the batch before it.
+                # If it fails, the messages are made again when it is the turn of this batch, and
+                # the error is raised then.
                 with contextlib.suppress(Exception):
-                    # An error is raised again when it is the turn of this batch.
                     self._ahead = ahead, self._messages(ahead)
 
     def _compare(self):

@@ -336,6 +336,23 @@ class ReplayTest(OperatingTest):
         self.assertEqual(list(range(1, last + 1)), found)
 
 
+    def test_listeners_of_an_older_release_get_what_they_know(self):
+        uuid = self.api.create_provider(None, base.new_uuid()).uuid
+        self.wait_published()
+        seen = []
+        queue = listener.QueueListener(self.running.conf, "replayed", seen.append)
+        queue.run(idle=1)
+        for pin in ("", "[notifications]\npayload_pin = 2026.2\n"):
+            with self.conf.open("a") as file:
+                file.write(pin)
+            self.run_program("manage", "outbox", "replay", "--provider", uuid)
+            queue.run(idle=2)
+        now, pinned = (event.payload for event in seen)
+        self.assertIn("initiator", now)
+        self.assertNotIn("initiator", pinned)
+        self.assertEqual(now["name"], pinned["name"])
+
+
 class IndexVerifyTest(OperatingTest):
 
     # The conductor's own comparison would find the difference before the program does.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON is read as the standard library reads it: the same values and the same errors."""
+"""JSON is read and written as by the standard library: the same values and the same errors."""
 
 import json
 import time
@@ -70,3 +70,10 @@ class AnyTextTest(base.TestCase):
     @hypothesis.given(text=strategies.text('{}[]",:0123456789.eE+-\\utrfnalsx '))
     def test_what_nobody_writes(self, text):
         self.assertEqual(_read(json.loads, text), _read(json_text.loads, text))
+
+    @hypothesis.settings(max_examples=base.examples(300), deadline=None, derandomize=True)
+    @hypothesis.given(value=strategies.dictionaries(
+        strategies.text(strategies.characters()), strategies.text(strategies.characters())))
+    @hypothesis.example(value={"half of a pair": "\ud800"})
+    def test_texts_that_are_written(self, value):
+        self.assertEqual(value, json.loads(json_text.of_texts(value)))

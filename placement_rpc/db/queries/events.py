@@ -70,8 +70,9 @@ _COLUMNS = (_events.c.id, _events.c.event_id, _events.c.event_type, _events.c.oc
             _events.c.payload, _events.c.position,
             sa.select(_state.c.epoch).where(_state.c.id == STATE_ID).scalar_subquery().label(
                 "epoch"))
-# Ordered by position first, although none of these rows has one, as the index of them is: ordered
-# by the id alone, a server may read all events in the order of the primary key.
+# None of these rows has a position. They are ordered by it all the same, so that a server uses an
+# index of the position and the id; ordered by the id alone, it may read all events in the order of
+# the primary key.
 _WAITING = sa.select(*_COLUMNS).where(_events.c.position.is_(None)).order_by(
     _events.c.position, _events.c.id).limit(sa.bindparam("limit"))
 _IDS_AT = bulk.OverLists(lambda among: sa.select(

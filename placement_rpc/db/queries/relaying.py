@@ -41,12 +41,13 @@ _LEADING = sa.select(
     _leases.c.holder, _state.c.last_position, _state.c.published_position, _state.c.epoch,
 ).join_from(_state, _leases, sa.true()).where(
     _state.c.id == events.STATE_ID, _leases.c.name == sa.bindparam("lease")).with_for_update()
-# PostgreSQL estimates how many events wait by statistics that were made before these events. If it
-# expects few, it reads and sorts all of them for each batch, unless it may not sort: then it reads
-# the next ones from their index. The settings are for this transaction.
+# The statistics of PostgreSQL may be older than the events that wait. If it expects few of them,
+# it may read and sort all of them for each batch. With enable_sort off it reads only the next
+# ones, in the order of ix_events_waiting. The settings end with the transaction.
 _NO_SORT = sa.func.set_config("enable_sort", "off", sa.true())
-# PostgreSQL 12 has no such setting, and no such way to sort.
+# PostgreSQL 12 has no incremental sort, and refuses this setting.
 _NO_INCREMENTAL_SORT = sa.func.set_config("enable_incremental_sort", "off", sa.true())
+# Without these settings: it runs only while no batch waits to be marked.
 _IDLE = sa.select(
     (_state.c.last_position >= sa.bindparam("given"))
     & sa.select(_events.c.id).where(_events.c.position.is_(None)).order_by(
@@ -93,7 +94,7 @@ def next_batch(tx, lease, holder, confirmed, limit, given=0, sent=0, under_way=N
         start = under_way[1]
     rows = events.after(tx, start, limit) if start < last else new
     last += len(new)
-    if (last, published) != row[1:3]:
+    if (last, published) != (row.last_position, row.published_position):
         _set_state(tx, last_position=last, published_position=published)
     return Batch(start, rows, last, epoch)
 
@@ -119,17 +120,20 @@ def give_waiting_positions(tx, lease, holder, limit, given=0):
 
 
 def _leading(tx, lease):
-    """Lock the lease and the positions, and return them; None if there is no such lease."""
+    """Lock the lease and the positions, and return them; None if there is no such lease.
+
+    On PostgreSQL it also turns sorting off for the rest of the transaction.
+    """
     query = _LEADING
     if tx.dialect.name == "postgresql":
-        query = _in_order(tx.dialect.server_version_info >= (13,))
+        query = _leading_without_sort(tx.dialect.server_version_info >= (13,))
     return tx.execute(query, {"lease": lease}).one_or_none()
 
 
 @functools.cache
-def _in_order(is_incremental):
+def _leading_without_sort(has_incremental_sort):
     query = _LEADING.add_columns(_NO_SORT)
-    return query.add_columns(_NO_INCREMENTAL_SORT) if is_incremental else query
+    return query.add_columns(_NO_INCREMENTAL_SORT) if has_incremental_sort else query
 
 
 def _check_given(last, position, how):

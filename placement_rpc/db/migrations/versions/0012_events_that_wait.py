@@ -2,15 +2,15 @@
 """The next events without a position can be found in the order of their ids. It only adds.
 
 Without the index PostgreSQL reads and sorts all events that wait, for each batch of the relay. The
-index exists on PostgreSQL only. SQLite has the id in the index of the position; MariaDB would need
-an index of all events.
+index exists on PostgreSQL only. MariaDB has no indexes of a part of the rows, and sorts even with
+an index of all events. SQLite reads the index of the position, which has the ids in order.
 
 It has only the events that wait, so it is small. While it is made, others can read, and all
 changes wait, since each writes events: about 1 s for a million events that are kept. Clients retry
-what takes longer.
+requests that time out meanwhile.
 
-The statement waits for its lock for at most ``online.PATIENCE`` seconds, since all other
-statements on the table wait behind it. After that it fails, and the migration can be run again.
+The statement waits for its lock for at most ``online.PATIENCE`` seconds, since changes of the
+table wait behind it. After that it fails, and the migration can be run again.
 
 Revision: 0012
 Revises: 0011
