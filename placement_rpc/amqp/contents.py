@@ -9,7 +9,7 @@ frame is what it has to be. Only an invalid sequence of frames is an error of th
 """
 
 from collections.abc import Callable
-from struct import unpack_from
+from struct import Struct
 from typing import Any
 
 import amqp
@@ -28,6 +28,10 @@ _CONTENT_METHODS = {spec.Basic.Deliver: "sLbss", spec.Basic.GetOk: "Lbssl",
 _LONGEST_NAME = 255
 # The bytes of a header before the properties.
 _LEAST_HEADER = 12
+# The tag of a delivery, and the octet that says whether it was delivered before.
+_TAG_AND_FLAGS = Struct(">QB")
+_CLASS_AND_SIZE = Struct(">HxxQ")
+_METHOD_ID = Struct(">HH")
 
 
 class IncomingMessage:
@@ -74,7 +78,7 @@ class IncomingMessage:
         """
         if len(buf) < _LEAST_HEADER:
             raise amqp_exceptions.UnexpectedFrame(f"a content header of {len(buf)} bytes")
-        class_id, self.body_size = unpack_from(">HxxQ", buf)
+        class_id, self.body_size = _CLASS_AND_SIZE.unpack_from(buf)
         try:
             self.properties, _ = serialization.PROPERTY_CLASSES[class_id](buf, _LEAST_HEADER)
         except Exception as error:
@@ -174,7 +178,7 @@ class Assembler:
         return True
 
     def _call_back(self, channel, message):
-        method = unpack_from(">HH", message.method)
+        method = _METHOD_ID.unpack_from(message.method)
         if method != spec.Basic.Deliver:
             self._callback(channel, method, _decodable(method, message.method), message)
             return
@@ -189,7 +193,7 @@ class Assembler:
     def _method(self, channel, payload):
         if len(payload) < 4:
             raise amqp_exceptions.UnexpectedFrame(f"a method of {len(payload)} bytes")
-        method = unpack_from(">HH", payload)
+        method = _METHOD_ID.unpack_from(payload)
         if method not in _CONTENT_METHODS:
             self._callback(channel, method, payload, None)
             return True
@@ -209,9 +213,29 @@ def _arguments(method, payload):
     A publisher may name an exchange and a routing key that are not text.
     """
     try:
+        if method == spec.Basic.Deliver:
+            return _of_delivery(payload)
         return serialization.loads(_CONTENT_METHODS[method], payload, 4)[0]
     except UnicodeDecodeError:
         return _values(_CONTENT_METHODS[method], payload)
+
+
+def _of_delivery(payload):
+    """Return the arguments of a delivery.
+
+    :returns: list of the consumer tag, the delivery tag, whether it was delivered before, the
+        exchange and the routing key, as of the library's general reader, which takes longer
+    """
+    consumer, end = _short_text(payload, 4)
+    tag, flags = _TAG_AND_FLAGS.unpack_from(payload, end)
+    exchange, end = _short_text(payload, end + _TAG_AND_FLAGS.size)
+    key, _ = _short_text(payload, end)
+    return [consumer, tag, bool(flags & 1), exchange, key]
+
+
+def _short_text(payload, start):
+    end = start + 1 + payload[start]
+    return payload[start + 1:end].decode("utf-8", "surrogatepass"), end
 
 
 def _values(described, payload):

@@ -14,7 +14,7 @@ import select
 import socket
 import time
 from collections.abc import Iterable
-from struct import unpack_from
+from struct import Struct
 from typing import Any
 
 import amqp
@@ -42,8 +42,8 @@ def is_loss(error: BaseException) -> bool:
 
 
 _HEARTBEAT_FRAME, _FRAME_END = 8, 0xce
-# Bytes of a frame before its payload.
-_FRAME_HEADER = 7
+# What is before the payload of a frame: the kind, the channel and the size.
+_FRAME_HEADER = Struct(">BHI")
 # Bytes to take from the system at a time.
 _CHUNK = 2 ** 16
 # The most bytes in a frame; the broker may offer more.
@@ -75,14 +75,33 @@ class _Received:
     def __bool__(self):
         return self._start < len(self._data)
 
-    def take(self, transport, size):
-        """Return the next bytes; wait for them if they have not come."""
-        start, end = self._start, self._start + size
-        if end > len(self._data):
-            self._data = self._with_more(transport, self._data[start:], size)
-            start, end = 0, size
-        self._start = end
-        return self._data[start:end]
+    def frame(self, transport, largest):
+        """Return the next frame; wait for what has not come of it.
+
+        :param largest: the most bytes in its payload
+        :returns: tuple of the kind, the channel and the payload
+        :raises UnexpectedFrame: if it is larger, or does not end as a frame
+        :raises OSError: if the connection is lost
+        :raises ValueError: if another thread has shut the TLS socket
+        """
+        self._await(transport, _FRAME_HEADER.size)
+        kind, channel, size = _FRAME_HEADER.unpack_from(self._data, self._start)
+        if size > largest:
+            raise amqp_exceptions.UnexpectedFrame(
+                f"a frame of {size} bytes, while at most {largest} are allowed")
+        self._await(transport, _FRAME_HEADER.size + size + 1)
+        data, start = self._data, self._start + _FRAME_HEADER.size
+        end = start + size
+        if data[end] != _FRAME_END:
+            raise amqp_exceptions.UnexpectedFrame(f"a frame ends with {data[end:end + 1]!r}")
+        self._start = end + 1
+        return kind, channel, data[start:end]
+
+    def _await(self, transport, size):
+        """Wait until there are at least so many unread bytes."""
+        if self._start + size > len(self._data):
+            self._data = self._with_more(transport, self._data[self._start:], size)
+            self._start = 0
 
     @staticmethod
     def _with_more(transport, data, size):
@@ -175,25 +194,17 @@ def _frame(connection):
     :returns: tuple of the kind, the channel and the payload
     :raises FAILURES: if the connection is lost, or this is no frame
     """
-    transport, received = connection._transport, connection.received
+    transport = connection._transport
     try:
-        kind, channel, size = unpack_from(">BHI", received.take(transport, _FRAME_HEADER))
-        if size > connection.frame_max:
-            raise amqp_exceptions.UnexpectedFrame(
-                f"a frame of {size} bytes, while at most {connection.frame_max} are allowed")
-        payload = received.take(transport, size + 1)
+        return connection.received.frame(transport, connection.frame_max)
     except ValueError as error:
         # Of a TLS socket that another thread has shut.
         transport.connected = False
         raise amqp_exceptions.RecoverableConnectionError("the socket is closed") from error
     except BaseException:
-        # The rest of the frame would be taken for the next one.
+        # Where the next frame begins is not known any more.
         transport.connected = False
         raise
-    if payload[-1] != _FRAME_END:
-        transport.connected = False
-        raise amqp_exceptions.UnexpectedFrame(f"a frame ends with {payload[-1:]!r}")
-    return kind, channel, payload[:-1]
 
 
 def _taken(connection, frame):

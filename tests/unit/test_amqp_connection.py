@@ -248,7 +248,7 @@ class OtherThreadTest(base.TestCase):
 
     def test_a_read_of_a_tls_socket_that_was_shut_is_a_loss(self):
         library = types.SimpleNamespace(
-            _transport=_ClosedMeanwhile(None), received=frames._Received())
+            _transport=_ClosedMeanwhile(None), received=frames._Received(), frame_max=131072)
         self.patch(frames, "opened", lambda _: library)
         self.assertRaises(amqp.RecoverableConnectionError, frames.read_event, None)
         self.assertFalse(library._transport.connected)
@@ -315,3 +315,10 @@ class ReceivedTest(base.TestCase):
 
     def test_a_frame_that_does_not_end_as_one(self):
         self.assertRaises(amqp.UnexpectedFrame, self.read, [self.bytes[:-1] + b"x"])
+        self.assertFalse(frames.opened(None)._transport.connected)
+
+    def test_a_frame_that_is_larger_than_agreed_upon_is_not_waited_for(self):
+        begins = struct.pack(">BHI", 3, 1, 131073)
+        self.assertRaises(amqp.UnexpectedFrame, self.read, [begins, b"never read"])
+        self.assertFalse(frames.opened(None)._transport.connected)
+        self.assertEqual([b"never read"], frames.opened(None)._transport.pieces)

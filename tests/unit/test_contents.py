@@ -19,15 +19,24 @@ def _header(size, properties=b"\x00\x00"):
     return struct.pack(">HHQ", 60, 0, size) + properties
 
 
+def _short(text):
+    encoded = text.encode("utf-8", "surrogatepass")
+    return bytes([len(encoded)]) + encoded
+
+
 class AssemblerTest(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.came = []
-        channel = types.SimpleNamespace(
-            is_closing=False, _on_basic_deliver=lambda *arguments: self.came.append(arguments[-1]))
+        self.came, self.given = [], []
+        channel = types.SimpleNamespace(is_closing=False, _on_basic_deliver=self.deliver)
         self.assembler = contents.Assembler(
             types.SimpleNamespace(bytes_recv=0, channels={1: channel}), self.fail, 1000)
+
+    def deliver(self, *arguments):
+        *given, message = arguments
+        self.given.append(given)
+        self.came.append(message)
 
     def take(self, *frames, channel=1):
         return [self.assembler((kind, channel, payload)) for kind, payload in frames]
@@ -43,6 +52,26 @@ class AssemblerTest(base.TestCase):
     def test_a_message_in_parts(self):
         message = self.message((_HEADER, _header(4)), (_BODY, b"ab"), (_BODY, b"cd"))
         self.assertEqual((None, b"abcd", 4), (message.unreadable, message.body, message.body_size))
+
+    def test_the_arguments_of_a_delivery_are_those_that_the_library_reads(self):
+        for consumer, tag, flags, exchange, key in (
+                ("tag", 7, 0, "exchange", "key"), ("", 2 ** 64 - 1, 1, "", ""),
+                ("t", 1, 2, "", ""), ("t" * 255, 0, 255, "\u00e4" * 127, "\ud800")):
+            payload = struct.pack(">HH", *spec.Basic.Deliver) + b"".join((
+                _short(consumer), struct.pack(">QB", tag, flags), _short(exchange), _short(key)))
+            self.take((_METHOD, payload), (_HEADER, _header(0)))
+            self.assertEqual([consumer, tag, bool(flags & 1), exchange, key], self.given[-1])
+            self.assertEqual(serialization.loads("sLbss", payload, 4)[0], self.given[-1])
+
+    def test_a_delivery_that_ends_before_its_routing_key_has_no_arguments(self):
+        for length in range(4, len(_DELIVER) - 3):
+            self.assertRaises((IndexError, struct.error), self.take,
+                              (_METHOD, _DELIVER[:length]), (_HEADER, _header(0)))
+        self.assertEqual([], self.given)
+
+    def test_names_that_are_not_text(self):
+        self.take((_METHOD, _DELIVER[:-5] + b"\x02\xffx\x01\xfe"), (_HEADER, _header(0)))
+        self.assertEqual(["tag", 0, False, "\ufffdx", "\ufffd"], self.given[-1])
 
     def test_errors_of_parsing_belong_to_the_message(self):
         for error in (OSError(75, "Value too large"), MemoryError(), RecursionError("deep"),
