@@ -94,7 +94,9 @@ class Limits:
         """
         self.check_size(len(text))
         opening = text.count(b"[") + text.count(b"{")
-        if opening + text.count(b",") > self.elements:
+        # Each element takes a byte at least, so the commas of a text that is no longer than the
+        # limit need not be counted.
+        if len(text) > self.elements and opening + text.count(b",") > self.elements:
             raise exception.MessageTooLarge(limit=self.elements, unit="elements")
         if opening > self.depth and _depth(text) > self.depth:
             raise exception.MessageTooLarge(limit=self.depth, unit="levels")

@@ -71,6 +71,11 @@ class LimitsTest(base.TestCase):
             # An empty list is counted as one element and one value; a list of one counts as one.
             self.refused("elements", json.dumps(value), elements=values // 2 - 1)
 
+    def test_elements_are_counted_by_brackets_and_commas(self):
+        for text, number in ("[1,2]", 2), ("[[[[", 4), ("{}", 1), (",,,", 3), ('["a,b"]', 2):
+            dataclasses.replace(bodies.REQUESTS, elements=number).check(text.encode())
+            self.refused("elements", text, elements=number - 1)
+
     def test_size(self):
         self.assertEqual("abc", bodies.parsed('"abc"', dataclasses.replace(
             bodies.REQUESTS, size=5)))
