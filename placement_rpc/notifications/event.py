@@ -52,14 +52,16 @@ class Event:
             message = envelope.opened(body, compressed, limits)
         except (ValueError, RecursionError, MemoryError) as error:
             raise NotAPlacementEvent(str(error)) from None
-        _check_version(message.get("event_type"), message.get("payload"))
-        event = cls._of(message["event_type"], without_envelopes(message.get("payload")))
-        if event.known:
-            try:
-                payload_check.check(catalog.EVENTS[event.event_type].payload, event.payload)
-            except ValueError as error:
-                raise NotAPlacementEvent(f"its payload cannot be used: {error}") from None
-        return event
+        event_type, payload = message.get("event_type"), message.get("payload")
+        known = catalog.EVENTS.get(event_type) if isinstance(event_type, str) else None
+        if known is None:
+            return cls._of(event_type, without_envelopes(payload))
+        _check_version(event_type, known.payload.VERSION, payload)
+        try:
+            data = payload_check.opened(known.payload, payload)
+        except ValueError as error:
+            raise NotAPlacementEvent(f"its payload cannot be used: {error}") from None
+        return cls._of(event_type, data)
 
     @classmethod
     def of_row(cls, row: Any) -> Self:
@@ -78,7 +80,7 @@ class Event:
         try:
             event = cls(payload["event_id"], event_type, payload["position"],
                         payload["occurred_at"], payload)
-            time = datetime.datetime.fromisoformat(event.occurred_at)
+            time = event.time
             if time.tzinfo is None or not _FIRST_YEAR <= time.year <= _LAST_YEAR:
                 raise ValueError
         except KeyError as error:
@@ -118,17 +120,14 @@ class Event:
                 if isinstance(each, str)}
 
 
-def _check_version(event_type, payload):
-    """Raise if a payload is of another major version than this release knows.
+def _check_version(event_type, known_version, payload):
+    """Check that a payload is of the major version that this release knows.
 
-    :raises UnsupportedPayload: if the major versions differ
+    :raises UnsupportedPayload: if it is of another one
     """
-    known = catalog.EVENTS.get(event_type) if isinstance(event_type, str) else None
     version = payload.get("placement_object.version") if isinstance(payload, dict) else None
-    if known is None or version is None:
-        return
-    newest = known.payload.VERSION
-    if str(version).partition(".")[0] != newest.partition(".")[0]:
+    major = known_version.partition(".")[0]
+    if version is not None and str(version).partition(".")[0] != major:
         raise UnsupportedPayload(
             f"the payload of {event_type} is of version {str(version)[:16]}; this release knows "
-            f"{newest}")
+            f"{known_version}")

@@ -12,6 +12,8 @@ import typing
 
 from oslo_versionedobjects import base, fields
 
+#: The key of an object's data in its envelope.
+DATA_KEY = "placement_object.data"
 _NESTED = (dict, list)
 
 
@@ -144,8 +146,8 @@ def without_envelopes(value: typing.Any) -> typing.Any:
     :param value: JSON values
     """
     if isinstance(value, dict):
-        if "placement_object.data" in value:
-            return without_envelopes(value["placement_object.data"])
+        if DATA_KEY in value:
+            return without_envelopes(value[DATA_KEY])
         # Most are texts and numbers, which need no call.
         return {key: without_envelopes(item) if isinstance(item, _NESTED) else item
                 for key, item in value.items()}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events as listeners receive them, whatever is in a message."""
 
+import dataclasses
 import datetime
 import io
 import json
@@ -11,6 +12,7 @@ import rich.console
 from placement_rpc.cmd import listen
 from placement_rpc.notifications.event import Event, NotAPlacementEvent
 from placement_rpc.notifications.usage import UsageAccount
+from placement_rpc.objects.codec import without_envelopes
 from tests import base
 
 _SAMPLES = pathlib.Path(__file__).parents[2] / "docs" / "notification_samples"
@@ -94,6 +96,47 @@ class EventTest(base.TestCase):
         sample = samples()[0]
         sample["payload"]["placement_object.data"]["later"] = [1]
         self.assertEqual([1], self.read(sample).payload["later"])
+
+    def test_no_envelope_is_left(self):
+        for sample in samples():
+            data = sample["payload"]["placement_object.data"]
+            # Of a later minor version.
+            data["later"] = [{"placement_object.name": "Later", "placement_object.data": {"a": 1}}]
+            expected = without_envelopes(sample["payload"])
+            self.assertEqual([{"a": 1}], expected["later"])
+            self.assertEqual(expected, self.read(sample).payload)
+
+    def test_objects_may_have_no_envelopes(self):
+        for sample in samples():
+            expected = self.read(sample)
+            sample["payload"] = without_envelopes(sample["payload"])
+            self.assertEqual(expected, self.read(sample))
+
+    def test_an_object_with_two_envelopes_is_refused(self):
+        for sample in samples():
+            sample["payload"] = {"placement_object.data": sample["payload"]}
+            error = self.assertRaises(NotAPlacementEvent, self.read, sample)
+            self.assertIn("two envelopes", str(error))
+        claimed, = (each for each in samples() if each["event_type"] == "allocation.create")
+        providers = claimed["payload"]["placement_object.data"]["providers"]
+        providers[0] = {"placement_object.data": providers[0]}
+        error = self.assertRaises(NotAPlacementEvent, self.read, claimed)
+        self.assertIn("ProviderAllocation has two envelopes", str(error))
+
+    def test_a_field_of_json_is_returned_unchanged(self):
+        claimed, = (each for each in samples() if each["event_type"] == "allocation.create")
+        value = {"placement_object.data": {"a": 1}}
+        claimed["payload"]["placement_object.data"]["mappings"] = value
+        self.assertEqual(value, self.read(claimed).payload["mappings"])
+
+    def test_it_can_be_stored_and_made_again(self):
+        for sample in samples():
+            event = self.read(sample)
+            stored = json.dumps(dataclasses.asdict(event))
+            self.assertEqual(event, Event(**json.loads(stored)))
+
+    def test_an_epoch_that_is_no_text_is_not_known(self):
+        self.assertIsNone(self.made("new.type", epoch=5).epoch)
 
     def test_a_time_that_no_other_zone_can_show_is_refused(self):
         for time in ("0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59-12:00"):
