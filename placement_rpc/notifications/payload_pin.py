@@ -32,7 +32,7 @@ def release_of(options):
 
 
 def all_pinned(rows, release):
-    """Return events at a release's versions, as :func:`pinned`; as they are if it is None."""
+    """Return events at the versions of a release, or unchanged if the release is None."""
     return [pinned(row, release) for row in rows] if release else rows
 
 

@@ -183,8 +183,8 @@ class Relay:
     def _take_ahead(self):
         """Return the batch that was read ahead, and its messages.
 
-        The batch is None if there is none, or if it is too old; the messages are None if they
-        could not be made.
+        Both are None if no batch was read ahead, or if it is too old; the messages alone are None
+        if making them failed.
         """
         ahead, self._ahead = self._ahead, None
         return ahead if ahead and time.monotonic() < self._fresh_until else (None, None)
