@@ -100,6 +100,8 @@ class PostgreSQLStandbysTest(base.TestCase):
     def test_a_standby_takes_the_place_of_the_primary(self):
         self.write("INSERT INTO t VALUES (1)")
         first, second, third = self.cluster.servers
+        # The other standby alone may have confirmed it.
+        second.wait_for(first.position())
         first.stop()
         self.assertIsNone(self.cluster.primary)
         self.cluster.promote(second)
