@@ -14,7 +14,6 @@ import select
 import socket
 import time
 from collections.abc import Iterable
-from struct import Struct
 from typing import Any
 
 import amqp
@@ -25,7 +24,7 @@ from kombu import exceptions as kombu_exceptions
 from kombu.transport import pyamqp
 
 from placement_rpc.amqp import contents
-from placement_rpc.amqp.outgoing import Outgoing
+from placement_rpc.amqp.outgoing import FRAME_HEADER, Outgoing
 
 LOG = logging.getLogger(__name__)
 
@@ -42,8 +41,6 @@ def is_loss(error: BaseException) -> bool:
 
 
 _HEARTBEAT_FRAME, _FRAME_END = 8, 0xce
-# What is before the payload of a frame: the kind, the channel and the size.
-_FRAME_HEADER = Struct(">BHI")
 # Bytes to take from the system at a time.
 _CHUNK = 2 ** 16
 # The most bytes in a frame; the broker may offer more.
@@ -84,13 +81,13 @@ class _Received:
         :raises OSError: if the connection is lost
         :raises ValueError: if another thread has shut the TLS socket
         """
-        self._await(transport, _FRAME_HEADER.size)
-        kind, channel, size = _FRAME_HEADER.unpack_from(self._data, self._start)
+        self._await(transport, FRAME_HEADER.size)
+        kind, channel, size = FRAME_HEADER.unpack_from(self._data, self._start)
         if size > largest:
             raise amqp_exceptions.UnexpectedFrame(
                 f"a frame of {size} bytes, while at most {largest} are allowed")
-        self._await(transport, _FRAME_HEADER.size + size + 1)
-        data, start = self._data, self._start + _FRAME_HEADER.size
+        self._await(transport, FRAME_HEADER.size + size + 1)
+        data, start = self._data, self._start + FRAME_HEADER.size
         end = start + size
         if data[end] != _FRAME_END:
             raise amqp_exceptions.UnexpectedFrame(f"a frame ends with {data[end:end + 1]!r}")

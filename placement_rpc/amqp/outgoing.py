@@ -13,7 +13,8 @@ from amqp import serialization, spec
 
 _METHOD, _HEADER, _BODY = 1, 2, 3
 _END = b"\xce"
-_FRAME = struct.Struct(">BHI")
+#: What is before the payload of a frame: the kind, the channel and the size of the payload.
+FRAME_HEADER = struct.Struct(">BHI")
 # The beginning of a frame, then the class, the weight, the size of the body, and which properties
 # follow.
 _CONTENT = struct.Struct(">BHIHHQH")
@@ -60,7 +61,7 @@ class Outgoing(NamedTuple):
             properties, _END]
         for start in range(0, len(body), largest - _FRAMING):
             part = body[start:start + largest - _FRAMING]
-            pieces += _FRAME.pack(_BODY, channel, len(part)), part, _END
+            pieces += FRAME_HEADER.pack(_BODY, channel, len(part)), part, _END
         return b"".join(pieces)
 
     def _properties(self):
@@ -91,7 +92,7 @@ def _publish(channel, exchange, routing_key, mandatory):
     """Return the frame of the method ``basic.publish``."""
     payload = b"".join((struct.pack(">HHH", *spec.Basic.Publish, 0), _short(exchange),
                         _short(routing_key), bytes((bool(mandatory),))))
-    return b"".join((_FRAME.pack(_METHOD, channel, len(payload)), payload, _END))
+    return b"".join((FRAME_HEADER.pack(_METHOD, channel, len(payload)), payload, _END))
 
 
 _JSON = _short("application/json") + _short("utf-8")

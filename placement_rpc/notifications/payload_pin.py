@@ -32,7 +32,7 @@ def release_of(options):
 
 
 def all_pinned(rows, release):
-    """Return events at the versions of a release, or unchanged if the release is None."""
+    """Return events at the versions of a release; without a release they are not changed."""
     return [pinned(row, release) for row in rows] if release else rows
 
 

@@ -9,7 +9,7 @@ from amqp import exceptions as amqp_exceptions
 from amqp import serialization, spec
 
 from placement_rpc.amqp import contents
-from tests import base
+from tests import base, messages
 
 _METHOD, _HEADER, _BODY = 1, 2, 3
 _DELIVER = struct.pack(">HH", *spec.Basic.Deliver) + b"\x03tag" + bytes(8) + b"\x00\x00\x03key"
@@ -20,8 +20,7 @@ def _header(size, properties=b"\x00\x00"):
 
 
 def _short(text):
-    encoded = text.encode("utf-8", "surrogatepass")
-    return bytes([len(encoded)]) + encoded
+    return messages.text(text.encode("utf-8", "surrogatepass"))
 
 
 class AssemblerTest(base.TestCase):
