@@ -113,9 +113,12 @@ def _headers(names):
 
 def _depth(text):
     """Return how deeply the brackets outside of strings are nested; of JSON, its depth."""
-    text = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _OTHERS)
+    if b"\\" in text:
+        # Only then, since each takes twice as long as the rest.
+        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     # Strings without brackets vanish, so that no more than a few pieces per bracket remain.
-    outside = b"".join(text.replace(b'""', b"").split(b'"')[::2])
+    outside = text.translate(None, _OTHERS).replace(b'""', b"")
+    outside = b"".join(outside.split(b'"')[::2])
     return max(itertools.accumulate(array.array("b", outside.translate(_STEPS))), default=0)
 
 

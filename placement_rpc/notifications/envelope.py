@@ -5,7 +5,7 @@ import json
 import secrets
 from typing import Any
 
-from placement_rpc import bodies, json_text
+from placement_rpc import bodies, json_text, oslo_envelope
 
 PRIORITY = "info"
 PUBLISHER = "placement"
@@ -30,9 +30,7 @@ def sealed(row: Any) -> str:
     It has what :func:`message` returns, and the payload is not parsed.
     """
     frame = json_text.of_texts(_frame(row))
-    return json_text.of_texts({
-        "oslo.version": "2.0",
-        "oslo.message": f'{frame[:-1]}, "payload": {_positioned(row)}}}'})
+    return oslo_envelope.sealed(f'{frame[:-1]}, "payload": {_positioned(row)}}}')
 
 
 def _positioned(row):
@@ -61,14 +59,7 @@ def opened(body: str | bytes, compressed: object = None,
     :raises MessageTooLarge: if it exceeds the limits
     :raises ValueError: if the envelope contains no notification
     """
-    outer = bodies.parsed(bodies.decompressed(body, compressed, limits), limits)
-    if not isinstance(outer, dict):
-        raise ValueError("the message is not a mapping")
-    inner = outer
-    if "oslo.message" in outer:
-        if not isinstance(outer["oslo.message"], str):
-            raise ValueError("the envelope contains no text")
-        inner = bodies.parsed(outer["oslo.message"], limits)
-    if not isinstance(inner, dict) or "event_type" not in inner:
+    found = oslo_envelope.opened(body, compressed, limits)
+    if "event_type" not in found:
         raise ValueError("the message is not a notification")
-    return inner
+    return found

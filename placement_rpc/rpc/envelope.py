@@ -10,7 +10,7 @@ from typing import Any
 from oslo_messaging._drivers import common
 from oslo_serialization import jsonutils
 
-from placement_rpc import bodies, exception
+from placement_rpc import bodies, exception, oslo_envelope
 
 # Errors of these modules are rebuilt by the receiver; any other arrives as a RemoteError.
 ALLOWED_REMOTE_MODULES = [
@@ -84,7 +84,7 @@ def open_call(body: bytes | str, compressed: object = None,
     :raises UnreadableCall: if the message contains no call, or exceeds the limits
     """
     try:
-        message = _message(body, compressed, limits)
+        message = oslo_envelope.opened(body, compressed, limits)
         context = {key[len(_CONTEXT):]: value for key, value in message.items()
                    if key.startswith(_CONTEXT)}
     except _BROKEN as error:
@@ -103,15 +103,6 @@ def open_call(body: bytes | str, compressed: object = None,
 
 # The errors with which reading an arbitrary body can end.
 _BROKEN = (ValueError, TypeError, LookupError, AttributeError, RecursionError, MemoryError)
-
-
-def _message(body, compressed, limits):
-    """Return the message in an envelope, or without one.
-
-    :raises _BROKEN: if it is not JSON, or not compressed as declared, or exceeds the limits
-    """
-    message = bodies.parsed(bodies.decompressed(body, compressed, limits), limits)
-    return bodies.parsed(message["oslo.message"], limits) if "oslo.message" in message else message
 
 
 def _refusal(what, error):
@@ -190,14 +181,9 @@ def seal_call(call: Call, limits: bodies.Limits = bodies.REQUESTS) -> str:
 
 
 def _sealed(message, limits, default=None, in_pieces=False):
-    if in_pieces:
-        text = bodies.written(message, default)
-        limits.check(text.encode())
-        sealed = f'{{"oslo.version": "2.0", "oslo.message": {bodies.quoted(text)}}}'
-    else:
-        text = json.dumps(message, default=default)
-        limits.check(text.encode())
-        sealed = json.dumps({"oslo.version": "2.0", "oslo.message": text})
+    text = bodies.written(message, default) if in_pieces else json.dumps(message, default=default)
+    limits.check(text.encode())
+    sealed = oslo_envelope.sealed(text, in_pieces)
     limits.check_size(len(sealed))
     return sealed
 
@@ -223,7 +209,7 @@ def open_answer(body: bytes | str, compressed: object = None,
     :raises UnreadableAnswer: if the message contains no answer, or exceeds the limits
     """
     try:
-        message = _message(body, compressed, limits)
+        message = oslo_envelope.opened(body, compressed, limits)
         if not message.get("ending"):
             return None
         if not isinstance(message["_msg_id"], str):

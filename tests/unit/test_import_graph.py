@@ -24,7 +24,8 @@ _RULE = """
 """
 # Every part may import these, and they each other; osc, which speaks HTTP, imports nothing else.
 _SHARED = {"objects", "versions", "telemetry", "conf", "policies", "schemas", "exception",
-           "context", "policy", "backoff", "bodies", "json_text", "spool"}
+           "context", "policy", "backoff", "bodies", "json_text", "oslo_envelope",
+           "spool"}
 # The module that a WSGI server loads starts a process, as the programs do.
 _PROGRAMS = {"http/wsgi.py": "cmd"}
 
