@@ -55,7 +55,6 @@ class LockedInventories:
         self._provider = provider
         self._entries = {state.class_names[class_id]: entry
                          for class_id, entry in provider.inventories.items()}
-        self._given: set[str] = set()
         self._changed: list[str] = []
 
     @property
@@ -69,15 +68,8 @@ class LockedInventories:
             InventoryList, provider_uuid=self._provider.uuid,
             generation=self._provider.generation,
             updated_at=bulk.now().isoformat() if self._entries else None,
-            objects=[self._object(name, entry) for name, entry in sorted(
+            objects=[codec.stored(Inventory, **_values(name, entry)) for name, entry in sorted(
                 self._entries.items(), key=lambda item: item[1].resource_class_id)])
-
-    def _object(self, name, entry):
-        found = codec.stored(Inventory, **_values(name, entry))
-        if name in self._given:
-            # The caller knows which fields it set; answers have always left these unmarked.
-            found.forget_changes()
-        return found
 
     def change(self, wanted: Mapping[str, Columns], removed: Collection[str], outbox: Outbox,
                below_use: BelowUse = False, final: bool = True) -> None:
@@ -111,7 +103,7 @@ class LockedInventories:
         if not self._state.may_overfill:
             for name in changed:
                 self._check_shrinking(name, wanted[name]["capacity"], below_use)
-        self._given, self._changed = {*changed, *added}, changed
+        self._changed = changed
         if removed or changed or added:
             self._put(wanted, removed, changed, added, outbox)
         if final:

@@ -6,7 +6,7 @@ and the aggregates that it had at its generation, and each consumer all of its a
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from placement_rpc.accounting.consumer_tags import consumer_tag
 from placement_rpc.accounting.providers import get_or_404
@@ -22,8 +22,6 @@ from placement_rpc.objects.summaries import (
     all_objects,
 )
 
-_Page = TypeVar("_Page", ProviderSummaryList, ConsumerSummaryList)
-
 
 def provider_page(database: Database, marker: str | None, limit: int) -> ProviderSummaryList:
     """Return a page of all providers.
@@ -36,14 +34,8 @@ def provider_page(database: Database, marker: str | None, limit: int) -> Provide
         position = events.last_position(tx)
         rows = queries.providers(tx, marker or "", limit + 1)
         objects = _providers(tx, rows[:limit])
-    return _page(ProviderSummaryList, objects, len(rows) > limit, position)
-
-
-def _page(cls: type[_Page], objects: list[Any], more: bool, position: int) -> _Page:
-    page = codec.stored(cls, objects=objects, more=more, position=position)
-    # The names of changed fields mean nothing for what was read, and would travel with it.
-    page.forget_changes()
-    return page
+    return codec.stored(ProviderSummaryList, objects=objects, more=len(rows) > limit,
+                        position=position)
 
 
 def _providers(tx: Connection, rows: Sequence[Any]) -> list[ProviderSummary]:
@@ -90,7 +82,8 @@ def consumer_page(database: Database, marker: str | None, limit: int,
         rows = queries.consumers(
             tx, marker or "", limit + 1, project_id, user_id, provider_id)
         objects = _consumers(tx, rows[:limit])
-    return _page(ConsumerSummaryList, objects, len(rows) > limit, position)
+    return codec.stored(ConsumerSummaryList, objects=objects, more=len(rows) > limit,
+                        position=position)
 
 
 def all_providers(database: Database, size: int = 1000) -> Iterator[ProviderSummary]:

@@ -258,11 +258,11 @@ class PlacementObject(Travelling):
 
     @classmethod
     def _obj_from_primitive(cls, context, objver, primitive):
-        data = cls._obj_primitive_field(primitive, "data")
-        for name in data:
-            if name not in cls.fields:
-                raise exception.InvalidInput(
-                    what=cls.obj_name(), reason=f"it has no field {str(name)[:64]!r}")
+        data = primitive[codec.DATA_KEY]
+        if not data.keys() <= cls.fields.keys():
+            name = next(name for name in data if name not in cls.fields)
+            raise exception.InvalidInput(
+                what=cls.obj_name(), reason=f"it has no field {str(name)[:64]!r}")
         return super()._obj_from_primitive(context, objver, primitive)
 
 

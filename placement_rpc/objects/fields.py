@@ -198,11 +198,14 @@ class Amounts(fields.FieldType):
         if not isinstance(value, dict) or not value:
             raise _error(attr, value, "a mapping of resource class to amount")
         amounts = {}
+        least, most = self._amount.minimum, self._amount.maximum
         for name, amount in value.items():
-            key = self._name.coerce(obj, attr, name)
+            key = name if name in class_names.STANDARD_IDS else self._name.coerce(obj, attr, name)
             if key in amounts:
                 raise _error(attr, value, f"naming {key} once")
-            amounts[key] = self._amount.coerce(obj, f"{attr}[{key}]", amount)
+            if type(amount) is not int or not least <= amount <= most:
+                amount = self._amount.coerce(obj, f"{attr}[{key}]", amount)
+            amounts[key] = amount
         return amounts
 
     def get_schema(self):

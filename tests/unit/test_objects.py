@@ -8,7 +8,7 @@ from oslo_versionedobjects import fixture
 
 from placement_rpc import exception, objects
 from placement_rpc.objects import base as objects_base
-from placement_rpc.objects import fields
+from placement_rpc.objects import codec, fields
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.nova.base import NovaObjectRegistry
@@ -217,6 +217,40 @@ class LeanTest(base.TestCase):
         listed = ResourceProviderList(objects=[ResourceProvider()]).obj_to_primitive()
         listed["placement_object.data"]["objects"][0] = Inventory().obj_to_primitive()
         self.assertRaises(ValueError, ResourceProviderList.obj_from_primitive, listed)
+
+    def test_each_object_of_a_list_has_its_own_version_and_form(self):
+        new = {"placement_object.name": "ResourceProvider", "placement_object.version": "1.2",
+               "placement_object.namespace": "placement", "placement_object.data": {"name": "a"}}
+        listed = ResourceProviderList(objects=[]).obj_to_primitive()
+        for other, error in (
+                ({}, None), ({"placement_object.version": "1.0.7"}, None),
+                ({"placement_object.version": "1.99"}, exception.IncompatibleObjectVersion),
+                ({"placement_object.version": 5}, exception.InvalidInput),
+                ({"placement_object.namespace": "nova"}, exception.InvalidInput),
+                ({"placement_object.name": "Inventory"}, exception.InvalidInput),
+                ({"placement_object.name": ["Inventory"]}, exception.InvalidInput),
+                ({"placement_object.data": {"nam": "a"}}, exception.InvalidInput),
+                ({"placement_object.data": []}, exception.InvalidInput)):
+            listed["placement_object.data"]["objects"] = [new, {**new, **other}, new]
+            if error is None:
+                found = objects_base.Serializer().deserialize_entity(None, listed)
+                self.assertEqual(["a"] * 3, [each.name for each in found.objects])
+            else:
+                self.assertRaises(
+                    error, objects_base.Serializer().deserialize_entity, None, listed)
+        for item in (None, 5, "x", [], [new], {}):
+            listed["placement_object.data"]["objects"] = [new, item]
+            self.assertRaises(
+                exception.InvalidInput, objects_base.Serializer().deserialize_entity, None, listed)
+
+    def test_what_was_read_has_no_changes(self):
+        """Their names would be a fifth of a list of candidates."""
+        found = codec.stored(ResourceProviderList, more=False, objects=[
+            codec.stored(ResourceProvider, name="a")])
+        self.assertEqual(set(), found.obj_what_changed())
+        self.assertNotIn("changes", str(found.obj_to_primitive()))
+        found.objects[0].name = "b"
+        self.assertEqual(["objects"], found.obj_to_primitive()["placement_object.changes"])
 
     def test_no_list_is_refused_as_the_library_refuses_it(self):
         sent = ComputeNode(supported_hv_specs=[]).obj_to_primitive()
