@@ -188,32 +188,32 @@ def _decompress(data, compression, limits, size):
         raise ValueError(f"it is not compressed as declared: {error}") from None
 
 
-def written(value: Any, default: Callable[[Any], Any] | None = None) -> str:
+def written(value: Any) -> str:
     """Return the JSON text of a value, as :func:`json.dumps` does, which holds the interpreter.
 
     Here other threads run between the parts of long lists.
     """
-    return "".join(_pieces(value, default, 0))
+    return "".join(_pieces(value, 0))
 
 
-def _pieces(value, default, level):
+def _pieces(value, level):
     if level == _LEVELS or not value or not isinstance(value, (dict, list)):
-        yield json.dumps(value, default=default)
+        yield json.dumps(value)
     elif isinstance(value, dict):
         for number, (key, item) in enumerate(value.items()):
             # The key as it is written before a value.
             yield f"{', ' if number else '{'}{json.dumps({key: None})[1:-5]}"
-            yield from _pieces(item, default, level + 1)
+            yield from _pieces(item, level + 1)
         yield "}"
     elif len(value) <= _PIECE or any(
             isinstance(item, str) and len(item) > _LONG for item in value):
         for number, item in enumerate(value):
             yield ", " if number else "["
-            yield from _pieces(item, default, level + 1)
+            yield from _pieces(item, level + 1)
         yield "]"
     else:
         for start in range(0, len(value), _PIECE):
-            piece = json.dumps(value[start:start + _PIECE], default=default)
+            piece = json.dumps(value[start:start + _PIECE])
             yield f"{', ' if start else '['}{piece[1:-1]}"
         yield "]"
 

@@ -30,6 +30,22 @@ def loads(text: str) -> Any:
         return json.loads(text)
 
 
+def written(value: Any) -> str:
+    """Return the JSON text of a value, in ASCII.
+
+    msgspec writes a number that JSON does not have as null, so a text with a null in it is written
+    again by the standard library, which writes NaN. So is one that msgspec refuses.
+
+    :param value: of the types that :func:`json.loads` returns; msgspec accepts others
+    :raises TypeError: if it is of a type that neither accepts
+    """
+    try:
+        text = _ENCODE(value).decode()
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+        return json.dumps(value)
+    return text if text.isascii() and "null" not in text else json.dumps(value)
+
+
 def of_texts(value: dict[str, str]) -> str:
     """Return a dict of str to str as JSON text.
 

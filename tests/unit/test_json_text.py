@@ -77,3 +77,21 @@ class AnyTextTest(base.TestCase):
     @hypothesis.example(value={"half of a pair": "\ud800"})
     def test_texts_that_are_written(self, value):
         self.assertEqual(value, json.loads(json_text.of_texts(value)))
+
+    @hypothesis.settings(max_examples=base.examples(300), deadline=None, derandomize=True)
+    @hypothesis.given(value=_VALUES)
+    @hypothesis.example(value=[float("nan"), float("inf"), -float("inf"), 1e16, 5e-324, 2 ** 70])
+    @hypothesis.example(value={"a": "\ud800"})
+    @hypothesis.example(value={"null": "null", "a": "\u00e4"})
+    def test_values_that_are_written(self, value):
+        text = json_text.written(value)
+        self.assertTrue(text.isascii())
+        self.assertEqual(repr(value), repr(json.loads(text)))
+
+    def test_what_is_no_json(self):
+        for value in (object(), [object()], {(1,): 2}):
+            self.assertRaises(TypeError, json_text.written, value)
+        deep = []
+        for _ in range(100_000):
+            deep = [deep]
+        self.assertRaises(RecursionError, json_text.written, deep)
