@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening the bodies of messages and requests within limits.
+"""Bodies of messages and requests: opened within limits, and large ones written in pieces.
 
 A body is decompressed and parsed by functions that hold the interpreter until they return, and a
 small body can make them work for seconds or fill the memory. So the size is checked before and
@@ -37,8 +37,8 @@ _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "application/x-lzma": lzma.compress}
 _STRUCTURE = b'[]{}"'
 _OTHERS = bytes(set(range(256)) - set(_STRUCTURE))
-# Entries of a list and characters of a text that are written without a pause, and levels within
-# which long lists are looked for: of an answer they are in the data of an object in the result.
+# Entries of a list and characters of a text that are written without a pause, and levels of a
+# result within which long lists are looked for: they are in the data of an object.
 _PIECE, _PART, _LEVELS = 50, 256 * 1024, 6
 # Characters of a text that is written alone.
 _LONG = 4096
@@ -114,11 +114,11 @@ def _headers(names):
 def _depth(text):
     """Return how deeply the brackets outside of strings are nested; of JSON, its depth."""
     if b"\\" in text:
-        # Only then, since each takes twice as long as the rest.
+        # Each of these takes twice as long as all of the rest, even if it finds nothing.
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     # Strings without brackets vanish, so that no more than a few pieces per bracket remain.
-    outside = text.translate(None, _OTHERS).replace(b'""', b"")
-    outside = b"".join(outside.split(b'"')[::2])
+    text = text.translate(None, _OTHERS).replace(b'""', b"")
+    outside = b"".join(text.split(b'"')[::2])
     return max(itertools.accumulate(array.array("b", outside.translate(_STEPS))), default=0)
 
 
@@ -188,7 +188,7 @@ def _decompress(data, compression, limits, size):
         raise ValueError(f"it is not compressed as declared: {error}") from None
 
 
-def written(value: Any) -> str:
+def written_in_pieces(value: Any) -> str:
     """Return the JSON text of a value, as :func:`json.dumps` does, which holds the interpreter.
 
     Here other threads run between the parts of long lists.
@@ -219,7 +219,7 @@ def _pieces(value, level):
 
 
 def quoted(text: str) -> str:
-    """Return a text in ASCII as a JSON string, otherwise as :func:`written`."""
+    """Return a text in ASCII as a JSON string, otherwise as :func:`written_in_pieces`."""
     parts = (json.dumps(text[start:start + _PART])[1:-1] for start in range(0, len(text), _PART))
     return f'"{"".join(parts)}"'
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parse and write JSON of messages, events and large columns, faster than the standard library.
+"""Parse messages, events and large columns, and write answers and envelopes, with msgspec.
 
-For other JSON the standard library is fast enough.
+It is used where it gives the same values as the standard library, which is fast enough for all
+other JSON.
 """
 
 import json
@@ -33,10 +34,12 @@ def loads(text: str) -> Any:
 def written(value: Any) -> str:
     """Return the JSON text of a value, in ASCII.
 
-    msgspec writes a number that JSON does not have as null, so a text with a null in it is written
-    again by the standard library, which writes NaN. So is one that msgspec refuses.
+    It is that of msgspec, without blanks, unless it has characters outside of ASCII, or ``null``:
+    msgspec writes NaN and infinity as that. Then, and if msgspec refuses the value,
+    :func:`json.dumps` writes it.
 
-    :param value: of the types that :func:`json.loads` returns; msgspec accepts others
+    :param value: of the types that :func:`json.loads` returns; some others are not refused, such
+        as sets and datetimes
     :raises TypeError: if it is of a type that neither accepts
     """
     try:

@@ -31,11 +31,12 @@ def sealed(text: str, in_pieces: bool = False) -> str:
 
 
 def opened(body: bytes | str, compressed: object, limits: bodies.Limits) -> dict[str, Any]:
-    """Return the message in an envelope, or without one.
+    """Return the message in a body, with or without an envelope.
 
     :param compressed: how the body is compressed, the message's header ``compression``
     :raises MessageTooLarge: if it exceeds the limits
-    :raises ValueError: if it is not JSON, not a mapping, or not compressed as declared
+    :raises ValueError: if it is not JSON, not a mapping, or not compressed as declared, or if the
+        envelope contains no text
     """
     message = _parsed(bodies.decompressed(body, compressed, limits), limits)
     if not isinstance(message, dict):
@@ -44,9 +45,12 @@ def opened(body: bytes | str, compressed: object, limits: bodies.Limits) -> dict
 
 
 def _parsed(data, limits):
-    """Return the JSON value in an envelope, or without one."""
+    """Return the JSON value in a body.
+
+    :param data: bytes that do not exceed the limit of the size
+    """
     try:
-        # Two strings and nothing else have no elements and no depth to check.
+        # Two strings have no depth and no elements to check.
         text = _DECODE(data).message
     except (msgspec.MsgspecError, UnicodeError):
         # No envelope, or one with more in it, or with half of a surrogate pair.
@@ -54,6 +58,6 @@ def _parsed(data, limits):
         if not isinstance(outer, dict) or _MESSAGE not in outer:
             return outer
         text = outer[_MESSAGE]
-    if not isinstance(text, str):
-        raise ValueError("the envelope contains no text")
+        if not isinstance(text, str):
+            raise ValueError("the envelope contains no text") from None
     return bodies.parsed(text, limits)

@@ -100,21 +100,23 @@ def from_primitive(cls: typing.Any, context: typing.Any, primitive: dict) -> typ
     for name, attribute, field in others:
         if name not in data:
             continue
-        items = data[name]
-        if isinstance(field, fields.ListOfObjectsField) and isinstance(items, list):
-            items = _objects(instance, field, items)
-            if _are_all(cls, field, items):
-                values[attribute] = fields.CoercedList(items)
+        value = data[name]
+        if isinstance(field, fields.ListOfObjectsField) and isinstance(value, list):
+            wanted = _class_of(cls, field)
+            value = _objects(instance, wanted, value)
+            if all(type(each) is wanted for each in value):
+                values[attribute] = fields.CoercedList(value)
                 kind: typing.Any = field._type
                 values[attribute].enable_coercing(kind._element_type, instance, name)
                 continue
-        setattr(instance, name, field.from_primitive(instance, name, items))
+        # The library passes objects that were made here as they are, and refuses other classes.
+        setattr(instance, name, field.from_primitive(instance, name, value))
     instance._changed_fields = {name for name in primitive.get(changes, ()) if name in cls.fields}
     return instance
 
 
 def _made(cls, context):
-    """Return an instance without values, as the library's constructors leave it."""
+    """Return an instance without values; a list has an empty one of its objects, unchecked."""
     instance = cls.__new__(cls)
     values = vars(instance)
     values["_context"], values["_changed_fields"] = context, set()
@@ -123,34 +125,34 @@ def _made(cls, context):
     return instance
 
 
-def _objects(instance, field, items):
-    """Return the objects of a list."""
+def _objects(instance, wanted, items):
+    """Return the objects of a list in wire format, each by its own name and version.
+
+    :param wanted: the class that they should have; None if this release does not know it
+    """
     cls, context = type(instance), instance._context
-    kind = _class_of(cls, field)
-    if kind is None:
+    if wanted is None:
         return [cls.obj_from_primitive(each, context) for each in items]
-    names, known = _keys(kind)[:3], (kind.obj_name(), kind.OBJ_PROJECT_NAMESPACE, kind.VERSION)
-    name, namespace, version = names
+    name, namespace, version = _keys(wanted)[:3]
+    known = wanted.obj_name(), wanted.OBJ_PROJECT_NAMESPACE, wanted.VERSION
     return [
-        # The library's checks of these three are for other objects and other versions.
-        kind._obj_from_primitive(context, kind.VERSION, each)
+        # The library would look up the class of each, which is known if these three are the same.
+        wanted._obj_from_primitive(context, wanted.VERSION, each)
         if (each.get(name), each.get(namespace), each.get(version)) == known
         else cls.obj_from_primitive(each, context) for each in items]
 
 
 def _class_of(cls, field):
-    wanted = cls.registry.obj_classes().get(field.objname)
-    return wanted[0] if wanted else None
-
-
-def _are_all(cls, field, items):
-    """Return whether all items of a list have the class of the list's field."""
-    kind = _class_of(cls, field)
-    return kind is not None and all(type(each) is kind for each in items)
+    """Return the class of the objects in a list's field; None if there is none."""
+    found = cls.registry.obj_classes().get(field.objname)
+    return found[0] if found else None
 
 
 def stored(cls: typing.Any, **values: typing.Any) -> typing.Any:
-    """Return an object that was read: ``cls(**values)`` without coercion and without changes."""
+    """Return ``cls(**values)`` without coercion and without changed fields.
+
+    :param values: valid ones: from the store, from the index, or from other objects
+    """
     instance = _made(cls, None)
     vars(instance).update({f"_obj_{name}": value for name, value in values.items()})
     return instance

@@ -128,12 +128,12 @@ class WritingTest(base.TestCase):
            | st.dictionaries(st.integers() | st.none() | st.booleans(), _JSON))
     def test_it_writes_the_same(self, value):
         text = json.dumps(value)
-        self.assertEqual(text, bodies.written(value))
+        self.assertEqual(text, bodies.written_in_pieces(value))
         self.assertEqual(json.dumps(text), bodies.quoted(text))
 
     def test_what_no_json_has(self):
         for value in (object(), [object()], [0] * 100 + [{1}], {(1,): 2}):
-            self.assertRaises(TypeError, bodies.written, value)
+            self.assertRaises(TypeError, bodies.written_in_pieces, value)
 
     def test_no_part_of_a_long_list_takes_long(self):
         """Other threads run between the parts."""
@@ -145,7 +145,7 @@ class WritingTest(base.TestCase):
         self.check_parts({"body": ["{", *['"' + "x" * 100_000] * 60]})
 
     def check_parts(self, data):
-        value = {"result": {"placement_object.data": data}}
+        value = {"placement_object.data": data}
         longest = []
         dumps = json.dumps
 
@@ -155,7 +155,7 @@ class WritingTest(base.TestCase):
             return text
 
         self.useFixture(fixtures.MonkeyPatch("json.dumps", measured))
-        text = bodies.quoted(bodies.written(value))
+        text = bodies.quoted(bodies.written_in_pieces(value))
         self.assertGreater(len(text), 4_000_000)
         self.assertLess(max(longest), 500_000)
         self.assertEqual(dumps(dumps(value)), text)

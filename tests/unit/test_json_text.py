@@ -88,7 +88,7 @@ class AnyTextTest(base.TestCase):
         self.assertTrue(text.isascii())
         self.assertEqual(repr(value), repr(json.loads(text)))
 
-    def test_what_is_no_json(self):
+    def test_what_cannot_be_written(self):
         for value in (object(), [object()], {(1,): 2}):
             self.assertRaises(TypeError, json_text.written, value)
         deep = []

@@ -243,12 +243,15 @@ class LeanTest(base.TestCase):
             self.assertRaises(
                 exception.InvalidInput, objects_base.Serializer().deserialize_entity, None, listed)
 
-    def test_what_was_read_has_no_changes(self):
+    def test_what_is_stored_has_no_changed_fields(self):
         """Their names would be a fifth of a list of candidates."""
         found = codec.stored(ResourceProviderList, more=False, objects=[
             codec.stored(ResourceProvider, name="a")])
         self.assertEqual(set(), found.obj_what_changed())
         self.assertNotIn("changes", str(found.obj_to_primitive()))
+
+    def test_an_object_that_changes_marks_the_list_that_it_is_in(self):
+        found = codec.stored(ResourceProviderList, objects=[codec.stored(ResourceProvider)])
         found.objects[0].name = "b"
         self.assertEqual(["objects"], found.obj_to_primitive()["placement_object.changes"])
 

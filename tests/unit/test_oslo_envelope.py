@@ -68,7 +68,7 @@ class OpenedTest(base.TestCase):
             self.assertRaises(exception.MessageTooLarge, _read, oslo_envelope.sealed(
                 json.dumps(message)), limits)
 
-    def test_what_stands_beside_the_message_is_within_the_limits(self):
+    def test_what_else_is_in_the_envelope_may_not_be_deep_either(self):
         deep = "[" * 65 + "]" * 65
         for name in "oslo.version", "more":
             body = f'{{"{name}": {deep}, "oslo.message": "{{}}"}}'
