@@ -39,7 +39,7 @@ _STRUCTURE = b'[]{}"'
 _OTHERS = bytes(set(range(256)) - set(_STRUCTURE))
 # Entries of a list and characters of a text that are written without a pause, and levels of a
 # result within which long lists are looked for: they are in the data of an object.
-_PIECE, _PART, _LEVELS = 50, 256 * 1024, 6
+_PIECE, _PART, _LEVELS = 50, 256 * 1024, 5
 # Characters of a text that is written alone.
 _LONG = 4096
 # Each bracket becomes the change of the depth, in an array of signed bytes.

@@ -13,7 +13,8 @@ import msgspec
 # msgspec's own reading of floats takes twenty times as long for those near the largest and the
 # smallest ones, with which a small message would stop the interpreter for seconds.
 _DECODE = msgspec.json.Decoder(float_hook=float).decode
-_ENCODE = msgspec.json.Encoder().encode
+# A database may sum up integers to a decimal number, which would become a string otherwise.
+_ENCODE = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def loads(text: str) -> Any:
@@ -38,9 +39,9 @@ def written(value: Any) -> str:
     msgspec writes NaN and infinity as that. Then, and if msgspec refuses the value,
     :func:`json.dumps` writes it.
 
-    :param value: of the types that :func:`json.loads` returns; some others are not refused, such
-        as sets and datetimes
-    :raises TypeError: if it is of a type that neither accepts
+    :param value: of the types that :func:`json.loads` returns; some others are written without an
+        error, such as decimal numbers, sets and datetimes
+    :raises TypeError: if it is of a type that neither writes
     """
     try:
         text = _ENCODE(value).decode()

@@ -259,6 +259,8 @@ class PlacementObject(Travelling):
     @classmethod
     def _obj_from_primitive(cls, context, objver, primitive):
         data = primitive[codec.DATA_KEY]
+        if not isinstance(data, dict):
+            raise exception.InvalidInput(what=cls.obj_name(), reason="its data is not a mapping")
         if not data.keys() <= cls.fields.keys():
             name = next(name for name in data if name not in cls.fields)
             raise exception.InvalidInput(

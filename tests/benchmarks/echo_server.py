@@ -27,11 +27,12 @@ class Echo:
     def echo_found(self, context, wanted, count):
         """Return as many bytes as an answer with ``count`` candidates has."""
         if count not in self._found:
-            self._found[count] = serializer.Serializer().serialize_entity(
-                RequestContext(), ResourceProviderList(objects=[ResourceProvider(
-                    uuid=str(uuid.uuid4()), name=f"node {number}", generation=5,
-                    free={"VCPU": 99_998, "MEMORY_MB": 99_998_000, "DISK_GB": 999_990})
-                    for number in range(count)]))
+            found = ResourceProviderList(more=True, position=1_000_000, objects=[ResourceProvider(
+                uuid=str(uuid.uuid4()), name=f"node {number}", generation=5,
+                free={"VCPU": 99_998, "MEMORY_MB": 99_998_000, "DISK_GB": 999_990})
+                for number in range(count)])
+            found.forget_changes()
+            self._found[count] = serializer.Serializer().serialize_entity(RequestContext(), found)
         return self._found[count]
 
 

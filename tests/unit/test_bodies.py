@@ -261,6 +261,13 @@ class UnreadableCallTest(base.TestCase):
         call = envelope.Call("ping", "1.0", {}, {}, "0a1b", "reply_1")
         self.assertRaises(
             exception.AnswerTooLarge, envelope.seal_answer, call, "x" * 1000, limits=limits)
+        # Each quotation mark takes two characters more in the envelope.
+        for result, limit in (("\"" * 300, {"size": 1000}), ([[]] * 50, {"elements": 50}),
+                              ([[[[]]]], {"depth": 4})):
+            limited = dataclasses.replace(bodies.ANSWERS, **limit)
+            for in_pieces in (False, True):
+                self.assertRaises(exception.AnswerTooLarge, envelope.seal_answer, call, result,
+                                  limits=limited, in_pieces=in_pieces)
         body = envelope.seal_answer(call, "x" * 1000)
         error = self.assertRaises(
             envelope.UnreadableAnswer, envelope.open_answer, body, None, limits)

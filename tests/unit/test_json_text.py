@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """JSON is read and written as by the standard library: the same values and the same errors."""
 
+import decimal
 import json
 import time
 
@@ -87,6 +88,10 @@ class AnyTextTest(base.TestCase):
         text = json_text.written(value)
         self.assertTrue(text.isascii())
         self.assertEqual(repr(value), repr(json.loads(text)))
+
+    def test_a_decimal_number_is_a_number(self):
+        self.assertEqual("[5,1.5]", json_text.written(
+            [decimal.Decimal(5), decimal.Decimal("1.5")]))
 
     def test_what_cannot_be_written(self):
         for value in (object(), [object()], {(1,): 2}):

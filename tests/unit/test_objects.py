@@ -13,6 +13,7 @@ from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import Inventory
 from placement_rpc.objects.nova.base import NovaObjectRegistry
 from placement_rpc.objects.nova.compute_node import ComputeNode
+from placement_rpc.objects.nova.pci_device_pool import PciDevicePool, PciDevicePoolList
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 from tests import base
@@ -249,6 +250,23 @@ class LeanTest(base.TestCase):
             codec.stored(ResourceProvider, name="a")])
         self.assertEqual(set(), found.obj_what_changed())
         self.assertNotIn("changes", str(found.obj_to_primitive()))
+
+    def test_an_object_that_changes_marks_the_field_that_it_is_in(self):
+        for node in map(ComputeNode.read, nodes()[:3]):
+            node.forget_changes()
+            self.assertNotIn("nova_object.changes", node.obj_to_primitive())
+            node.pci_device_pools = PciDevicePoolList(objects=[])
+            node.forget_changes()
+            node.pci_device_pools.objects = [PciDevicePool(count=1)]
+            self.assertEqual(["pci_device_pools"], node.obj_to_primitive()["nova_object.changes"])
+
+    def test_a_received_list_without_objects_takes_those_of_its_class(self):
+        sent = codec.stored(ResourceProviderList, more=True).obj_to_primitive()
+        del sent["placement_object.data"]["objects"]
+        found = ResourceProviderList.obj_from_primitive(sent)
+        self.assertEqual([], found.objects)
+        self.assertEqual(set(), found.obj_what_changed())
+        self.assertRaises(ValueError, found.objects.append, "x")
 
     def test_an_object_that_changes_marks_the_list_that_it_is_in(self):
         found = codec.stored(ResourceProviderList, objects=[codec.stored(ResourceProvider)])

@@ -70,6 +70,6 @@ class OpenedTest(base.TestCase):
 
     def test_what_else_is_in_the_envelope_may_not_be_deep_either(self):
         deep = "[" * 65 + "]" * 65
-        for name in "oslo.version", "more":
-            body = f'{{"{name}": {deep}, "oslo.message": "{{}}"}}'
-            self.assertRaises(exception.MessageTooLarge, _read, body)
+        for more in f'"oslo.version": {deep}', f'"oslo.version": "2.0", "more": {deep}':
+            self.assertRaises(
+                exception.MessageTooLarge, _read, f'{{{more}, "oslo.message": "{{}}"}}')
