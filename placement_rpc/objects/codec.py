@@ -103,7 +103,7 @@ def from_primitive(cls: typing.Any, context: typing.Any, primitive: dict) -> typ
             continue
         value = data[name]
         if isinstance(field, fields.ListOfObjectsField) and isinstance(value, list):
-            wanted = _class_of(cls, field)
+            wanted = cls.registry.obj_classes()[field.objname][0]
             value = _objects(instance, name, field, wanted, value)
             if all(type(each) is wanted for each in value):
                 values[attribute] = fields.CoercedList(value)
@@ -132,11 +132,9 @@ def _made(cls, context):
 def _objects(instance, name, field, wanted, items):
     """Return the objects of a list in wire format, each by its own name and version.
 
-    :param wanted: the class that they should have; None if this release does not know it
+    :param wanted: the class that they should have
     """
     element = field._type._element_type
-    if wanted is None:
-        return [element.from_primitive(instance, name, each) for each in items]
     key, namespace, version = _keys(wanted)[:3]
     known = wanted.obj_name(), wanted.OBJ_PROJECT_NAMESPACE, wanted.VERSION
     return [
@@ -145,12 +143,6 @@ def _objects(instance, name, field, wanted, items):
         if type(each) is dict and (
             each.get(key), each.get(namespace), each.get(version)) == known
         else element.from_primitive(instance, name, each) for each in items]
-
-
-def _class_of(cls, field):
-    """Return the class of the objects in a list's field; None if there is none."""
-    found = cls.registry.obj_classes().get(field.objname)
-    return found[0] if found else None
 
 
 def stored(cls: typing.Any, **values: typing.Any) -> typing.Any:

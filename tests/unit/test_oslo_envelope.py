@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""oslo.messaging's envelope: whatever is in it is read as its JSON says, within the limits."""
+"""The message in oslo.messaging's envelope is read if it does not exceed the limits."""
 
 import dataclasses
 import json
