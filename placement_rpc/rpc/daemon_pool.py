@@ -6,12 +6,12 @@ The caller therefore waits for a thread of this pool. The threads are daemons: a
 while one of them is still blocked.
 """
 
-import queue
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from placement_rpc import exception
+from placement_rpc.rpc.thread_pool import ThreadPool
 
 
 class _Task:
@@ -41,15 +41,8 @@ class DaemonPool:
 
     def __init__(self, limit: int):
         self._limit = limit
-        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
-        self._mutex = threading.Lock()
-        self._threads = 0
-        self._idle = 0
-
-    @property
-    def idle(self) -> int:
-        """How many threads wait for a call."""
-        return self._idle
+        self._places = threading.Semaphore(limit)
+        self._pool = ThreadPool(limit, "placement_call")
 
     def run(self, call: Callable[[], Any], timeout: float) -> Any:
         """Make a call in a thread and wait for it.
@@ -58,38 +51,29 @@ class DaemonPool:
         :param timeout: seconds
         :returns: what the call returned
         :raises TimeoutError: if the call has not ended in time; it continues in its thread
-        :raises ServiceUnavailable: if every thread is occupied by an earlier call
+        :raises ServiceUnavailable: if every thread is occupied by an earlier call, or the pool is
+            closed
         """
+        if not self._places.acquire(blocking=False):
+            raise exception.ServiceUnavailable(
+                reason=f"all {self._limit} calls that may be under way are waiting")
         task = _Task(call)
-        with self._mutex:
-            if self._idle:
-                self._idle -= 1
-            elif self._threads < self._limit:
-                self._threads += 1
-                threading.Thread(target=self._work, daemon=True).start()
-            else:
-                raise exception.ServiceUnavailable(
-                    reason=f"all {self._limit} calls that may be under way are waiting")
-        self._tasks.put(task)
+        try:
+            self._pool.submit(self._work, task)
+        except BaseException:
+            self._places.release()
+            raise
         if not task.done.acquire(timeout=timeout):
             raise TimeoutError
         if task.error is not None:
             raise task.error
         return task.result
 
-    def _work(self):
-        while True:
-            task = self._tasks.get()
-            if task is None:
-                return
-            task.run()
-            with self._mutex:
-                self._idle += 1
-            task.done.release()
+    def _work(self, task):
+        task.run()
+        self._places.release()
+        task.done.release()
 
     def close(self) -> None:
         """End idle threads, and the others when their calls return."""
-        with self._mutex:
-            for _ in range(self._threads):
-                self._tasks.put(None)
-            self._threads = self._idle = 0
+        self._pool.shutdown(wait=False)

@@ -235,8 +235,18 @@ class CallThreadsTest(base.TestCase):
             self.assertRaises(TimeoutError, self.threads.run, lambda: self.blocked.wait(20), 0.1)
         self.assertRaises(exception.ServiceUnavailable, self.threads.run, lambda: 5, 1)
         self.blocked.set()
-        base.wait_until(lambda: self.threads.idle)
-        self.assertEqual(5, self.threads.run(lambda: 5, 1))
+        base.wait_until(self._is_there_a_place)
+
+    def _is_there_a_place(self):
+        try:
+            return self.threads.run(lambda: 5, 1) == 5
+        except exception.ServiceUnavailable:
+            return False
+
+    def test_a_closed_pool_makes_no_call(self):
+        self.threads.run(lambda: 5, 5)
+        self.threads.close()
+        self.assertRaises(exception.ServiceUnavailable, self.threads.run, self.fail, 5)
 
     def test_threads_are_used_again(self):
         before = threading.active_count()
