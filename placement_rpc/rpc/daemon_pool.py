@@ -43,6 +43,7 @@ class DaemonPool:
         self._limit = limit
         self._places = threading.Semaphore(limit)
         self._pool = ThreadPool(limit, "placement_call")
+        self._is_closed = False
 
     def run(self, call: Callable[[], Any], timeout: float) -> Any:
         """Make a call in a thread and wait for it.
@@ -51,18 +52,20 @@ class DaemonPool:
         :param timeout: seconds
         :returns: what the call returned
         :raises TimeoutError: if the call has not ended in time; it continues in its thread
-        :raises ServiceUnavailable: if every thread is occupied by an earlier call, or the pool is
-            closed
+        :raises ServiceUnavailable: if every thread is occupied by an earlier call, if none can be
+            started, or after :meth:`close`
         """
         if not self._places.acquire(blocking=False):
             raise exception.ServiceUnavailable(
                 reason=f"all {self._limit} calls that may be under way are waiting")
         task = _Task(call)
         try:
-            self._pool.submit(self._work, task)
-        except BaseException:
+            self._pool.submit(self._work, task, then=task.done.release)
+        except Exception as error:
             self._places.release()
-            raise
+            raise exception.ServiceUnavailable(
+                reason="this client was closed" if self._is_closed
+                else f"no thread can make the call: {error}") from error
         if not task.done.acquire(timeout=timeout):
             raise TimeoutError
         if task.error is not None:
@@ -72,8 +75,8 @@ class DaemonPool:
     def _work(self, task):
         task.run()
         self._places.release()
-        task.done.release()
 
     def close(self) -> None:
         """End idle threads, and the others when their calls return."""
+        self._is_closed = True
         self._pool.shutdown(wait=False)

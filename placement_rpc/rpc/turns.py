@@ -35,13 +35,26 @@ class Turns:
 
     def submit(self, client: Hashable, function: Callable[..., object],
                *arguments: object) -> None:
-        """Run a function when it is the client's turn."""
+        """Run a function when it is the client's turn.
+
+        :raises RuntimeError: if no thread can run it; it is not run later
+        """
+        call = function, arguments
         with self._mutex:
-            self.queue.add(client, (function, arguments))
+            self.queue.add(client, call)
             if self._running == self._threads or not self.queue.is_ready:
                 return
             self._running += 1
-        self._pool.submit(self._work)
+        try:
+            self._pool.submit(self._work)
+        except Exception:
+            with self._mutex:
+                self._running -= 1
+                is_taken = not self.queue.discard(client, call)
+            if not is_taken:
+                raise
+            # By a thread that ran another one.
+            LOG.exception("There is one thread less")
 
     def shutdown(self, wait: bool) -> None:
         """End the threads when nothing waits.
