@@ -2,6 +2,7 @@
 """Calls that wait to be answered together, as many as have arrived when the last ones are done."""
 
 import collections
+import concurrent.futures
 import itertools
 import logging
 import threading
@@ -12,7 +13,6 @@ from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.rpc import envelope
 from placement_rpc.rpc.fair_queue import FairQueue
 from placement_rpc.rpc.session import Session
-from placement_rpc.rpc.thread_pool import ThreadPool
 
 LOG = logging.getLogger(__name__)
 # Once no call of another client waits, a client has one in so many of the places of its share: its
@@ -31,7 +31,7 @@ class Batches:
     """
 
     def __init__(self, size: int, answer: Callable[[Session, _Batch], None],
-                 pool: ThreadPool | None) -> None:
+                 pool: concurrent.futures.Executor | None) -> None:
         self._size = size
         self._answer = answer
         self._pool = pool
@@ -50,8 +50,6 @@ class Batches:
         """Answer what waits: the next batch, or in a thread of the pool all of it.
 
         Calls that are added while that thread is at work become its next batch.
-
-        :raises RuntimeError: if no thread can do it; what waits goes on waiting
         """
         if not self.queue.is_ready:
             return
@@ -62,12 +60,7 @@ class Batches:
             if self._is_working:
                 return
             self._is_working = True
-        try:
-            self._pool.submit(self._work)
-        except Exception:
-            with self._mutex:
-                self._is_working = False
-            raise
+        self._pool.submit(self._work)
 
     def _work(self):
         while True:

@@ -6,12 +6,12 @@ The caller therefore waits for a thread of this pool. The threads are daemons: a
 while one of them is still blocked.
 """
 
+import queue
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from placement_rpc import exception
-from placement_rpc.rpc.thread_pool import ThreadPool
 
 
 class _Task:
@@ -41,9 +41,15 @@ class DaemonPool:
 
     def __init__(self, limit: int):
         self._limit = limit
-        self._places = threading.Semaphore(limit)
-        self._pool = ThreadPool(limit, "placement_call")
-        self._is_closed = False
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._mutex = threading.Lock()
+        self._threads = 0
+        self._idle = 0
+
+    @property
+    def idle(self) -> int:
+        """How many threads wait for a call."""
+        return self._idle
 
     def run(self, call: Callable[[], Any], timeout: float) -> Any:
         """Make a call in a thread and wait for it.
@@ -52,31 +58,38 @@ class DaemonPool:
         :param timeout: seconds
         :returns: what the call returned
         :raises TimeoutError: if the call has not ended in time; it continues in its thread
-        :raises ServiceUnavailable: if every thread is occupied by an earlier call, if none can be
-            started, or after :meth:`close`
+        :raises ServiceUnavailable: if every thread is occupied by an earlier call
         """
-        if not self._places.acquire(blocking=False):
-            raise exception.ServiceUnavailable(
-                reason=f"all {self._limit} calls that may be under way are waiting")
         task = _Task(call)
-        try:
-            self._pool.submit(self._work, task, then=task.done.release)
-        except Exception as error:
-            self._places.release()
-            raise exception.ServiceUnavailable(
-                reason="this client was closed" if self._is_closed
-                else f"no thread can make the call: {error}") from error
+        with self._mutex:
+            if self._idle:
+                self._idle -= 1
+            elif self._threads < self._limit:
+                self._threads += 1
+                threading.Thread(target=self._work, daemon=True).start()
+            else:
+                raise exception.ServiceUnavailable(
+                    reason=f"all {self._limit} calls that may be under way are waiting")
+        self._tasks.put(task)
         if not task.done.acquire(timeout=timeout):
             raise TimeoutError
         if task.error is not None:
             raise task.error
         return task.result
 
-    def _work(self, task):
-        task.run()
-        self._places.release()
+    def _work(self):
+        while True:
+            task = self._tasks.get()
+            if task is None:
+                return
+            task.run()
+            with self._mutex:
+                self._idle += 1
+            task.done.release()
 
     def close(self) -> None:
         """End idle threads, and the others when their calls return."""
-        self._is_closed = True
-        self._pool.shutdown(wait=False)
+        with self._mutex:
+            for _ in range(self._threads):
+                self._tasks.put(None)
+            self._threads = self._idle = 0

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bounded number of threads, which work for clients in turns."""
 
+import concurrent.futures
 import logging
 import threading
 import time
 from collections.abc import Callable, Hashable
 
 from placement_rpc.rpc.fair_queue import FairQueue
-from placement_rpc.rpc.thread_pool import ThreadPool
 
 LOG = logging.getLogger(__name__)
 # How many calls a client has that asks for more than it can use at a time.
@@ -31,30 +31,17 @@ class Turns:
         self._give_way = give_way
         self._running = 0
         self._mutex = threading.Lock()
-        self._pool = ThreadPool(threads, name)
+        self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix=name)
 
     def submit(self, client: Hashable, function: Callable[..., object],
                *arguments: object) -> None:
-        """Run a function when it is the client's turn.
-
-        :raises RuntimeError: if no thread can run it; it is not run later
-        """
-        call = function, arguments
+        """Run a function when it is the client's turn."""
         with self._mutex:
-            self.queue.add(client, call)
+            self.queue.add(client, (function, arguments))
             if self._running == self._threads or not self.queue.is_ready:
                 return
             self._running += 1
-        try:
-            self._pool.submit(self._work)
-        except Exception:
-            with self._mutex:
-                self._running -= 1
-                is_taken = not self.queue.discard(client, call)
-            if not is_taken:
-                raise
-            # By a thread that ran another one.
-            LOG.exception("There is one thread less")
+        self._pool.submit(self._work)
 
     def shutdown(self, wait: bool) -> None:
         """End the threads when nothing waits.
