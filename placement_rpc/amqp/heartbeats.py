@@ -31,9 +31,11 @@ class _Heart:
         with self._changing:
             self._connections.add(connection)
             if self._thread is None:
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=self._run, name="heartbeats of connections", daemon=True)
-                self._thread.start()
+                thread.start()
+                # After it: one that cannot be started sends nothing.
+                self._thread = thread
 
     def _run(self):
         while True:

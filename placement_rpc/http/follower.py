@@ -97,14 +97,23 @@ class Follower:
         """
         with self._changed:
             self._waiting += 1
-            if not self._polling:
-                self._polling = True
-                threading.Thread(target=self._poll, name="follower", daemon=True).start()
             try:
+                if not self._polling:
+                    self._start_polling()
                 self._changed.wait_for(lambda: self._last > after or self.closed, seconds)
                 return self._last > after
             finally:
                 self._waiting -= 1
+
+    def _start_polling(self):
+        try:
+            threading.Thread(target=self._poll, name="follower", daemon=True).start()
+        except RuntimeError:
+            # The stream of events, which also waits here, has to go on.
+            LOG.warning("No thread can be started that polls for new events; the next request "
+                        "tries again", exc_info=True)
+        else:
+            self._polling = True
 
     def close(self):
         """End all waits."""

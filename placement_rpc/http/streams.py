@@ -120,6 +120,8 @@ class EventStreams:
         # Parts for the thread that sends: pairs of a client and data, None for a new client.
         self._orders = collections.deque()
         self._selector = self._waker = self._woken = None
+        # What has no thread yet.
+        self._unstarted = [self._read, self._send]
         self._closed = False
 
     @property
@@ -145,8 +147,7 @@ class EventStreams:
                 _end(client)
                 client.release()
                 return
-            if self._selector is None:
-                self._start()
+            self._start()
             self._clients.add(client)
             self._changed.notify_all()
         self._order(client, None)
@@ -161,13 +162,17 @@ class EventStreams:
         self._wake()
 
     def _start(self):
-        self._selector = selectors.DefaultSelector()
-        self._waker, self._woken = socket.socketpair()
-        self._waker.setblocking(False)
-        self._woken.setblocking(False)
-        self._selector.register(self._woken, selectors.EVENT_READ)
-        for target in (self._read, self._send):
-            threading.Thread(target=target, name="event streams", daemon=True).start()
+        if self._selector is None:
+            self._waker, self._woken = socket.socketpair()
+            self._waker.setblocking(False)
+            self._woken.setblocking(False)
+            self._selector = selectors.DefaultSelector()
+            self._selector.register(self._woken, selectors.EVENT_READ)
+        while self._unstarted:
+            threading.Thread(
+                target=self._unstarted[-1], name="event streams", daemon=True).start()
+            # After it: one that cannot be started is started for the next client.
+            self._unstarted.pop()
 
     def _order(self, client, data):
         self._orders.append((client, data))

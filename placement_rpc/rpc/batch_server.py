@@ -15,7 +15,6 @@ see :mod:`placement_rpc.rpc.fair_queue`.
 The broker does not confirm answers: a client without an answer retries under the same request id.
 """
 
-import concurrent.futures
 import functools
 import logging
 import threading
@@ -32,6 +31,7 @@ from placement_rpc.rpc.batches import Batches
 from placement_rpc.rpc.calls import Calls
 from placement_rpc.rpc.monitored_calls import MonitoredCalls
 from placement_rpc.rpc.session import Session
+from placement_rpc.rpc.thread_pool import thread_pool
 from placement_rpc.rpc.turns import Turns
 
 LOG = logging.getLogger(__name__)
@@ -92,8 +92,7 @@ class BatchServer:
             _LARGE, f"{queues[0]}_large", precedence.of_process.give_way)
         # One settles the batches, one looks for answers in memory, and one works on the calls that
         # were delivered before.
-        self._aside = concurrent.futures.ThreadPoolExecutor(
-            3, thread_name_prefix=f"{queues[0]}_aside") if threads else None
+        self._aside = thread_pool(3, f"{queues[0]}_aside") if threads else None
         together = _BATCH * threads or conf.conductor.claims_together
         self._batches = Batches(together, self._settle, self._aside)
         self._remembered = Batches(together, self._recall, self._aside)

@@ -58,15 +58,16 @@ class DaemonPool:
         :param timeout: seconds
         :returns: what the call returned
         :raises TimeoutError: if the call has not ended in time; it continues in its thread
-        :raises ServiceUnavailable: if every thread is occupied by an earlier call
+        :raises ServiceUnavailable: if every thread is occupied by an earlier call, or no further
+            one can be started
         """
         task = _Task(call)
         with self._mutex:
             if self._idle:
                 self._idle -= 1
             elif self._threads < self._limit:
+                self._start()
                 self._threads += 1
-                threading.Thread(target=self._work, daemon=True).start()
             else:
                 raise exception.ServiceUnavailable(
                     reason=f"all {self._limit} calls that may be under way are waiting")
@@ -76,6 +77,13 @@ class DaemonPool:
         if task.error is not None:
             raise task.error
         return task.result
+
+    def _start(self):
+        try:
+            threading.Thread(target=self._work, daemon=True).start()
+        except RuntimeError as error:
+            raise exception.ServiceUnavailable(
+                reason=f"there is no thread for the call: {error}") from error
 
     def _work(self):
         while True:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bounded number of threads, which work for clients in turns."""
 
-import concurrent.futures
 import logging
 import threading
 import time
 from collections.abc import Callable, Hashable
 
 from placement_rpc.rpc.fair_queue import FairQueue
+from placement_rpc.rpc.thread_pool import thread_pool
 
 LOG = logging.getLogger(__name__)
 # How many calls a client has that asks for more than it can use at a time.
@@ -31,7 +31,7 @@ class Turns:
         self._give_way = give_way
         self._running = 0
         self._mutex = threading.Lock()
-        self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._pool = thread_pool(threads, name)
 
     def submit(self, client: Hashable, function: Callable[..., object],
                *arguments: object) -> None:

@@ -288,6 +288,27 @@ class ManyFollowersTest(base.TestCase):
             each.close()
         self.wait_for(lambda: not self.service.facade.streams.clients)
 
+    def test_streams_go_on_once_there_is_room_for_their_threads(self):
+        start, has_room = threading.Thread.start, []
+
+        def start_some(thread):
+            if thread.name == "event streams" and not has_room.pop(0):
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        self.service.api.create_provider(None, "first")
+        with unittest.mock.patch.object(threading.Thread, "start", start_some):
+            for room in ([False], [True, False]):
+                has_room[:] = room
+                refused = self.follow()
+                self.until(refused, b"events follow")
+                with contextlib.suppress(ConnectionError):
+                    while refused.recv(65536):
+                        pass
+                self.assertEqual(0, self.service.facade.streams.clients)
+            has_room[:] = [True]
+            self.until(self.follow(), b"id: 1\nevent: resource_provider.create")
+
     def test_one_user_does_not_take_all_places(self):
         self.service.facade.streams = streams.EventStreams(
             self.service.api, self.service.facade.follower, follower.Places(4, 50))
