@@ -10,6 +10,7 @@ import sys
 import traceback
 
 from placement_rpc import exception
+from placement_rpc.cmd import interrupts
 from placement_rpc.service import interpreter
 
 _DEBUG, _DEBUG_SHORT = "--debug", "-d"
@@ -57,7 +58,8 @@ def one_line_errors(program, failure=1):
         @functools.wraps(main)
         def run(args=None):
             try:
-                return main(args)
+                with interrupts.kept():
+                    return main(args)
             except KeyboardInterrupt:
                 return 130
             except BrokenPipeError:
