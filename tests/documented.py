@@ -21,7 +21,7 @@ _ADDRESS = "http://127.0.0.1:8778"
 # Of a RabbitMQ of the reader's own.
 _BUS = "rabbit://user:password@host/"
 # Of 'make demo'.
-_FEWER = {} if base.FULL else {"CONSUMERS": "600"}
+_FEWER = {} if base.FULL else {"CONSUMERS": "200"}
 
 
 def run(case, script):
