@@ -104,6 +104,9 @@ def known(mark):
         (f"{kind} of junk", lambda each: each.encode() + b"\x00junk" * 50, properties(
             application_headers={"compression": kind})) for kind in _COMPRESSIONS]
     made = [
+        ("an offset of the stream in its message id", lambda each: json.dumps([each]).encode(),
+         _flags(_CONTENT_TYPE | _MESSAGE_ID, text(b"\xff\xfe")
+                + text(b"\x0fx-stream-offsetl\x7f" + 7 * b"\xff"))),
         ("content type FF FE", lambda each: json.dumps([each]).encode(),
          _flags(_CONTENT_TYPE, text(b"\xff\xfe"))),
         ("content encoding FF FE", lambda each: json.dumps([each]).encode(),

@@ -132,11 +132,14 @@ class Consumer:
         """Publish a message without a confirm; it is returned if it reaches no queue.
 
         :param timeout: seconds to wait for another thread that writes
+        :raises ValueError: if the message cannot be sent as it is; the connection is kept
         :raises TimeoutError: if the other thread has not finished by then
         :raises FAILURES: if the connection is lost
         """
+        # Before the lock is held: an error of a thread that writes ends the connection.
+        encoded = frames.encoded(self._channel, [message], mandatory=True)
         with self._connection.writing(max(0.0, timeout)):
-            frames.publish(self._channel, [message], mandatory=True)
+            frames.write(self._channel, encoded)
 
     def answer_all(self, answers: Iterable[tuple[str | None, str]], messages: list) -> None:
         """Send answers, and acknowledge the messages that they answer.
@@ -160,8 +163,9 @@ class Consumer:
         self._connection.shut()
 
     def _answer(self, answers):
-        frames.publish(self._channel, [Outgoing(body, "", queue, durable=False)
-                                       for queue, body in answers if queue is not None])
+        frames.write(self._channel, frames.encoded(self._channel, [
+            Outgoing(body, "", queue, durable=False)
+            for queue, body in answers if queue is not None]))
 
     def _acknowledge(self, messages):
         tags = [message.delivery_tag for message in messages]

@@ -388,11 +388,23 @@ def drop(connection: kombu.Connection) -> None:
         socket_.close()
 
 
-def publish(channel: amqp.Channel, messages: Iterable[Outgoing], mandatory: bool = False) -> None:
-    """Send messages; the library's ``basic_publish`` would read before each.
+def encoded(channel: amqp.Channel, messages: Iterable[Outgoing], mandatory: bool = False) -> bytes:
+    """Return the frames that publish messages.
 
     :param mandatory: whether the broker returns a message that reaches no queue
-    :raises ValueError: if a message cannot be sent as it is; none is sent
+    :raises ValueError: if a message cannot be sent as it is
+    :raises FAILURES: if the connection is lost
+    """
+    connection = channel.connection
+    if connection is None:
+        raise amqp_exceptions.RecoverableConnectionError("the connection is lost")
+    return b"".join([message.encoded(channel.channel_id, connection.frame_max, mandatory)
+                     for message in messages])
+
+
+def write(channel: amqp.Channel, encoded: bytes) -> None:
+    """Send frames; the library's ``basic_publish`` would read before each message.
+
     :raises FAILURES: if the connection is lost
     """
     connection = channel.connection
@@ -400,8 +412,6 @@ def publish(channel: amqp.Channel, messages: Iterable[Outgoing], mandatory: bool
     transport = connection and connection._transport
     if transport is None:
         raise amqp_exceptions.RecoverableConnectionError("the connection is lost")
-    encoded = b"".join([message.encoded(channel.channel_id, connection.frame_max, mandatory)
-                        for message in messages])
     # The socket's time-out is that of each write.
     for start in range(0, len(encoded), _LARGEST_WRITE):
         transport.write(memoryview(encoded)[start:start + _LARGEST_WRITE])

@@ -46,11 +46,13 @@ class ConfirmedChannel:
     def send(self, *messages: Outgoing) -> None:
         """Publish messages; :meth:`settle` tells whether the broker took them.
 
+        :raises ValueError: if a message cannot be sent as it is; none is sent
         :raises FAILURES: if the connection is lost
         """
+        encoded = frames.encoded(self._channel, messages, mandatory=True)
         self._unconfirmed.update(itertools.islice(self._tags, len(messages)))
         with self._connection.writing():
-            frames.publish(self._channel, messages, mandatory=True)
+            frames.write(self._channel, encoded)
 
     def first(self, declare: Callable[[amqp.Channel], object]) -> None:
         """Declare what the messages that are sent from now on need.

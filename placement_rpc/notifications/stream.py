@@ -272,7 +272,16 @@ def _offset_of(message, last):
     """
     if message.unreadable is None:
         return message.headers["x-stream-offset"]
-    # The broker's own entry is the last of the headers, which are too broken to be parsed.
-    _, name, rest = message.raw_header.rpartition(_OFFSET)
+    # The broker's own entry is the last of the headers, one of which may be what is broken.
+    _, name, rest = _table_of(message.raw_header).rpartition(_OFFSET)
     found = int.from_bytes(rest[:8], "big") if name and len(rest) >= 8 else last
     return max(found, last + 1)
+
+
+def _table_of(header):
+    """Return the bytes of the table of headers in a frame with the properties of a message."""
+    flags, at = int.from_bytes(header[12:14], "big"), 14
+    for before in (1 << 15, 1 << 14):
+        if flags & before:
+            at += 1 + int.from_bytes(header[at:at + 1], "big")
+    return header[at + 4:at + 4 + int.from_bytes(header[at:at + 4], "big")]

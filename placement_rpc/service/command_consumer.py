@@ -13,6 +13,7 @@ from placement_rpc import bodies, exception
 from placement_rpc.accounting import holding
 from placement_rpc.accounting.batch import Outcome
 from placement_rpc.amqp import consumer, publisher
+from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.backoff import Backoff
 from placement_rpc.rpc import command_queue, dispatcher, routing
@@ -32,6 +33,19 @@ class _Stopped(Exception):
 
 class _Held(Exception):
     """The store accepts no changes; the commands at hand are left to the queue."""
+
+
+class _Unusable(Exception):
+    """A message that cannot be settled, and becomes a dead letter.
+
+    :param reason: str
+    :param whole: bool, as of
+        :meth:`placement_rpc.amqp.dead_letters.DeadLetterQueue.dead_letter`
+    """
+
+    def __init__(self, reason, whole=True):
+        super().__init__(reason)
+        self.reason, self.whole = reason, whole
 
 
 class CommandConsumer:
@@ -127,34 +141,45 @@ class CommandConsumer:
                 # Reading it may have ended the process.
                 self._try(message)
             return
-        commands = [(message, settlement) for message in batch
-                    if (settlement := self._opened(message)) is not None]
+        commands, letters = [], []
+        for message in batch:
+            try:
+                commands.append((message, self._opened(message)))
+            except _Unusable as error:
+                letters.append((message, error))
         answers = self._settle([settlement for _, settlement in commands])
         for (message, settlement), settled in zip(commands, answers, strict=True):
             self._conclude(message, settlement, settled.error)
+        # Only now: until then the whole batch may have to be left to the queue.
+        for message, error in letters:
+            self._dead_letter(message, error.reason, error.whole)
 
     def _opened(self, message):
-        """Return the pending request of a message; None if it is dead-lettered instead."""
+        """Return the pending request of a message.
+
+        :raises _Unusable: if the message is to become a dead letter
+        :raises _Stopped: if this is stopped while the store is away
+        """
         try:
             self._limits.check_size(message.body_size)
             command = command_queue.opened(
                 consumer.body_of(message), (message.headers or {}).get("compression"),
                 self._limits)
         except exception.PlacementException as error:
-            self._dead_letter(message, f"{error.code}: {error.text}", whole=False)
-            return None
+            raise _Unusable(f"{error.code}: {error.text}", whole=False) from error
         except Exception as error:
-            self._dead_letter(message, f"it cannot be read: {error!r}"[:200], whole=False)
-            return None
+            raise _Unusable(f"it cannot be read: {error!r}"[:200], whole=False) from error
         try:
-            return self._settlement(command)
+            # What the command asks for may have to be compared with the store.
+            return self._when_the_store_is_there(lambda: self._settlement(command))
         except exception.PlacementException as error:
-            self._dead_letter(message, f"{error.code}: {error.text}")
+            raise _Unusable(f"{error.code}: {error.text}") from error
+        except (_Stopped, *FAILURES):
+            raise
         except Exception as error:
             # Requeueing would loop for ever and block the queue.
             LOG.exception("A command cannot be read")
-            self._dead_letter(message, repr(error)[:200])
-        return None
+            raise _Unusable(repr(error)[:200]) from error
 
     def _conclude(self, message, settlement, error):
         """Retry or dead-letter a command that was not settled."""
@@ -172,14 +197,15 @@ class CommandConsumer:
         counted, backoff = self._attempts.id_of(message), Backoff()
         while self._when_the_store_is_there(
                 lambda: self._attempts.begin(counted)) <= self._options.commands_attempts:
-            settlement = settlement or self._opened(message)
-            if settlement is None:
-                return
             try:
+                settlement = settlement or self._opened(message)
                 settled, = self._settle([settlement])
-            except _Held:
+            except _Unusable as unusable:
+                self._dead_letter(message, unusable.reason, unusable.whole)
+                return
+            except (_Held, _Stopped):
                 # No reason to count: each consumer that gets it next would do so.
-                self._attempts.survived(counted)
+                self._uncount(counted)
                 raise
             if not _is_failure(settled.error):
                 self._conclude(message, settlement, settled.error)
@@ -188,6 +214,12 @@ class CommandConsumer:
             LOG.error("Command %s failed and is retried: %s", settlement.request.request_id, error)
             self._wait(backoff.next())
         self._dead_letter(message, error or "each process that worked on it died")
+
+    def _uncount(self, counted):
+        try:
+            self._attempts.survived(counted)
+        except exception.PlacementException as error:
+            LOG.info("The attempts at a command are not counted from zero: %s", error)
 
     def _settle(self, settlements):
         """Return the outcome of each, retrying until the store can be reached.

@@ -11,6 +11,7 @@ import kombu
 
 from placement_rpc import conf as configuration
 from placement_rpc import exception
+from placement_rpc.accounting import batch
 from placement_rpc.amqp import contents, dead_letters
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.db.queries import events
@@ -19,6 +20,7 @@ from placement_rpc.rpc import command_queue
 from placement_rpc.service import command_consumer
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
+from placement_rpc.upgrade import gate
 from tests import base, servers
 from tests.integration import processes
 
@@ -88,6 +90,22 @@ class CommandTest(base.TestCase):
         before = commit.settle_batch
         commit.settle_batch = functools.partial(settle, before)
         return functools.partial(setattr, commit, "settle_batch", before)
+
+    def start_commands(self):
+        """Start, and return, a further consumer of the service's commands."""
+        commands = command_consumer.CommandConsumer(
+            self.running.conf, Broker.at(self.broker.url), self.running.manager,
+            self.running.topic)
+        commands.start()
+        self.addCleanup(commands.wait)
+        self.addCleanup(commands.stop)
+        return commands
+
+    def stop_commands(self, commands=None):
+        """Stop a consumer; None for that of the conductor."""
+        commands = commands or self.running.conductor.commands
+        commands.stop()
+        commands.wait()
 
     def events(self, event_type):
         with self.database.reader() as tx:
@@ -253,6 +271,36 @@ class CastTest(CommandTest):
         self.outcome(bad)
         self.assertEqual([], letters.all())
 
+    def test_stops_of_processes_do_not_count_as_attempts(self):
+        self.stop_commands()
+        repair = self.replace_settle(
+            lambda _settle, _database, pending, method: [batch.blocked(method) for _ in pending])
+        request_id = self.cast()
+        # One that was delivered before is tried on its own, and its attempts are counted.
+        for _ in range(self.running.conf.queues.commands_attempts + 2):
+            tried = self.log.output.count(_AWAY)
+            commands = self.start_commands()
+            base.wait_until(lambda: self.log.output.count(_AWAY) > tried)  # noqa: B023
+            self.stop_commands(commands)
+        repair()
+        self.start_commands()
+        self.outcome(request_id)
+        self.assertEqual([], self.dead_letters().all())
+
+    def test_a_dead_letter_of_a_batch_that_goes_back_to_the_queue_is_one(self):
+        self.stop_commands()
+        repair = self.replace_settle(
+            lambda _settle, _database, pending, method: [batch.blocked(method) for _ in pending])
+        self.publish(b"not a command")
+        request_id = self.cast()
+        commands = self.start_commands()
+        base.wait_until(lambda: _AWAY in self.log.output)
+        self.stop_commands(commands)
+        repair()
+        self.start_commands()
+        self.outcome(request_id)
+        self.wait_for_dead_letters(1)
+
     def test_many_at_once(self):
         self.api.set_inventory(None, self.uuid, [base.inventory("VCPU", 10_000)])
         requests = []
@@ -271,8 +319,7 @@ class CastTest(CommandTest):
         self.assertEqual(200, self.used())
 
     def test_a_full_queue_refuses_and_drops_nothing(self):
-        self.running.conductor.commands.stop()
-        self.running.conductor.commands.wait()
+        self.stop_commands()
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             connection.channel().queue_delete(self.queue)
         self.running.conf.set_override("commands_max_length", 5, group="queues")
@@ -289,14 +336,6 @@ class CastTest(CommandTest):
         self.start_commands()
         for request_id in sent:
             self.outcome(request_id)
-
-    def start_commands(self):
-        consumer = command_consumer.CommandConsumer(
-            self.running.conf, Broker.at(self.broker.url), self.running.manager,
-            self.running.topic)
-        consumer.start()
-        self.addCleanup(consumer.wait)
-        self.addCleanup(consumer.stop)
 
 
 class FailureTest(CommandTest):
@@ -379,11 +418,14 @@ class StoreAwayTest(base.TestCase):
             queues__dead_letters=f"dead-{base.new_uuid()}", queues__commands_attempts=2))
         uuid = running.api.create_provider(None, "provider").uuid
         running.api.set_inventory(None, uuid, [base.inventory("VCPU", 100)])
+        # Whether a claim may name a type depends on the services, which are then read each time.
+        self.patch(gate.LiveReleases, "CHECKED_FOR", 0.0)
         requests = []
         for _ in range(4):
             server.stop()
             requests += [running.api.claim_allocations(
-                None, base.claim({uuid: {"VCPU": 1}}), cast=True) for _ in range(5)]
+                None, base.claim({uuid: {"VCPU": 1}}, **named), cast=True)
+                for named in ({"consumer_type": "INSTANCE"}, {}, {}, {}, {})]
             # Attempts beyond the limit, after which a command would be a dead letter.
             tried = self.log.output.count(_AWAY)
             base.wait_until(
@@ -392,6 +434,7 @@ class StoreAwayTest(base.TestCase):
         base.wait_until(lambda: running.api.get_usages(None, uuid).objects[0].used == 20)
         for request_id in requests:
             running.api.get_request_result(None, request_id).result()
+        self.assertNotIn("dead letters", self.log.output)
 
 
 class KilledTest(base.TestCase):

@@ -11,6 +11,7 @@ import testscenarios
 
 from placement_rpc.amqp import connection, frames
 from placement_rpc.amqp.consumer import Consumer
+from placement_rpc.amqp.outgoing import Outgoing
 from tests import base
 
 
@@ -131,6 +132,14 @@ class ConsumerTest(base.TestCase):
             target=lambda: (connection_.read(0), done.set()), daemon=True).start()
         self.assertTrue(done.wait(5))
         self.assertEqual(["check"], self.library.done)
+
+    def test_a_message_that_cannot_be_sent_leaves_the_connection_to_others(self):
+        """Such as one to a server whose name is too long."""
+        self.channel.channel_id = 1
+        self.channel.connection = types.SimpleNamespace(frame_max=1000)
+        self.assertRaises(
+            ValueError, self.consumer.send, Outgoing("{}", "placement", "x" * 256), 1)
+        self.assertEqual([], self.library.done)
 
     def test_a_write_that_fails_ends_the_connection(self):
         first, = self.receive(1)

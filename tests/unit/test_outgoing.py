@@ -62,8 +62,8 @@ class OutgoingTest(base.TestCase):
 
     def publish(self, *messages, mandatory=True):
         wire = _Wire()
-        frames.publish(types.SimpleNamespace(channel_id=_CHANNEL, connection=wire), messages,
-                       mandatory)
+        channel = types.SimpleNamespace(channel_id=_CHANNEL, connection=wire)
+        frames.write(channel, frames.encoded(channel, messages, mandatory))
         return wire
 
     def test_the_bytes_are_those_of_the_library(self):
@@ -76,13 +76,6 @@ class OutgoingTest(base.TestCase):
         wire = self.publish(*messages)
         self.assertEqual(b"".join(_by_the_library(each, True) for each in messages), wire.written)
         self.assertEqual(1, wire.writes)
-
-    def test_none_is_sent_if_one_of_them_cannot_be(self):
-        wire = _Wire()
-        messages = [Outgoing("{}", "", "queue"), Outgoing("{}", "", "k" * 256)]
-        self.assertRaises(ValueError, frames.publish, types.SimpleNamespace(
-            channel_id=_CHANNEL, connection=wire), messages)
-        self.assertEqual(b"", wire.written)
 
     def test_a_long_write_is_divided(self):
         messages = [Outgoing("x" * 1000, "", "queue")] * 500
@@ -97,5 +90,9 @@ class OutgoingTest(base.TestCase):
         for connection in (None, closed):
             channel = types.SimpleNamespace(channel_id=_CHANNEL, connection=connection)
             self.assertRaisesRegex(
-                amqp.RecoverableConnectionError, "the connection is lost", frames.publish,
-                channel, [Outgoing("{}", "", "queue")])
+                amqp.RecoverableConnectionError, "the connection is lost", frames.write,
+                channel, b"frames")
+        channel.connection = None
+        self.assertRaisesRegex(
+            amqp.RecoverableConnectionError, "the connection is lost", frames.encoded,
+            channel, [Outgoing("{}", "", "queue")])
