@@ -108,6 +108,20 @@ def blocked(method: str) -> Outcome:
     return Outcome(error=exception.StoreBusy(method=method, attempts=1), blocked=True)
 
 
+def not_settled(error: exception.PlacementException,
+                pending: Sequence[PendingRequest]) -> list[Outcome]:
+    """Return the outcomes of requests that an error kept from being settled.
+
+    Each has an error of its own: they may be raised in different threads.
+    """
+    outcomes = []
+    for _ in pending:
+        of_request = exception.from_code(error.code, error.kwargs)
+        of_request.__cause__ = error.__cause__ or error
+        outcomes.append(Outcome(error=of_request))
+    return outcomes
+
+
 def settle(database: db.Database, pending: Sequence[PendingRequest], method: str = "claim",
            ) -> list[Outcome]:
     """Settle a batch in one transaction.

@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import Sequence
 
+from placement_rpc import exception
 from placement_rpc.accounting import batch, blocked_requests
 from placement_rpc.accounting.batch import Outcome, PendingRequest
 from placement_rpc.accounting.locked_state import Scope
@@ -42,7 +43,8 @@ class BatchSettler:
             another transaction keeps locked are ``blocked``
         :raises StoreUnavailable: if the database cannot be reached; nothing of the batch is known
             to be done
-        :raises StoreBusy: if other writers collided with every attempt; nothing was done
+        :raises StoreBusy: if other writers collided with every attempt; nothing was done. After a
+            part that was settled, both are the errors of the other outcomes instead
         """
         if not self._needs_locked_row(pending):
             try:
@@ -99,7 +101,16 @@ class _Parts:
             self._waits += 1
             if len(pending) == 1:
                 return [batch.blocked(self._method)]
-            middle = len(pending) // 2
-            return self.settle(pending[:middle]) + self.settle(pending[middle:])
+            return self._settle_halves(pending)
         self._settler.remember(locked)
         return outcomes
+
+    def _settle_halves(self, pending):
+        middle = len(pending) // 2
+        first, second = pending[:middle], pending[middle:]
+        outcomes = self.settle(first)
+        try:
+            return outcomes + self.settle(second)
+        except exception.PlacementException as error:
+            # What was done for the first half is done.
+            return outcomes + batch.not_settled(error, second)

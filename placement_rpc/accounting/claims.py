@@ -131,10 +131,13 @@ class ClaimChange(AllocationChange):
                  allocations: Mapping[str, Mapping[str, int]] | None = None):
         super().__init__(request, deadline)
         self.claim = claim
+        self._given = claim, request
         self.consumers = (claim.consumer_uuid,)
         self.allocations = allocations or claim.allocations
 
     def desired_allocations(self, ledger: Ledger) -> list[DesiredAllocations]:
+        # An attempt whose transaction was lost may have found another owner.
+        self.claim, self.request = self._given
         consumer = ledger.consumers[self.claim.consumer_uuid]
         if self.claim.value("keep_owner") and consumer.held:
             self._set_owner(consumer)

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from placement_rpc import exception
-from placement_rpc.accounting.batch import Outcome, PendingRequest
+from placement_rpc.accounting.batch import Outcome, PendingRequest, not_settled
 from placement_rpc.accounting.batch_settler import BatchSettler
 from placement_rpc.db.api import Database
 from placement_rpc.telemetry.spans import span
@@ -86,58 +86,61 @@ class GroupCommit:
         :returns: outcomes in the order of the requests
         :raises StoreUnavailable: if the database cannot be reached; nothing of the batch is known
             to be done
-        :raises StoreBusy: if other writers collided with every attempt; nothing was done
+        :raises StoreBusy: if other writers collided with every attempt; nothing was done. After a
+            transaction that was committed, both are the errors of the other outcomes instead
         """
         outcomes: list[Outcome] = []
+        for some in self._parts(pending):
+            try:
+                outcomes += self._settle_some(some)
+            except exception.PlacementException as error:
+                if not outcomes:
+                    raise
+                return outcomes + not_settled(error, pending[len(outcomes):])
+        return outcomes
+
+    def _parts(self, pending):
+        """Yield the requests of each transaction."""
         some: list[PendingRequest] = []
         weight = 0
         for each in pending:
             weight += each.weight
             if some and (len(some) == self._limit or weight > _MAX_WEIGHT):
-                outcomes += self._settle_some(some)
+                yield some
                 some, weight = [], each.weight
             some.append(each)
-        return outcomes + self._settle_some(some) if some else outcomes
+        if some:
+            yield some
 
     def _settle_some(self, pending):
         waiter = _Waiter(pending)
-        with self._mutex:
-            self._waiting.append(waiter)
-            waiter.is_leader, self._has_leader = not self._has_leader, True
-        if not waiter.is_leader:
-            with span("group commit"):
-                self._wait(waiter)
-        if waiter.is_leader:
-            try:
+        try:
+            with self._mutex:
+                self._waiting.append(waiter)
+                waiter.is_leader, self._has_leader = not self._has_leader, True
+            if not waiter.is_leader:
+                with span("group commit"):
+                    waiter.wake.acquire()
+            if waiter.is_leader:
                 while not waiter.done:
                     self._settle_waiters(self._take_batch())
-            finally:
-                self._hand_over()
+        finally:
+            self._leave(waiter)
         return waiter.result()
-
-    def _wait(self, waiter):
-        try:
-            waiter.wake.acquire()
-        except BaseException:
-            # Interrupted: no other thread may wait for this one to lead.
-            with self._mutex:
-                if waiter in self._waiting:
-                    self._waiting.remove(waiter)
-            if waiter.is_leader:
-                self._hand_over()
-            raise
 
     def _take_batch(self):
         """Return the waiters of the next transaction, in the order of their arrival."""
         taken, size, weight = [], 0, 0
         with self._mutex:
-            while self._waiting:
-                waiter = self._waiting[0]
+            for waiter in self._waiting:
                 size += len(waiter.pending)
                 weight += waiter.weight
                 if taken and (size > self._limit or weight > _MAX_WEIGHT):
                     break
-                taken.append(self._waiting.popleft())
+                taken.append(waiter)
+            # Not before: an interrupt may come at any line.
+            for _ in taken:
+                self._waiting.popleft()
         return taken
 
     def _settle_waiters(self, waiters):
@@ -174,9 +177,19 @@ class GroupCommit:
                     outcomes.append(Outcome(error=error))
             waiter.outcomes = outcomes
 
-    def _hand_over(self):
-        """Make the first waiter the next leader; without one, the next caller leads."""
+    def _leave(self, waiter):
+        """Make the first of those that wait the next leader, if it was the one that leaves.
+
+        If none waits, the next caller leads.
+        """
+        if waiter.done and not waiter.is_leader:
+            return
         with self._mutex:
+            if waiter in self._waiting:
+                # Interrupted: no other thread may wait for this one to lead.
+                self._waiting.remove(waiter)
+            if not waiter.is_leader:
+                return
             if not self._waiting:
                 self._has_leader = False
                 return

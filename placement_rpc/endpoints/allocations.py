@@ -63,7 +63,7 @@ class AllocationEndpoint(ManagerBase):
             ClaimChange(asked.part(number, {"claim": form}, {"claim": whole}), claim,
                         context.deadline)
             for number, (claim, (form, whole)) in enumerate(zip(wanted, forms, strict=True))])
-        return ClaimResultList(objects=[_batch_result(each) for each in outcomes])
+        return ClaimResultList(objects=_batch_results(outcomes))
 
     @exposed
     def set_allocations(self, context: RequestContext, claims: ClaimList,
@@ -213,12 +213,30 @@ def _shape(microversion):
         what="microversion", reason=f"it is not between 1.{_FIRST_SHAPE} and 1.{_LAST_SHAPE}")
 
 
+def _batch_results(outcomes):
+    """Return the results of the claims of a batch.
+
+    :raises PlacementException: if the outcome of one of them is unknown: the client repeats the
+        whole call under the same id
+    """
+    errors = [each.error for each in outcomes if each.error is not None]
+    unknown = next((error for error in errors if not _is_refusal(error)), None)
+    if unknown is None:
+        return [_batch_result(each) for each in outcomes]
+    if isinstance(unknown, (exception.StoreBusy, exception.StoreHeld)) and not all(
+            type(each.error) is type(unknown) for each in outcomes):
+        # These say that nothing was changed, and others of the claims are settled.
+        raise exception.ServiceUnavailable(reason=unknown.text) from unknown
+    raise unknown
+
+
+def _is_refusal(error):
+    return isinstance(error, exception.PlacementException) and not error.retryable
+
+
 def _batch_result(outcome):
     error = outcome.error
     if error is None:
         return ClaimResult.of_settled(outcome)
-    if not isinstance(error, exception.PlacementException) or error.retryable:
-        # Its outcome is unknown: the client repeats the whole call under the same id.
-        raise error
     return ClaimResult(replayed=outcome.replayed, error={
         "code": error.code, "kwargs": error.kwargs})

@@ -74,7 +74,7 @@ class RabbitSender:
         if answer.failure:
             refusal = error_of(answer)
             if answer.copies > 1 and isinstance(
-                    refusal, (*NOTHING_DONE, exception.ServiceOverloaded)):
+                    refusal, (*NOTHING_DONE, exception.StoreBusy, exception.ServiceOverloaded)):
                 # Another copy, in time or at another service, may have succeeded.
                 raise exception.ServiceUnavailable(reason=refusal.text, **{
                     name: value for name, value in refusal.kwargs.items()

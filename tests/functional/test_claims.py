@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims, releases and moves: one that fits is accepted, any other changes nothing."""
 
-from placement_rpc import exception
+from unittest import mock
+
+from placement_rpc import api, db, exception, manager
+from placement_rpc.accounting import batch, locked_state
 from placement_rpc.objects.request import ResourceRequest
 from tests import base
 
@@ -176,6 +179,34 @@ class MoveTest(base.ContractTest):
         self.api.move_allocations(None, source, base.new_uuid())
 
 
+class LostAttemptTest(base.ContractTest):
+    """The transaction of a claim is lost, and made again."""
+
+    def test_the_owner_that_it_had_found_is_not_kept(self):
+        uuid = self.provider(VCPU=8)
+        consumer, _ = self.claim({uuid: {"VCPU": 1}}, project_id="old", user_id="old")
+        other = manager.Manager(self.service.conf, self.service.database)
+        write, released = locked_state.write, []
+
+        def lose_the_first(*arguments, **how):
+            if not released:
+                raise db.api.Stale("refused at COMMIT")
+            return write(*arguments, **how)
+
+        def release(_seconds):
+            if not released:
+                released.append(True)
+                api.PlacementAPI("local", self.service.conf, manager=other).release_allocations(
+                    None, consumer)
+
+        with mock.patch.object(locked_state, "write", lose_the_first), \
+                mock.patch.object(db.api.time, "sleep", release):
+            self.claim({uuid: {"VCPU": 2}}, consumer, project_id="new", user_id="new",
+                       keep_owner=True)
+        found = self.api.get_allocations(None, consumer).consumer
+        self.assertEqual(("new", "new"), (found.project_id, found.user_id))
+
+
 class BatchTest(base.ContractTest):
     options = {"claims__max_batch": 20, "claims__max_settled_together": 8}
 
@@ -194,6 +225,38 @@ class BatchTest(base.ContractTest):
         results = self.api.claim_batch(None, [
             base.claim({uuid: {"VCPU": 1}}) for _ in range(20)])
         self.assertEqual(list(range(2, 22)), [each.generations[uuid] for each in results])
+        self.assertEqual({"VCPU": 20}, self.used(uuid))
+
+    def test_what_is_known_of_a_batch_of_which_a_part_is_not_settled(self):
+        uuid = self.provider(VCPU=100)
+        commit = self.service.manager.group_commit
+        settle, claims = commit.settle_batch, [
+            base.claim({uuid: {"VCPU": 1}}) for _ in range(20)]
+        last = claims[-1].consumer_uuid
+
+        def collide(database, pending, method):
+            if any(last in each.consumers for each in pending):
+                raise exception.StoreBusy(method=method, attempts=1)
+            return settle(database, pending, method)
+
+        def block(database, pending, method):
+            outcomes = settle(database, pending, method)
+            return [*outcomes[:-1], batch.blocked(method)] if any(
+                last in each.consumers for each in pending) else outcomes
+
+        self.addCleanup(setattr, commit, "settle_batch", settle)
+        for number, fault in enumerate((collide, block)):
+            commit.settle_batch = fault
+            # Not StoreBusy, after which nothing would have been changed.
+            self.assertRaises(exception.DeadlineExceeded, self.api.claim_batch, None, claims,
+                              request_id=f"batch-{number}", timeout=1)
+            self.assertLess(0, self.used(uuid)["VCPU"])
+        commit.settle_batch = lambda _database, pending, method: [
+            batch.blocked(method) for _ in pending]
+        self.assertRaises(exception.StoreBusy, self.api.claim_batch, None, claims, timeout=1)
+        commit.settle_batch = settle
+        results = self.api.claim_batch(None, claims, request_id="batch-0")
+        self.assertEqual(20, len(results))
         self.assertEqual({"VCPU": 20}, self.used(uuid))
 
     def test_one_consumer_several_times_in_one_batch(self):

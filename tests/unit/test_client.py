@@ -10,6 +10,8 @@ from oslo_context import context as oslo_context
 from oslo_messaging.rpc import dispatcher as rpc_dispatcher
 
 from placement_rpc import api, exception
+from placement_rpc import conf as configuration
+from placement_rpc.amqp.broker import Broker
 from placement_rpc.context import RequestContext
 from placement_rpc.rpc import envelope, received, senders
 from placement_rpc.rpc.daemon_pool import DaemonPool
@@ -184,6 +186,21 @@ class ErrorTest(base.TestCase):
             self.assertFalse(found.retryable)
             self.assertIn(words, found.text)
 
+    def test_a_refusal_of_one_copy_says_nothing_of_the_others(self):
+        conf = configuration.new_config()
+        sender = senders.RabbitSender(conf, Broker.of(conf, "rabbit://ada:secret@127.0.0.1:1/"))
+        self.addCleanup(sender.close)
+        call = envelope.Call("claim_allocations", "1.2", {}, {}, "id", "reply")
+        for error in (exception.StoreBusy(method="claim", attempts=1),
+                      exception.StoreHeld(reason="an import"),
+                      exception.RequestExpired(late=1.0)):
+            for copies, expected in ((1, type(error)), (2, exception.ServiceUnavailable)):
+                answer = envelope.open_answer(envelope.seal_answer(call, error=error))
+                answer.copies = copies
+                sender.connection.ask = lambda *_, answer=answer: answer
+                self.assertIs(expected, type(self.assertRaises(
+                    exception.PlacementException, sender.call, RequestContext(),
+                    "claim_allocations", {}, 1)))
 
     def test_an_overloaded_service_is_told_apart_from_one_that_is_away(self):
         """Clients of earlier releases take both for the same, and retry."""

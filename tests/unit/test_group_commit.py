@@ -3,6 +3,7 @@
 
 import threading
 import traceback
+from unittest import mock
 
 from placement_rpc import exception
 from placement_rpc.accounting.batch import Outcome, PendingRequest
@@ -109,6 +110,15 @@ class GroupCommitTest(base.TestCase):
         self.assertEqual([8, 8, 3], [len(batch) for batch in self.store.batches])
         self.assertEqual(names, self.answers[tuple(names)])
 
+    def test_what_a_transaction_has_done_is_told_when_the_next_one_fails(self):
+        self.store.go.set()
+        self.store.errors["9"] = exception.StoreBusy(method="claim", attempts=3)
+        names = [str(number) for number in range(19)]
+        outcomes = self.group.settle([_pending(name) for name in names])
+        self.assertEqual(names[:8], [each.result for each in outcomes[:8]])
+        self.assertEqual([exception.StoreBusy] * 11, [type(each.error) for each in outcomes[8:]])
+        self.assertEqual([8, 8], [len(batch) for batch in self.store.batches])
+
     def test_when_the_store_is_unavailable_each_caller_gets_an_error_of_its_own(self):
         self.store.errors["c"] = failure = exception.StoreUnavailable(reason="away")
         self.settle_together(("a",), ("b",), ("c",), ("d",))
@@ -147,6 +157,21 @@ class GroupCommitTest(base.TestCase):
         self.assertIsInstance(self.answers[("c",)], exception.StoreBusy)
         self.settle("d")
         self.assertEqual(["d"], self.answers[("d",)])
+
+    def test_a_leader_that_is_interrupted_before_it_begins_leads_no_longer(self):
+        self.store.go.set()
+        take = self.group._take_batch
+        for at in ("before", "after"):
+            def interrupt(at=at):
+                if at == "after":
+                    take()
+                raise KeyboardInterrupt
+
+            with mock.patch.object(self.group, "_take_batch", interrupt):
+                self.assertRaises(KeyboardInterrupt, self.group.settle, [_pending("a")])
+            self.assertEqual(0, self.group.waiting)
+            self.settle("b")
+            self.assertEqual(["b"], self.answers[("b",)])
 
     def test_a_request_that_the_store_fails_on_does_not_fail_the_others(self):
         self.store.errors["c"] = ZeroDivisionError("a defect")
