@@ -159,6 +159,11 @@ class Ledger:
             for uuid in each.allocations:
                 if uuid not in self._state.providers_by_uuid:
                     raise exception.ProviderNotFound(provider=uuid)
+        for each in desired:
+            for resources in each.allocations.values():
+                for name in resources:
+                    if not isinstance(name, int) and name not in self._state.class_ids:
+                        raise exception.ResourceClassNotFound(resource_class=name)
 
     def _resolve(self, desired):
         """Return a dict of (provider id, class id) to amount."""
@@ -166,9 +171,7 @@ class Ledger:
         for uuid, resources in desired.allocations.items():
             provider = self._state.providers_by_uuid[uuid]
             for name, amount in resources.items():
-                class_id = name if isinstance(name, int) else self._state.class_ids.get(name)
-                if class_id is None:
-                    raise exception.ResourceClassNotFound(resource_class=name)
+                class_id = name if isinstance(name, int) else self._state.class_ids[name]
                 if class_id not in provider.inventories:
                     raise exception.CapacityExceeded(
                         provider=uuid, resource_class=self._class_name(class_id),

@@ -107,12 +107,12 @@ def update(tx: db.Connection, outbox: Outbox, provider: ResourceProvider,
         # All that is locked, is locked at once and in order.
         trees.lock_move(tx, provider.uuid, provider.parent_provider_uuid)
     row = lock(tx, provider.uuid, provider.value("generation"))
-    # MariaDB finds the provider itself if only blanks at the end differ.
-    if row.name != provider.name and providers.named(tx, provider.name) not in (None, row.id):
-        raise exception.NameInUse(name=provider.name)
     wanted = provider.parent_provider_uuid if moves else row.parent_uuid
     if wanted != row.parent_uuid:
         _check_parent(tx, row, wanted, may_move)
+    # MariaDB finds the provider itself if only blanks at the end differ.
+    if row.name != provider.name and providers.named(tx, provider.name) not in (None, row.id):
+        raise exception.NameInUse(name=provider.name)
     if (row.name, row.parent_uuid) == (provider.name, wanted):
         return of_row(row)
     if row.name != provider.name:

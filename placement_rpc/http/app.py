@@ -13,6 +13,7 @@ import time
 import uuid
 
 import falcon
+from falcon import mediatypes
 
 from placement_rpc import exception
 from placement_rpc.http import bodies, errors, microversion, preconditions, queries, routes
@@ -196,7 +197,7 @@ class _Address:
         if req.method != "GET" and route.spelling.has_generations:
             # OpenStack Placement asks it of reads only.
             return
-        if accept in _ANY_JSON or "/" not in accept or req.client_accepts("application/json"):
+        if accept in _ANY_JSON or "/" not in accept or _accepts_json(accept):
             return
         if self._takes_stream and req.client_prefers((STREAM, LINES)):
             return
@@ -301,3 +302,11 @@ def build(facade, identity):
     for path, its_routes in by_path:
         app.add_route(path, _Address(facade, list(its_routes)))
     return app
+
+
+def _accepts_json(accept):
+    """Return whether an Accept header has JSON; the case of letters does not matter."""
+    try:
+        return mediatypes.quality("application/json", accept.lower()) > 0
+    except ValueError:
+        return False

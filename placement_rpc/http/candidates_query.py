@@ -8,9 +8,8 @@ the groups belong together.
 import dataclasses
 import itertools
 
-from placement_rpc import exception
 from placement_rpc.api import CandidateGroup, CandidatesRequest
-from placement_rpc.http import bodies, names, request_groups
+from placement_rpc.http import bodies, errors, names, request_groups
 from placement_rpc.http.errors import BadRequest
 from placement_rpc.schemas import allocation_candidate, common
 
@@ -61,16 +60,12 @@ def parse(query, version):
         raise BadRequest(reason='The "group_policy" parameter is required when specifying more '
                                 'than one "resources{N}" parameter.')
     _check_names((*required, *forbidden), groups.values())
-    try:
+    with errors.too_many_values():
         return CandidatesRequest(
             groups=[CandidateGroup(suffix=suffix, **dataclasses.asdict(group))
                     for suffix, group in groups.items()],
             group_policy=policy, same_subtree=same_subtree, root_required=required,
             root_forbidden=forbidden, limit=_limit(query.first("limit")))
-    except exception.BatchTooLarge as error:
-        raise BadRequest(reason=exception.fill(
-            "Invalid query string parameters: {what} has {size} values, and {limit} are allowed",
-            error.kwargs)) from None
 
 
 def _limit(text):

@@ -65,6 +65,17 @@ def bad_request(*classes):
         raise
 
 
+@contextlib.contextmanager
+def too_many_values():
+    """Answer 400 if a parameter of the query has more values than are allowed."""
+    try:
+        yield
+    except exception.BatchTooLarge as error:
+        raise BadRequest(reason=exception.fill(
+            "Invalid query string parameters: {what} has {size} values, and {limit} are allowed",
+            error.kwargs)) from None
+
+
 class AddressNotFound(exception.NotFound):
     code = peer_errors.UNDEFINED
     message = "The resource could not be found."

@@ -6,6 +6,7 @@ since every change to them raises the generation. The tag of a consumer is made 
 the tag that the service gives it.
 """
 
+import contextlib
 import re
 
 from placement_rpc import exception
@@ -118,3 +119,24 @@ def is_not_modified(header, current):
     wanted = tags(header)
     return wanted == ANY or (
         bool(wanted) and current in {each.removeprefix("W/") for each in wanted})
+
+
+@contextlib.contextmanager
+def before_values(call, uuid, generation):
+    """Have an error of a provider and its generation come before one of values in the body.
+
+    A client that is told of a conflict reads again and repeats its request.
+
+    :param generation: int, as of :meth:`placement_rpc.http.call.Call.generation`
+    :raises ProviderNotFound: instead of an error of the values, if there is no such provider
+    :raises ConcurrentUpdate: the same, if it has another generation
+    """
+    try:
+        yield
+    except (exception.InvalidInventory, exception.ResourceClassNotFound,
+            exception.TraitNotFound):
+        current = call.api.get_provider(call.context, uuid).generation
+        if generation not in (None, current):
+            raise exception.ConcurrentUpdate(
+                provider=uuid, current=current, given=generation) from None
+        raise

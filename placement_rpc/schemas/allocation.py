@@ -57,8 +57,8 @@ CLAIM_1_28 = _with(_CLAIM_1_13, consumer_generation={"type": ["integer", "null"]
 CLAIM_1_34 = common.with_optional(CLAIM_1_28, mappings={
     "type": "object",
     "minProperties": 1,
-    # A key that is no suffix may have any value, and is ignored.
-    "patternProperties": {f"^{common.GROUP_SUFFIX}$": {
+    # As in OpenStack Placement, keys that only contain such a character have to have uuids, too.
+    "patternProperties": {common.GROUP_SUFFIX: {
         "type": "array", "minItems": 1, "items": common.UUID}}})
 CLAIM_1_38 = _with(CLAIM_1_34, consumer_type={
     "type": "string", "pattern": r"^[A-Z0-9_]+$", "minLength": 1, "maxLength": 255})

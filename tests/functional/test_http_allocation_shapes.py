@@ -174,15 +174,21 @@ class ShapeTest(_Shapes):
         for wrong in ("unknown", "instance", "", "A B", "A" * 256, 5, None):
             self.write("1.38", self.body("1.38", consumer_type=wrong), 400)
 
+    def test_a_class_that_does_not_exist_comes_before_one_that_the_provider_lacks(self):
+        error = self.refused(400, self.write("1.34", self.body("1.34", {
+            self.node: {"DISK_GB": 1, "CUSTOM_NOPE": 1}}), 400))
+        self.assertIn("CUSTOM_NOPE", error["detail"])
+
     def test_mappings_are_kept_with_the_event(self):
         mappings = {"": [self.node], "_net": [self.node, self.other.upper()]}
-        self.write("1.34", self.body("1.34", mappings={**mappings, "no suffix": 5}))
+        self.write("1.34", self.body("1.34", mappings={**mappings, "!": 5}))
         with self.database.reader() as tx:
             created, = [json.loads(row.payload) for row in events.waiting(tx)
                         if row.event_type == "allocation.create"]
         self.assertEqual({**mappings, "_net": [self.node, self.other]},
                          created["placement_object.data"]["mappings"])
-        for wrong in ({}, {"_net": []}, {"_net": ["pony"]}, {"_net": self.node}, [], "text"):
+        for wrong in ({}, {"_net": []}, {"_net": ["pony"]}, {"_net": self.node}, [], "text",
+                      {"a b": "text"}):
             self.write("1.34", self.body("1.34", consumer_generation=1, mappings=wrong), 400)
         # OpenStack Placement does not look at those without a suffix.
         for generation, wrong in enumerate(([], ["pony"], self.node, {"a": 1}), 1):

@@ -193,7 +193,8 @@ class InputTest(http.HTTPTest):
     def test_accept(self):
         for accept in ("text/plain", "text/html", "application/json;q=0"):
             self.assertEqual(406, self.send("GET", self.one, Accept=accept).status_code)
-        for accept in ("*/*", "application/*", "text/html, application/json", "nonsense", ""):
+        for accept in ("*/*", "application/*", "text/html, application/json", "nonsense", "",
+                       "APPLICATION/JSON", "Text/HTML, Application/Json;q=0.5"):
             self.assertEqual(200, self.send("GET", self.one, Accept=accept).status_code, accept)
 
     def test_texts_of_clients_are_escaped(self):

@@ -46,6 +46,30 @@ class InventoriesTest(http.HTTPTest):
             f"Unable to create inventory for resource provider {self.uuid}",
             self.add(resource_class="MEMORY_MB", reserved=9))
 
+    def test_a_provider_and_its_generation_come_before_values(self):
+        nowhere = f"/resource_providers/{base.new_uuid()}"
+        too_much, current = {"total": 8, "reserved": 9}, self.get(
+            self.path)["resource_provider_generation"]
+        for inventories in ({"VCPU": too_much}, {"vcpu": {"total": 8}}):
+            for path, generation, status in (
+                    (f"{nowhere}/inventories", 0, 404), (self.path, current + 1, 409),
+                    (self.path, current, 400)):
+                self.refused(status, self.send("PUT", path, {
+                    "resource_provider_generation": generation, "inventories": inventories}))
+        for version in ("1.25", "1.39"):
+            self.refused(404, self.send("PUT", f"{nowhere}/inventories/VCPU", {
+                "resource_provider_generation": 0, **too_much}, version))
+            self.refused(404, self.send("POST", f"{nowhere}/inventories", {
+                "resource_class": "VCPU", **too_much}, version))
+        self.check_refused(
+            409, "placement.concurrent_update", "", self.put_one(
+                "VCPU", generation=current + 1, reserved=9))
+        for path, generation, status in (
+                (nowhere, 0, 404), (self.path.removesuffix("/inventories"), current + 1, 409),
+                (self.path.removesuffix("/inventories"), current, 400)):
+            self.refused(status, self.send("PUT", f"{path}/traits", {
+                "resource_provider_generation": generation, "traits": ["a trait"]}))
+
     def test_values_without_rules_of_their_own(self):
         answer = self.put(1, VCPU={
             "total": 8.0, "min_unit": 9, "max_unit": 3, "allocation_ratio": 3.40282e+38})

@@ -147,6 +147,10 @@ class UpdateTest(_ProvidersTest):
             self.assertTrue(error["detail"].startswith(
                 f"Unable to save resource provider {child}: "), error)
             self.assertIn(says, error["detail"])
+            # Before a name that another provider has.
+            self.refused(400, self.put(
+                child, "1.36", name=self.get(f"{PATH}/{second}")["name"],
+                parent_provider_uuid=parent))
         self.assertEqual((first, first), self.place(child))
         self.assertEqual((second, second), self.moved(child, second, "1.37"))
         self.assertEqual((child, second), self.place(below))
@@ -234,6 +238,10 @@ class ListTest(_ProvidersTest):
             self.check(expected, query, version)
         self.refused_list("member_of={0}&member_of={1}", "1.23", "Multiple member_of")
         self.refused_list("member_of=!{0}", "1.31", "Forbidden member_of")
+
+    def test_more_values_than_are_allowed(self):
+        self.refused_list("&".join(["member_of={0}"] * 17), "1.39",
+                          "member_of has 17 values, and 16 are allowed")
 
     def test_traits(self):
         for expected, query, version in (

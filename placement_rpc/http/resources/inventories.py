@@ -28,7 +28,8 @@ def replaced(call):
     """Replace all inventories of a provider."""
     uuid = call.uuid()
     expected = call.generation(uuid, call.body.get("resource_provider_generation"))
-    with errors.bad_request(exception.ResourceClassNotFound):
+    with errors.bad_request(exception.ResourceClassNotFound), \
+            preconditions.before_values(call, uuid, expected):
         names.check_classes(call.body["inventories"])
         found = call.api.set_inventory(
             call.context, uuid, [
@@ -42,9 +43,11 @@ def added(call):
     uuid, name = call.uuid(), call.body["resource_class"]
     # An inventory that does not exist yet is not based on anything that was read: the generation
     # in the body is ignored.
-    with errors.bad_request(exception.ResourceClassNotFound):
+    expected = call.generation(uuid)
+    with errors.bad_request(exception.ResourceClassNotFound), \
+            preconditions.before_values(call, uuid, expected):
         found = call.api.add_inventory(
-            call.context, uuid, _given(call, name, call.body), call.generation(uuid),
+            call.context, uuid, _given(call, name, call.body), expected,
             request_id=call.request_id)
     made = _one(call, found, canonical(name))
     answered = {"body": made.body, "updated_at": made.updated_at} if (
@@ -60,7 +63,7 @@ def updated(call):
     expected = call.generation(uuid, call.body.get("resource_provider_generation"))
     # The address of a pool's inventory is that of a resource, as the draft says.
     missing = (exception.InventoryNotFound,) if call.spelling.has_generations else ()
-    with errors.bad_request(*missing):
+    with errors.bad_request(*missing), preconditions.before_values(call, uuid, expected):
         found = call.api.update_inventory(
             call.context, uuid, _given(call, name, call.body), expected,
             request_id=call.request_id, allow_below_use=_allow_below_use(call))

@@ -18,7 +18,8 @@ _MAY_MOVE = (1, 37)
 def listed(call):
     """List all providers, or those that match the query."""
     call.refuse_condition()
-    with errors.bad_request(exception.ResourceClassNotFound, exception.TraitNotFound):
+    with errors.bad_request(exception.ResourceClassNotFound, exception.TraitNotFound), \
+            errors.too_many_values():
         filters = _filters(call)
         if filters is None:
             return _list(call, [], call.position())

@@ -97,7 +97,8 @@ def replaced(call):
     """Replace the traits of a provider."""
     uuid = call.uuid()
     generation = call.generation(uuid, call.body["resource_provider_generation"])
-    with errors.bad_request(exception.TraitNotFound):
+    with errors.bad_request(exception.TraitNotFound), \
+            preconditions.before_values(call, uuid, generation):
         names.check_traits(call.body["traits"])
         found = call.api.set_provider_traits(
             call.context, uuid, call.body["traits"], generation, request_id=call.request_id)
