@@ -29,7 +29,7 @@ import rich.progress
 import rich.table
 
 # First of the project's imports: it selects the threading backend of oslo.service.
-from placement_rpc.cmd import local, output, standalone, state_file  # isort: skip
+from placement_rpc.cmd import arguments, local, output, standalone, state_file  # isort: skip
 import demo_candidates
 import demo_events
 import demo_nodes
@@ -351,8 +351,8 @@ def main():
     parser = argparse.ArgumentParser(description="The main job on real compute nodes.")
     parser.add_argument("--bus", choices=("inprocess", "rabbit"), default="inprocess")
     parser.add_argument("--transport-url", help="the bus of a running service")
-    parser.add_argument("--consumers", type=int, default=3000)
-    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--consumers", type=arguments.positive, default=3000)
+    parser.add_argument("--clients", type=arguments.positive, default=8)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         try:

@@ -216,12 +216,14 @@ class Broker:
     def tls_problem(self, node: Node) -> Problem | None:
         """Make a TLS handshake with a node, without logging in, and return what fails.
 
-        The name of the host is checked whether or not connections check it.
+        The name of the host is checked whether or not connections check it. Without TLS it only
+        connects.
 
         :returns: None if the handshake succeeds, or without TLS
         :raises OSError: if the node cannot be reached
         """
         if self.tls is None:
+            self.reach(node)
             return None
         try:
             try:

@@ -6,6 +6,7 @@ Programs print their help without loading anything else, so this module imports 
 
 import argparse
 import datetime
+import uuid
 
 # Seconds: a year.
 _LONGEST = 366 * 86400.0
@@ -63,12 +64,52 @@ def seconds(text):
     return value
 
 
-def moment(text):
-    """Return the datetime in UTC of a text in ISO 8601; local time without a zone.
+def age(text):
+    """Parse a whole number of seconds that have passed, for argparse.
 
-    :raises ValueError: if it is not a time
+    :param text: str
+    :returns: int
+    :raises argparse.ArgumentTypeError: if it is something else
+    """
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of seconds")
+    return int(text)
+
+
+def moment(text):
+    """Parse a time in ISO 8601, for argparse; local time without a zone.
+
+    :param text: str
+    :returns: datetime in UTC
+    :raises argparse.ArgumentTypeError: if it is not a time, or not one in UTC
     """
     try:
         return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
-    except OverflowError:
-        raise ValueError(f"{text} is not a time in UTC") from None
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time in ISO 8601, such as 2026-11-28T12:00") from None
+
+
+def given_uuid(text):
+    """Parse a uuid in any spelling, for argparse.
+
+    :param text: str
+    :returns: str, in lower case and with dashes
+    :raises argparse.ArgumentTypeError: if it is something else
+    """
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a uuid") from None
+
+
+def url(text):
+    """Take a URL, for argparse.
+
+    :param text: str
+    :returns: str
+    :raises argparse.ArgumentTypeError: if it is empty, as of a shell's variable that is not set
+    """
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty")
+    return text

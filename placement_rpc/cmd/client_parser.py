@@ -65,7 +65,7 @@ def _common_options():
         prog="placement-rpc", description="Resource accounting for clouds on the message bus.")
     common.add_argument("--version", action="version", version=placement_rpc.__version__)
     config_sources.add_arguments(common)
-    common.add_argument("--transport-url", metavar="URL",
+    common.add_argument("--transport-url", type=arguments.url, metavar="URL",
                         help="the bus, as rabbit://user:password@host:port/ (default: as "
                              "configured, or that of the service in the state directory)")
     config_sources.add_state_dir(common)
@@ -83,7 +83,7 @@ def _add_standalone(command):
         help="inprocess: calls are made in this process only, over HTTP; rabbit: start a "
              "private RabbitMQ that other processes can call over")
     command.add_argument(
-        "--database", metavar="URL",
+        "--database", type=arguments.url, metavar="URL",
         help="SQLAlchemy URL (default: an SQLite file in the state directory)")
     command.add_argument(
         "--http-port", type=_port, metavar="PORT",
@@ -107,7 +107,8 @@ def _add_listen(command):
                          help="begin at a position, or at a time in ISO 8601 (default: now)")
     command.add_argument("--event-type", metavar="GLOB",
                          help="show only these types, for example 'allocation.*'")
-    command.add_argument("--provider", metavar="UUID", help="show only events of this provider")
+    command.add_argument("--provider", type=arguments.given_uuid, metavar="UUID",
+                         help="show only events of this provider")
     command.add_argument("--count", type=arguments.positive, metavar="N",
                          help="exit after N events")
     command.add_argument("--idle", type=arguments.seconds, metavar="SECONDS",
@@ -130,11 +131,10 @@ def _add_usage_report(command):
 
 
 def _start(text):
-    return int(text) if text.isdigit() else arguments.moment(text)
+    return arguments.positive(text) if text.isdigit() else arguments.moment(text)
 
 
 def _port(text):
-    value = int(text)
-    if not 0 <= value <= _MAX_PORT:
-        raise argparse.ArgumentTypeError(f"{text} is not a port, 0 to {_MAX_PORT}")
-    return value
+    if not (text.isascii() and text.isdigit() and int(text) <= _MAX_PORT):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port, 0 to {_MAX_PORT}")
+    return int(text)

@@ -4,6 +4,7 @@
 import contextlib
 import functools
 import importlib
+import io
 import logging
 import os
 import sys
@@ -41,7 +42,8 @@ def service_module(name):
 # Their text says what is wrong. Any other error is a defect, or an outage that was not expected.
 _EXPECTED = (ExtraMissing, exception.PlacementException, OSError, ValueError)
 # Those of libraries, by the module of the class, which a program loads only if it needs it.
-_EXPECTED_OF_LIBRARIES = (("oslo_config.cfg", "Error"), ("oslo_messaging", "InvalidTransportURL"))
+_EXPECTED_OF_LIBRARIES = (("oslo_config.cfg", "Error"), ("oslo_log.log", "LogConfigError"),
+                          ("oslo_messaging", "InvalidTransportURL"))
 _LONGEST = 1000
 
 
@@ -57,6 +59,7 @@ def one_line_errors(program, failure=1):
     def decorate(main):
         @functools.wraps(main)
         def run(args=None):
+            _mend_streams()
             try:
                 with interrupts.kept():
                     return main(args)
@@ -72,6 +75,20 @@ def one_line_errors(program, failure=1):
                 return failure
         return run
     return decorate
+
+
+def _mend_streams():
+    """Have a closed standard stream read or write nothing; escape what an encoding lacks.
+
+    Python has None in place of a stream that was closed by ``>&-``.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            # Not closed: the interpreter flushes it at the end.
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def report(program, error, args=None):

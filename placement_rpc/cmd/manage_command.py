@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The configuration, the log and the database of a command of ``placement-rpc-manage``."""
 
+import contextlib
 import sys
 
 from oslo_log import log
@@ -27,7 +28,7 @@ def run(options, args):
     log.setup(conf, configuration.PROJECT)
     # What fails has the command's own exit code.
     reported = errors.one_line_errors("placement-rpc-manage", options.failure)
-    with errors.quietly(args):
+    with errors.quietly(args) if options.is_quiet else contextlib.nullcontext():
         return reported(lambda _args: _run(options, conf))(args)
 
 

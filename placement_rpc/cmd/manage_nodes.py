@@ -78,9 +78,9 @@ def _given(options):
         yield ((f"row {values['id']}", values)
                for values in nova.compute_nodes(options.from_database))
     elif options.file in (None, "-"):
-        yield importer.of_lines(sys.stdin)
+        yield importer.of_lines(getattr(sys.stdin, "buffer", sys.stdin))
     else:
-        # Bytes, so that a line that is not UTF-8 is refused, and the others are not.
+        # Bytes here too: a line that is not UTF-8 is refused, and the others are not.
         with open(options.file, "rb") as file:
             yield ((f"{options.file}, {label}", values)
                    for label, values in importer.of_lines(file))

@@ -4,7 +4,7 @@
 import argparse
 
 import placement_rpc
-from placement_rpc.cmd import config_sources
+from placement_rpc.cmd import arguments, config_sources
 from placement_rpc.cmd.parsers import (
     audit,
     audit_log,
@@ -41,9 +41,9 @@ def parser():
         prog="placement-rpc-manage",
         description="Administer the database and the broker of placement_rpc.")
     config_sources.add_arguments(whole)
-    whole.add_argument("--database", metavar="URL",
+    whole.add_argument("--database", type=arguments.url, metavar="URL",
                        help="SQLAlchemy URL; overrides [database] connection")
-    whole.add_argument("--transport-url", metavar="URL",
+    whole.add_argument("--transport-url", type=arguments.url, metavar="URL",
                        help="the bus; overrides transport_url")
     config_sources.add_state_dir(whole)
     whole.add_argument("--debug", action="store_true",
@@ -51,8 +51,9 @@ def parser():
     whole.add_argument("--version", action="version", version=placement_rpc.__version__)
     # A command that needs no database overrides the first, and is called without one; one that
     # creates it overrides the second. A command whose exit code 1 is an answer overrides the
-    # third, the exit code of an error.
-    whole.set_defaults(needs_database=True, creates_database=False, failure=1)
+    # third, the exit code of an error; one that goes on while a server is away overrides the
+    # fourth, so that its log says so.
+    whole.set_defaults(needs_database=True, creates_database=False, failure=1, is_quiet=True)
     groups = whole.add_subparsers(dest="group", required=True, metavar="GROUP")
     for module, name, text in _GROUPS:
         module.add_commands(groups.add_parser(

@@ -58,7 +58,9 @@ def _show_json(rows, _columns, stream):
 def _show_yaml(rows, _columns, stream):
     import yaml
 
-    yaml.safe_dump(rows, stream, sort_keys=False, allow_unicode=True)
+    # In another encoding it escapes what that lacks.
+    is_unicode = (getattr(stream, "encoding", None) or "utf").lower().startswith("utf")
+    yaml.safe_dump(rows, stream, sort_keys=False, allow_unicode=is_unicode)
 
 
 def _show_csv(rows, columns, stream):

@@ -92,7 +92,7 @@ class Database:
         if create:
             _create_private_file(urls.file_of(url))
         else:
-            urls.check_file(url)
+            urls.check_file(url, "; 'placement-rpc-manage db sync' makes it")
         self._sqlite = url.get_backend_name() == "sqlite"
         # oslo.db keeps no pool of SQLite's connections, and takes no options for one.
         pool = {} if self._sqlite else {

@@ -111,12 +111,12 @@ def refused(error: Exception) -> exception.StoreUnavailable:
                f"({' '.join(str(error).split())[:200]})")
 
 
-def check_file(url: sa.URL) -> None:
+def check_file(url: sa.URL, remedy: str = "") -> None:
     """Check that a SQLite database exists: opening it would create an empty one.
 
+    :param remedy: what makes it
     :raises StoreUnavailable: if it does not
     """
     path = file_of(url)
     if path is not None and not path.exists():
-        raise exception.StoreUnavailable(
-            reason=f"there is no file {path}; 'placement-rpc-manage db sync' makes it")
+        raise exception.StoreUnavailable(reason=f"there is no file {path}{remedy}")

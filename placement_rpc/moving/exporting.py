@@ -61,6 +61,7 @@ def export(database: db.Database, url: str, batch: int = BATCH, finish: bool = F
         with target.transaction() as tx:
             _check_revision(tx)
             run = export_state.begin(tx)
+        target.begin()
 
         @contextlib.contextmanager
         def transaction():

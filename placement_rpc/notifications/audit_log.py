@@ -62,6 +62,14 @@ class AuditLog:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
 
+    def check(self) -> None:
+        """Check that the file can be written, and create it if it is missing.
+
+        :raises OSError: if it cannot
+        """
+        with self._opened():
+            pass
+
     def __call__(self, event: Event) -> None:
         """Append the line of an event.
 

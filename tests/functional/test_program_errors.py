@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pathlib
+import shlex
 import socket
 import subprocess
 import sys
@@ -136,6 +137,9 @@ class DatabaseTest(ProgramTest):
         self.refused("placement-rpc-manage", "--database", "sqlite:///made.sqlite",
                      "compute-nodes", "import", "--from-database", "sqlite:///nova.sqlite",
                      words=("nova.sqlite",))
+        self.assertNotIn("db sync", self.refused(
+            "placement-rpc-manage", "--database", "sqlite:///made.sqlite", "compute-nodes",
+            "import", "--from-database", "sqlite:///nova.sqlite"))
         self.assertFalse((self.directory / "nova.sqlite").exists())
 
     def test_a_database_without_the_tables(self):
@@ -148,6 +152,17 @@ class DatabaseTest(ProgramTest):
         file = self.file("db.conf", f"[database]\nconnection = {url}\n")
         self.refused("placement-rpc", "--config-file", file, "--local", "providers",
                      words=("db sync",))
+
+
+    def test_an_export_leaves_another_database_as_it_was(self):
+        stores = [self.useFixture(placement_fixtures.Store()) for _ in range(2)]
+        source, other = (each.conf.database.connection for each in stores)
+        for target in (other, source):
+            file = pathlib.Path(target.removeprefix("sqlite:///"))
+            before = file.read_bytes()
+            self.refused("placement-rpc-manage", "--database", source, "placement", "export",
+                         "--to", target)
+            self.assertEqual(before, file.read_bytes())
 
 
 class BusTest(ProgramTest):
@@ -173,6 +188,17 @@ class BusTest(ProgramTest):
             self.assertNotIn("outcome", line)
         for command in (("dead-letters", "list"), ("broker", "check")):
             self.refused("placement-rpc-manage", "--transport-url", self.url, *command)
+
+    def test_the_check_before_an_upgrade_says_that_a_broker_is_away(self):
+        store = self.useFixture(placement_fixtures.Store())
+        file = self.file("bus.conf", f"[DEFAULT]\ntransport_url = {self.url}\n[database]\n"
+                         f"connection = {store.conf.database.connection}\n")
+        done = self.run_program(
+            "placement-rpc-status", "--config-file", file, "upgrade", "check", "--json")
+        found, = (each for each in json.loads(done.stdout)["checks"]
+                  if each["check"] == "Connections to the broker")
+        self.assertEqual((1, 1), (done.returncode, found["result"]))
+        self.assertIn("cannot be reached", found["details"])
 
     def test_it_is_said_while_it_is_tried_again(self):
         store = self.useFixture(placement_fixtures.Store())
@@ -234,14 +260,90 @@ class DebugTest(ProgramTest):
                 self.assertEqual([], before)
 
 
+class AuditLogTest(ProgramTest):
+
+    def audit_log(self, file):
+        return self.refused("placement-rpc-manage", "--transport-url", self.url, "audit-log",
+                            "--file", file, "--idle", "1", code=1)
+
+    def test_a_file_that_cannot_be_written(self):
+        """Before an event is taken from the queue, which would become a dead letter."""
+        self.assertIn("nowhere", self.audit_log(f"{self.directory}/nowhere/audit.log"))
+
+    def test_a_broker_that_is_away(self):
+        self.assertIn("refused", self.audit_log(f"{self.directory}/audit.log"))
+
+    def test_it_says_so_while_it_waits_for_the_broker(self):
+        program = self.start_program(
+            "placement-rpc-manage", "--transport-url", self.url, "audit-log", "--file",
+            f"{self.directory}/audit.log")
+        self.addCleanup(program.communicate)
+        self.addCleanup(program.terminate)
+        self.assertIn("no connection to the broker", program.stderr.readline())
+
+
 class UsageTest(ProgramTest):
 
     def test_values_that_are_none(self):
         for arguments in (("ping", "--timeout", "-1"), ("ping", "--timeout", "nan"),
                           ("providers", "--limit", "0"), ("listen", "--from", "now"),
                           ("usage-report", "--from", "9999-12-31T23:59:59-23:00"),
+                          ("listen", "--from", "0"), ("listen", "--provider", "node-1"),
                           ("standalone", "--http-port", "99999"), ("pony",)):
             done = self.run_program("placement-rpc", *arguments)
             self.assertEqual(2, done.returncode, arguments)
             self.assertIn("error: ", done.stderr.splitlines()[-1])
             self.assertNotIn("Traceback", done.stderr)
+            # What a type of argument is called in the code is of no help.
+            self.assertNotIn("value: ", done.stderr)
+
+    def test_values_that_would_change_more_than_was_meant(self):
+        store = self.useFixture(placement_fixtures.Store())
+        database = store.conf.database.connection
+        for arguments in (("--database", database, "outbox", "prune", "--older-than", "-1"),
+                          ("--database", database, "outbox", "replay", "--provider", "node-1"),
+                          ("--database", "", "db", "sync"),
+                          ("--transport-url", "", "dead-letters", "discard", "--all")):
+            done = self.run_program("placement-rpc-manage", *arguments)
+            self.assertEqual(2, done.returncode, arguments)
+            self.assertIn("error: argument", done.stderr.splitlines()[-1])
+        self.assertEqual([], list(self.directory.iterdir()))
+
+
+class StreamsTest(ProgramTest):
+    """Standard streams that are closed, or of a narrow encoding."""
+
+    def shell(self, name, redirection, *arguments, **variables):
+        command, how = self.command(name, *arguments)
+        done = subprocess.run(
+            f"{shlex.join(command)} {redirection}", shell=True, check=False,
+            capture_output=True, timeout=120, **{
+                **how, "stdin": None, "env": {**how["env"], **variables}})
+        self.assertNotIn("unexpected error", done.stderr)
+        return done
+
+    def database(self):
+        return self.useFixture(placement_fixtures.Store()).conf.database.connection
+
+    def test_a_closed_one_is_like_the_null_device(self):
+        for redirection, arguments in ((">&-", ("upgrade", "status")), (">&-", ("outbox", "status")),
+                                       ("<&-", ("compute-nodes", "import"))):
+            done = self.shell("placement-rpc-manage", redirection, "--database",
+                              self.database(), *arguments)
+            self.assertEqual((0, ""), (done.returncode, done.stderr), arguments)
+
+    def test_no_error_goes_among_the_results(self):
+        done = self.shell("placement-rpc", "2>&-", "--transport-url", self.url, "ping",
+                          "--timeout", "1")
+        self.assertEqual((3, ""), (done.returncode, done.stdout))
+
+    def test_characters_that_an_encoding_lacks_are_escaped(self):
+        running = self.useFixture(placement_fixtures.RunningService("local"))
+        running.api.create_provider(None, "n\xf6de")
+        file = self.file("db.conf", "[database]\nconnection = "
+                         f"{running.conf.database.connection}\n")
+        for style in ("yaml", "csv", "table"):
+            done = self.shell("placement-rpc", "", "--config-file", file, "--local", "providers",
+                              "--format", style, PYTHONIOENCODING="ascii")
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
+            self.assertIn("n\\xf6de", done.stdout.lower())

@@ -18,4 +18,4 @@ def add_commands(command):
                          help="the durable queue to read from (default: %(default)s)")
     command.add_argument("--idle", type=arguments.seconds, metavar="SECONDS",
                          help="exit after this long without an event")
-    command.set_defaults(run="manage_audit_log.run", needs_database=False)
+    command.set_defaults(run="manage_audit_log.run", needs_database=False, is_quiet=False)

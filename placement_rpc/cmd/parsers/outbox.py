@@ -16,7 +16,7 @@ def add_commands(group):
     command.set_defaults(run="manage_outbox.status")
     text = "delete old published events"
     command = commands.add_parser("prune", help=text, description=text.capitalize())
-    command.add_argument("--older-than", type=int, required=True, metavar="SECONDS",
+    command.add_argument("--older-than", type=arguments.age, required=True, metavar="SECONDS",
                          help="delete what is older than this")
     command.set_defaults(run="manage_outbox.prune")
     text = "publish events again, from a position or a time on, or those of a provider"
@@ -27,7 +27,7 @@ def add_commands(group):
     start.add_argument("--position", type=int, metavar="N", help="begin at this position")
     start.add_argument("--since", type=_time, metavar="TIME",
                        help="begin at this time, ISO 8601; local time without a zone")
-    command.add_argument("--provider", metavar="UUID",
+    command.add_argument("--provider", type=arguments.given_uuid, metavar="UUID",
                          help="only the events of this provider")
     command.set_defaults(run="manage_outbox.replay")
     _add_reconcile(commands)

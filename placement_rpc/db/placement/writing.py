@@ -33,19 +33,25 @@ class Database:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
+        self._has_journal = False
         if engine.dialect.name in _MYSQL:
             sa.event.listen(engine, "connect", _allow_id_0)
-        self._set_journal("WAL")
 
-    def _set_journal(self, mode):
+    def begin(self) -> None:
+        """Prepare for being read while it is written, once it is known to be the right one."""
         if self._engine.dialect.name == "sqlite":
             # Otherwise nothing could be committed while its rows are read.
-            with self._engine.connect() as connection:
-                connection.exec_driver_sql(f"PRAGMA journal_mode = {mode}")
+            self._set_journal("WAL")
+            self._has_journal = True
+
+    def _set_journal(self, mode):
+        with self._engine.connect() as connection:
+            connection.exec_driver_sql(f"PRAGMA journal_mode = {mode}")
 
     def close(self) -> None:
         """Close its connections."""
-        self._set_journal("DELETE")
+        if self._has_journal:
+            self._set_journal("DELETE")
         self._engine.dispose()
 
     @contextlib.contextmanager
