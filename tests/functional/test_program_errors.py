@@ -326,8 +326,9 @@ class StreamsTest(ProgramTest):
         return self.useFixture(placement_fixtures.Store()).conf.database.connection
 
     def test_a_closed_one_is_like_the_null_device(self):
-        for redirection, arguments in ((">&-", ("upgrade", "status")), (">&-", ("outbox", "status")),
-                                       ("<&-", ("compute-nodes", "import"))):
+        for redirection, arguments in (
+                (">&-", ("upgrade", "status")), (">&-", ("outbox", "status")),
+                ("<&-", ("compute-nodes", "import"))):
             done = self.shell("placement-rpc-manage", redirection, "--database",
                               self.database(), *arguments)
             self.assertEqual((0, ""), (done.returncode, done.stderr), arguments)
