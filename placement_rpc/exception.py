@@ -594,6 +594,16 @@ def _tree(base):
         yield from _tree(child)
 
 
+def unknown_outcome(refusal):
+    """Return the error of a call that was refused, and of which a part may be done all the same.
+
+    :param refusal: a :class:`PlacementException`, whose ``retry_after`` the error keeps
+    :returns: :class:`ServiceUnavailable`
+    """
+    return ServiceUnavailable(reason=refusal.text, **{
+        name: value for name, value in refusal.kwargs.items() if name == "retry_after"})
+
+
 def from_code(code, kwargs):
     """Rebuild an error from its wire format.
 

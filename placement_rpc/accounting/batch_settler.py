@@ -81,6 +81,8 @@ class _Parts:
         self._database = database
         self._method = method
         self._waits = 0
+        # The error after which nothing more is tried.
+        self._failure = None
 
     def settle(self, pending):
         locked = set()
@@ -90,6 +92,8 @@ class _Parts:
             return batch.settle_once(tx, pending, lambda tx, new: blocked_requests.find(
                 tx, new, locked))
 
+        if self._failure is not None:
+            return batch.not_settled(self._failure, pending)
         if self._waits >= _MOST_WAITS:
             return [batch.blocked(self._method) for _ in pending]
         try:
@@ -113,4 +117,5 @@ class _Parts:
             return outcomes + self.settle(second)
         except exception.PlacementException as error:
             # What was done for the first half is done.
+            self._failure = error
             return outcomes + batch.not_settled(error, second)

@@ -123,14 +123,41 @@ class GroupCommit:
                     waiter.wake.acquire()
             if waiter.is_leader:
                 while not waiter.done:
-                    self._settle_waiters(self._take_batch())
+                    self._settle_batch()
         finally:
             self._leave(waiter)
         return waiter.result()
 
-    def _take_batch(self):
-        """Return the waiters of the next transaction, in the order of their arrival."""
-        taken, size, weight = [], 0, 0
+    def _settle_batch(self):
+        """Settle the requests of those that wait, as many as one transaction takes."""
+        taken: list[_Waiter] = []
+        try:
+            self._take_batch(taken)
+            self._settle_waiters(taken)
+        finally:
+            if not all(each.done for each in taken):
+                self._give_up(taken)
+            for each in taken:
+                if not each.is_leader:
+                    each.wake.release()
+
+    def _give_up(self, waiters):
+        """Have waiters end with an error, since the leader's thread is interrupted."""
+        with self._mutex:
+            for each in waiters:
+                if each in self._waiting:
+                    self._waiting.remove(each)
+                if not each.done:
+                    # It may have been committed.
+                    each.error = exception.StoreUnavailable(reason="the thread that settled the "
+                                                                   "request was interrupted")
+
+    def _take_batch(self, taken):
+        """Take the waiters of the next transaction, in the order of their arrival.
+
+        :param taken: list that gets them
+        """
+        size = weight = 0
         with self._mutex:
             for waiter in self._waiting:
                 size += len(waiter.pending)
@@ -138,10 +165,9 @@ class GroupCommit:
                 if taken and (size > self._limit or weight > _MAX_WEIGHT):
                     break
                 taken.append(waiter)
-            # Not before: an interrupt may come at any line.
+            # An interrupt may come at any line: each of them is in one of the two at least.
             for _ in taken:
                 self._waiting.popleft()
-        return taken
 
     def _settle_waiters(self, waiters):
         pending = [each for waiter in waiters for each in waiter.pending]
@@ -155,13 +181,6 @@ class GroupCommit:
                 waiter.error = error
         except Exception:
             self._settle_one_by_one(waiters, len(pending))
-        finally:
-            for waiter in waiters:
-                if not waiter.done:
-                    # The leader's thread is ending; the others must not wait for ever.
-                    waiter.error = exception.StoreBusy(method=self._method, attempts=1)
-                if not waiter.is_leader:
-                    waiter.wake.release()
 
     def _settle_one_by_one(self, waiters, size):
         # A request that the database cannot handle must not fail the others of its batch.
@@ -178,7 +197,7 @@ class GroupCommit:
             waiter.outcomes = outcomes
 
     def _leave(self, waiter):
-        """Make the first of those that wait the next leader, if it was the one that leaves.
+        """Remove a waiter; if it led, make the first of the others the next leader.
 
         If none waits, the next caller leads.
         """

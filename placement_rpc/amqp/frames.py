@@ -402,8 +402,8 @@ def encoded(channel: amqp.Channel, messages: Iterable[Outgoing], mandatory: bool
                      for message in messages])
 
 
-def write(channel: amqp.Channel, encoded: bytes) -> None:
-    """Send frames; the library's ``basic_publish`` would read before each message.
+def write(channel: amqp.Channel, data: bytes) -> None:
+    """Send the frames of messages; the library's ``basic_publish`` would read before each message.
 
     :raises FAILURES: if the connection is lost
     """
@@ -413,5 +413,5 @@ def write(channel: amqp.Channel, encoded: bytes) -> None:
     if transport is None:
         raise amqp_exceptions.RecoverableConnectionError("the connection is lost")
     # The socket's time-out is that of each write.
-    for start in range(0, len(encoded), _LARGEST_WRITE):
-        transport.write(memoryview(encoded)[start:start + _LARGEST_WRITE])
+    for start in range(0, len(data), _LARGEST_WRITE):
+        transport.write(memoryview(data)[start:start + _LARGEST_WRITE])

@@ -34,7 +34,7 @@ class _Heart:
                 thread = threading.Thread(
                     target=self._run, name="heartbeats of connections", daemon=True)
                 thread.start()
-                # After it: one that cannot be started sends nothing.
+                # Kept once it runs, so that a start that fails is repeated.
                 self._thread = thread
 
     def _run(self):

@@ -10,6 +10,8 @@ import uuid
 
 # Seconds: a year.
 _LONGEST = 366 * 86400.0
+_MOST_DIGITS = 19
+_MAX_PORT = 65535
 #: The formats of a command that prints rows, and of one that prints more than one table.
 ROWS = ("table", "json", "csv", "yaml")
 DOCUMENT = ("table", "json")
@@ -43,7 +45,7 @@ def positive(text):
     :returns: int
     :raises argparse.ArgumentTypeError: if it is something else
     """
-    if not (text.isascii() and text.isdigit() and int(text)):
+    if not (_is_whole(text) and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
     return int(text)
 
@@ -71,7 +73,7 @@ def age(text):
     :returns: int
     :raises argparse.ArgumentTypeError: if it is something else
     """
-    if not (text.isascii() and text.isdigit()):
+    if not _is_whole(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of seconds")
     return int(text)
 
@@ -103,6 +105,18 @@ def given_uuid(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a uuid") from None
 
 
+def port(text):
+    """Parse the number of a port, for argparse.
+
+    :param text: str
+    :returns: int
+    :raises argparse.ArgumentTypeError: if it is something else
+    """
+    if not (_is_whole(text) and int(text) <= _MAX_PORT):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port, 0 to {_MAX_PORT}")
+    return int(text)
+
+
 def url(text):
     """Take a URL, for argparse.
 
@@ -113,3 +127,8 @@ def url(text):
     if not text.strip():
         raise argparse.ArgumentTypeError("it is empty")
     return text
+
+
+def _is_whole(text):
+    # Python reads no more than some thousand digits.
+    return text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS

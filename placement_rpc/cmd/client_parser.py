@@ -11,7 +11,6 @@ import placement_rpc
 from placement_rpc.cmd import arguments, config_sources
 
 # Seconds; no call takes longer than a day.
-_MAX_PORT = 65535
 
 #: Commands that read the stream of events.
 OF_EVENTS = ("listen", "usage-report")
@@ -86,7 +85,7 @@ def _add_standalone(command):
         "--database", type=arguments.url, metavar="URL",
         help="SQLAlchemy URL (default: an SQLite file in the state directory)")
     command.add_argument(
-        "--http-port", type=_port, metavar="PORT",
+        "--http-port", type=arguments.port, metavar="PORT",
         help="port of the HTTP facade, 0 for any free one (default: [api] bind_port, 8778)")
 
 
@@ -132,9 +131,3 @@ def _add_usage_report(command):
 
 def _start(text):
     return arguments.positive(text) if text.isdigit() else arguments.moment(text)
-
-
-def _port(text):
-    if not (text.isascii() and text.isdigit() and int(text) <= _MAX_PORT):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port, 0 to {_MAX_PORT}")
-    return int(text)

@@ -18,26 +18,31 @@ def kept() -> Iterator[None]:
     Python ignores an exception in a destructor or in a callback of a library in C, and the
     program would go on.
     """
-    before, timers = sys.unraisablehook, []
+    before, ended, sending = sys.unraisablehook, threading.Event(), threading.Lock()
+
+    def send():
+        with sending:
+            if not ended.is_set():
+                # Sent to this thread, it would not end what the main thread waits for.
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     def again(ignored):
         if not issubclass(ignored.exc_type, KeyboardInterrupt):
             before(ignored)
             return
         # Later, since an exception in this hook is ignored, too.
-        timers.append(threading.Timer(_SOON, _interrupt))
-        timers[-1].daemon = True
-        timers[-1].start()
+        timer = threading.Timer(_SOON, send)
+        timer.daemon = True
+        try:
+            timer.start()
+        except RuntimeError:
+            # There is no room for a thread: Python says that it ignores the interrupt.
+            before(ignored)
 
     sys.unraisablehook = again
     try:
         yield
     finally:
         sys.unraisablehook = before
-        for each in timers:
-            each.cancel()
-
-
-def _interrupt():
-    # Sent to this thread, it would not end what the main thread waits for.
-    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        with sending:
+            ended.set()

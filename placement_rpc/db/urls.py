@@ -114,7 +114,7 @@ def refused(error: Exception) -> exception.StoreUnavailable:
 def check_file(url: sa.URL, remedy: str = "") -> None:
     """Check that a SQLite database exists: opening it would create an empty one.
 
-    :param remedy: what makes it
+    :param remedy: added to the text of the error, such as the command that makes the file
     :raises StoreUnavailable: if it does not
     """
     path = file_of(url)

@@ -226,7 +226,7 @@ def _batch_results(outcomes):
     if isinstance(unknown, (exception.StoreBusy, exception.StoreHeld)) and not all(
             type(each.error) is type(unknown) for each in outcomes):
         # These say that nothing was changed, and others of the claims are settled.
-        raise exception.ServiceUnavailable(reason=unknown.text) from unknown
+        raise exception.unknown_outcome(unknown) from unknown
     raise unknown
 
 

@@ -123,7 +123,7 @@ def is_not_modified(header, current):
 
 @contextlib.contextmanager
 def before_values(call, uuid, generation):
-    """Have an error of a provider and its generation come before one of values in the body.
+    """Report a missing provider or a stale generation before invalid values in the body.
 
     A client that is told of a conflict reads again and repeats its request.
 

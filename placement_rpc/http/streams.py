@@ -120,7 +120,7 @@ class EventStreams:
         # Parts for the thread that sends: pairs of a client and data, None for a new client.
         self._orders = collections.deque()
         self._selector = self._waker = self._woken = None
-        # What has no thread yet.
+        # The functions whose threads are to be started.
         self._unstarted = [self._read, self._send]
         self._closed = False
 
@@ -171,7 +171,7 @@ class EventStreams:
         while self._unstarted:
             threading.Thread(
                 target=self._unstarted[-1], name="event streams", daemon=True).start()
-            # After it: one that cannot be started is started for the next client.
+            # Removed once it runs, so that a start that fails is repeated for the next client.
             self._unstarted.pop()
 
     def _order(self, client, data):

@@ -76,9 +76,7 @@ class RabbitSender:
             if answer.copies > 1 and isinstance(
                     refusal, (*NOTHING_DONE, exception.StoreBusy, exception.ServiceOverloaded)):
                 # Another copy, in time or at another service, may have succeeded.
-                raise exception.ServiceUnavailable(reason=refusal.text, **{
-                    name: value for name, value in refusal.kwargs.items()
-                    if name == "retry_after"})
+                raise exception.unknown_outcome(refusal)
             raise refusal
         return self._serializer.deserialize_entity(context, answer.result)
 

@@ -17,6 +17,8 @@ _MANY = 4
 class Turns:
     """Runs functions for clients, in the order of a :class:`FairQueue`.
 
+    Its threads start at once, so it has to be made in the process that uses it, after a fork.
+
     :param threads: how many functions run at a time
     :param name: prefix of the names of the threads
     :param give_way: called after a function for a client that has four others or more

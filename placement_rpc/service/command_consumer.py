@@ -150,7 +150,7 @@ class CommandConsumer:
         answers = self._settle([settlement for _, settlement in commands])
         for (message, settlement), settled in zip(commands, answers, strict=True):
             self._conclude(message, settlement, settled.error)
-        # Only now: until then the whole batch may have to be left to the queue.
+        # Not before the others are settled: a batch that is left to the queue comes again whole.
         for message, error in letters:
             self._dead_letter(message, error.reason, error.whole)
 
@@ -159,6 +159,7 @@ class CommandConsumer:
 
         :raises _Unusable: if the message is to become a dead letter
         :raises _Stopped: if this is stopped while the store is away
+        :raises FAILURES: if the connection to the broker is lost meanwhile
         """
         try:
             self._limits.check_size(message.body_size)
@@ -174,12 +175,6 @@ class CommandConsumer:
             return self._when_the_store_is_there(lambda: self._settlement(command))
         except exception.PlacementException as error:
             raise _Unusable(f"{error.code}: {error.text}") from error
-        except (_Stopped, *FAILURES):
-            raise
-        except Exception as error:
-            # Requeueing would loop for ever and block the queue.
-            LOG.exception("A command cannot be read")
-            raise _Unusable(repr(error)[:200]) from error
 
     def _conclude(self, message, settlement, error):
         """Retry or dead-letter a command that was not settled."""
@@ -203,7 +198,7 @@ class CommandConsumer:
             except _Unusable as unusable:
                 self._dead_letter(message, unusable.reason, unusable.whole)
                 return
-            except (_Held, _Stopped):
+            except (_Held, _Stopped, *FAILURES):
                 # No reason to count: each consumer that gets it next would do so.
                 self._uncount(counted)
                 raise
@@ -219,7 +214,7 @@ class CommandConsumer:
         try:
             self._attempts.survived(counted)
         except exception.PlacementException as error:
-            LOG.info("The attempts at a command are not counted from zero: %s", error)
+            LOG.info("The number of attempts at a command cannot be reset: %s", error)
 
     def _settle(self, settlements):
         """Return the outcome of each, retrying until the store can be reached.
@@ -235,7 +230,9 @@ class CommandConsumer:
             except exception.StoreHeld as error:
                 raise _Held from error
             for settled in answers:
-                if settled.blocked or isinstance(settled.error, exception.StoreUnavailable):
+                if isinstance(settled.error, exception.StoreHeld):
+                    raise _Held from settled.error
+                if settled.blocked or _is_outage(settled.error):
                     raise settled.error
             return answers
 
@@ -266,7 +263,18 @@ class CommandConsumer:
         """Return the pending request of a command.
 
         :raises PlacementException: if it is not a command of this service
+        :raises _Unusable: if it cannot be read for a reason that nobody expected
         """
+        try:
+            return self._read(command)
+        except exception.PlacementException:
+            raise
+        except Exception as error:
+            # Requeueing would loop for ever and block the queue.
+            LOG.exception("A command cannot be read")
+            raise _Unusable(repr(error)[:200]) from error
+
+    def _read(self, command):
         method = command["method"]
         call = self._manager.call_of(method)
         if call is None or not call.castable:
@@ -280,6 +288,12 @@ class CommandConsumer:
     def _dead_letter(self, message, reason, whole=True):
         LOG.error("A command goes to the dead letters: %s", reason)
         self._dead_letters.dead_letter(self._channel, message, self._queue, reason, whole)
+
+
+def _is_outage(error):
+    """Return whether an error says that the store cannot be used now."""
+    return (isinstance(error, exception.PlacementException) and error.retryable
+            and not isinstance(error, exception.StoreBusy))
 
 
 def _is_failure(error):

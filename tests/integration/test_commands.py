@@ -301,6 +301,25 @@ class CastTest(CommandTest):
         self.outcome(request_id)
         self.wait_for_dead_letters(1)
 
+    def test_a_part_of_a_batch_that_the_store_does_not_accept_goes_back_to_the_queue(self):
+        held = base.new_uuid()
+
+        def hold(settle, database, pending, method):
+            return [batch.Outcome(error=exception.StoreHeld(reason="an import"))
+                    if held in each.consumers else settle(database, [each], method)[0]
+                    for each in pending]
+
+        self.stop_commands()
+        repair = self.replace_settle(hold)
+        requests = [self.cast(consumer=each) for each in (base.new_uuid(), held)]
+        self.start_commands()
+        base.wait_until(lambda: "Commands wait in their queue" in self.log.output)
+        repair()
+        for request_id in requests:
+            self.outcome(request_id)
+        self.assertEqual(2, self.used())
+        self.assertEqual([], self.dead_letters().all())
+
     def test_many_at_once(self):
         self.api.set_inventory(None, self.uuid, [base.inventory("VCPU", 10_000)])
         requests = []

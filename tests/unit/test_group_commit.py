@@ -3,7 +3,6 @@
 
 import threading
 import traceback
-from unittest import mock
 
 from placement_rpc import exception
 from placement_rpc.accounting.batch import Outcome, PendingRequest
@@ -154,24 +153,35 @@ class GroupCommitTest(base.TestCase):
         self.assertEqual(["a"], self.answers[("a",)])
         # The caller that waited first led, and its thread was ended.
         self.assertIsInstance(self.answers[("b",)], SystemExit)
-        self.assertIsInstance(self.answers[("c",)], exception.StoreBusy)
+        # It may have been committed.
+        self.assertIsInstance(self.answers[("c",)], exception.StoreUnavailable)
         self.settle("d")
         self.assertEqual(["d"], self.answers[("d",)])
 
-    def test_a_leader_that_is_interrupted_before_it_begins_leads_no_longer(self):
+    def test_a_leader_that_is_interrupted_before_its_transaction_leaves_no_caller_waiting(self):
         self.store.go.set()
         take = self.group._take_batch
-        for at in ("before", "after"):
-            def interrupt(at=at):
-                if at == "after":
-                    take()
-                raise KeyboardInterrupt
+        for has_taken, expected in ((False, ["b"]), (True, exception.StoreUnavailable)):
+            def interrupt(taken, has_taken=has_taken):
+                self.group._take_batch = take
+                base.wait_until(lambda: self.group.waiting == 2)
+                if has_taken:
+                    take(taken)
+                raise SystemExit
 
-            with mock.patch.object(self.group, "_take_batch", interrupt):
-                self.assertRaises(KeyboardInterrupt, self.group.settle, [_pending("a")])
+            self.group._take_batch = interrupt
+            threads = [threading.Thread(target=self.settle, args=name) for name in "ab"]
+            threads[0].start()
+            base.wait_until(lambda: self.group.waiting)
+            threads[1].start()
+            for thread in threads:
+                thread.join(_SECONDS)
+            self.assertIsInstance(self.answers.pop(("a",)), SystemExit)
+            answer = self.answers.pop(("b",))
+            self.assertEqual(expected, answer if answer == ["b"] else type(answer))
             self.assertEqual(0, self.group.waiting)
-            self.settle("b")
-            self.assertEqual(["b"], self.answers[("b",)])
+            self.settle("c")
+            self.assertEqual(["c"], self.answers.pop(("c",)))
 
     def test_a_request_that_the_store_fails_on_does_not_fail_the_others(self):
         self.store.errors["c"] = ZeroDivisionError("a defect")
