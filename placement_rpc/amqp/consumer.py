@@ -163,9 +163,8 @@ class Consumer:
         self._connection.shut()
 
     def _answer(self, answers):
-        frames.write(self._channel, frames.encoded(self._channel, [
-            Outgoing(body, "", queue, durable=False)
-            for queue, body in answers if queue is not None]))
+        frames.publish(self._channel, [Outgoing(body, "", queue, durable=False)
+                                       for queue, body in answers if queue is not None])
 
     def _acknowledge(self, messages):
         tags = [message.delivery_tag for message in messages]

@@ -415,3 +415,8 @@ def write(channel: amqp.Channel, data: bytes) -> None:
     # The socket's time-out is that of each write.
     for start in range(0, len(data), _LARGEST_WRITE):
         transport.write(memoryview(data)[start:start + _LARGEST_WRITE])
+
+
+def publish(channel: amqp.Channel, messages: Iterable[Outgoing], mandatory: bool = False) -> None:
+    """Send messages; arguments and errors are those of :func:`encoded` and :func:`write`."""
+    write(channel, encoded(channel, messages, mandatory))

@@ -63,7 +63,7 @@ class OutgoingTest(base.TestCase):
     def publish(self, *messages, mandatory=True):
         wire = _Wire()
         channel = types.SimpleNamespace(channel_id=_CHANNEL, connection=wire)
-        frames.write(channel, frames.encoded(channel, messages, mandatory))
+        frames.publish(channel, messages, mandatory)
         return wire
 
     def test_the_bytes_are_those_of_the_library(self):
