@@ -305,7 +305,7 @@ class UsageReportTest(OperatingTest):
                 (("--from", "2999-01-01"), "in the future"),
                 (("--from", "2026-01-02", "--to", "2026-01-01"), "before it begins")):
             self.assertIn(words, self.report(*arguments, code=1).stderr)
-        self.assertIn("invalid", self.report("--from", "yesterday", code=2).stderr)
+        self.assertIn("is not a time", self.report("--from", "yesterday", code=2).stderr)
 
 
 class ReplayTest(OperatingTest):
