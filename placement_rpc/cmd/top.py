@@ -3,7 +3,9 @@
 
 import contextlib
 import heapq
+import itertools
 import json
+import signal
 import time
 
 import rich.console
@@ -29,8 +31,8 @@ def run(client, options):
     :param client: :class:`placement_rpc.api.PlacementAPI`
     :param options: the parsed arguments
     """
-    with contextlib.suppress(KeyboardInterrupt):
-        states = _states(client, options)
+    with contextlib.suppress(KeyboardInterrupt), _interruptions() as interrupted:
+        states = itertools.takewhile(lambda _: not interrupted, _states(client, options))
         if output.style_of(options.format) == "json":
             for state in states:
                 print(json.dumps(state), flush=True)
@@ -43,6 +45,30 @@ def run(client, options):
         with rich.live.Live(console=console, screen=True, auto_refresh=False) as live:
             for state in states:
                 live.update(_screen(state, console.height), refresh=True)
+
+
+@contextlib.contextmanager
+def _interruptions():
+    """Yield a list that gets an entry with each SIGINT, as well as its KeyboardInterrupt.
+
+    The command goes on after errors, and a library may make one of those of a KeyboardInterrupt.
+    """
+    received = []
+
+    def note(number, frame):
+        received.append(number)
+        signal.default_int_handler(number, frame)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:
+        # Such as one that is ignored, in the background.
+        yield received
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _states(client, options):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``placement-rpc top`` beside a running service."""
 
+import argparse
 import fcntl
 import json
 import os
@@ -16,12 +17,36 @@ import urllib.request
 
 import fixtures
 
-from placement_rpc.cmd import state_file
+from placement_rpc import exception
+from placement_rpc.cmd import state_file, top
 from tests import base
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _PROGRAM = (sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.main")
 _UUID = "c0ffee00-0000-4000-8000-000000000001"
+
+
+class InterruptionTest(base.TestCase):
+
+    def test_an_interruption_that_a_destructor_drops(self):
+        class Client:
+            """A service that is gone, and ends an object at that moment."""
+
+            def get_versions(self, _context, timeout):
+                Ended()
+                raise exception.ServiceUnavailable(reason="gone")
+
+        class Ended:
+            def __del__(self):
+                os.kill(os.getpid(), signal.SIGINT)
+
+        before = signal.getsignal(signal.SIGINT)
+        options = argparse.Namespace(
+            once=False, format="json", interval=0.01, timeout=1, metrics=[])
+        # Otherwise Python writes that it ignores the exception.
+        self.useFixture(fixtures.MonkeyPatch("sys.unraisablehook", lambda _: None))
+        top.run(Client(), options)
+        self.assertIs(before, signal.getsignal(signal.SIGINT))
 
 
 class TopTest(base.TestCase):
