@@ -165,7 +165,7 @@ class GroupCommit:
                 if taken and (size > self._limit or weight > _MAX_WEIGHT):
                     break
                 taken.append(waiter)
-            # An interrupt may come at any line: each of them is in one of the two at least.
+            # Removed after all are taken: an interrupt must not lose one between the two lists.
             for _ in taken:
                 self._waiting.popleft()
 

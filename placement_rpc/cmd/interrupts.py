@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C ends a program, whatever the program is at when it comes."""
+"""Ctrl-C that Python ignores is sent again."""
 
 import contextlib
 import signal

@@ -57,7 +57,7 @@ CLAIM_1_28 = _with(_CLAIM_1_13, consumer_generation={"type": ["integer", "null"]
 CLAIM_1_34 = common.with_optional(CLAIM_1_28, mappings={
     "type": "object",
     "minProperties": 1,
-    # As in OpenStack Placement, keys that only contain such a character have to have uuids, too.
+    # Not anchored, as in OpenStack Placement: a key with one such character has to have uuids.
     "patternProperties": {common.GROUP_SUFFIX: {
         "type": "array", "minItems": 1, "items": common.UUID}}})
 CLAIM_1_38 = _with(CLAIM_1_34, consumer_type={

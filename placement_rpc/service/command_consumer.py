@@ -263,7 +263,7 @@ class CommandConsumer:
         """Return the pending request of a command.
 
         :raises PlacementException: if it is not a command of this service
-        :raises _Unusable: if it cannot be read for a reason that nobody expected
+        :raises _Unusable: for an unexpected error
         """
         try:
             return self._read(command)

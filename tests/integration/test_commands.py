@@ -1,116 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Casts: none is lost when a process or server fails before it is settled."""
+"""Casts: each is settled once, in order, or becomes a dead letter."""
 
-import functools
 import json
-import socket
 import threading
 
 import amqp
 import kombu
 
-from placement_rpc import conf as configuration
 from placement_rpc import exception
 from placement_rpc.accounting import batch
-from placement_rpc.amqp import contents, dead_letters
-from placement_rpc.amqp.broker import Broker
-from placement_rpc.db.queries import events
-from placement_rpc.notifications.event import Event
+from placement_rpc.amqp import contents
 from placement_rpc.rpc import command_queue
-from placement_rpc.service import command_consumer
 from placement_rpc.testing import fixtures as placement_fixtures
-from placement_rpc.testing import servers as private
-from placement_rpc.upgrade import gate
-from tests import base, servers
-from tests.integration import processes
-
-# The log line of an attempt that the store was away for.
-_AWAY = "Commands wait for the store"
-
-
-class CommandTest(base.TestCase):
-
-    time_limit = 120
-
-    def setUp(self):
-        super().setUp()
-        self.broker = self.make_broker()
-        self.running = self.useFixture(placement_fixtures.RunningService(
-            transport_url=self.broker.url, placement_client__attempt_timeout=2,
-            queues__dead_letters=f"dead-{base.new_uuid()}", queues__commands_attempts=3,
-            notifications__stream=f"stream-{base.new_uuid()}"))
-        self.api, self.database = self.running.api, self.running.database
-        self.queue = command_queue.name(self.running.topic)
-        self.uuid = self.api.create_provider(None, "provider").uuid
-        self.api.set_inventory(None, self.uuid, [base.inventory("VCPU", 10)])
-
-    def make_broker(self):
-        return servers.rabbitmq()
-
-    def cast(self, allocations=None, consumer=None, **how):
-        return self.api.claim_allocations(
-            None, base.claim(allocations or {self.uuid: {"VCPU": 1}}, consumer), cast=True, **how)
-
-    def outcome(self, request_id, seconds=20):
-        """Wait for the outcome of a request; returns the result or raises the error."""
-        def found():
-            try:
-                return self.api.get_request_result(None, request_id)
-            except exception.RequestNotFound:
-                return None
-
-        return base.wait_until(found, seconds).result()
-
-    def used(self):
-        return self.api.get_usages(None, self.uuid).objects[0].used
-
-    def dead_letters(self):
-        return dead_letters.DeadLetters(
-            Broker.at(self.broker.url), command_queue.dead_letter_queue(self.running.conf.queues))
-
-    def wait_for_dead_letters(self, number=1, seconds=20):
-        """Wait for this many dead letters and return them."""
-        base.wait_until(lambda: len(self.dead_letters().all()) >= number, seconds)
-        found = self.dead_letters().all()
-        self.assertEqual(number, len(found))
-        return found
-
-    def publish(self, body, **properties):
-        with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
-            connection.Producer().publish(
-                body, routing_key=self.queue, content_type="application/json",
-                content_encoding="utf-8", **properties)
-
-    def replace_settle(self, settle):
-        """Replace what settles a batch in one transaction, until the returned function is called.
-
-        :param settle: function of what settled it before, the database, requests and method
-        """
-        commit = self.running.manager.group_commit
-        before = commit.settle_batch
-        commit.settle_batch = functools.partial(settle, before)
-        return functools.partial(setattr, commit, "settle_batch", before)
-
-    def start_commands(self):
-        """Start, and return, a further consumer of the service's commands."""
-        commands = command_consumer.CommandConsumer(
-            self.running.conf, Broker.at(self.broker.url), self.running.manager,
-            self.running.topic)
-        commands.start()
-        self.addCleanup(commands.wait)
-        self.addCleanup(commands.stop)
-        return commands
-
-    def stop_commands(self, commands=None):
-        """Stop a consumer; None for that of the conductor."""
-        commands = commands or self.running.conductor.commands
-        commands.stop()
-        commands.wait()
-
-    def events(self, event_type):
-        with self.database.reader() as tx:
-            return [event for event in map(Event.of_row, events.after(tx, 0, 1000))
-                    if event.event_type == event_type]
+from tests import base
+from tests.integration.command_case import AWAY, CommandTest
 
 
 class CastTest(CommandTest):
@@ -278,9 +181,9 @@ class CastTest(CommandTest):
         request_id = self.cast()
         # One that was delivered before is tried on its own, and its attempts are counted.
         for _ in range(self.running.conf.queues.commands_attempts + 2):
-            tried = self.log.output.count(_AWAY)
+            tried = self.log.output.count(AWAY)
             commands = self.start_commands()
-            base.wait_until(lambda: self.log.output.count(_AWAY) > tried)  # noqa: B023
+            base.wait_until(lambda: self.log.output.count(AWAY) > tried)  # noqa: B023
             self.stop_commands(commands)
         repair()
         self.start_commands()
@@ -294,7 +197,7 @@ class CastTest(CommandTest):
         self.publish(b"not a command")
         request_id = self.cast()
         commands = self.start_commands()
-        base.wait_until(lambda: _AWAY in self.log.output)
+        base.wait_until(lambda: AWAY in self.log.output)
         self.stop_commands(commands)
         repair()
         self.start_commands()
@@ -355,135 +258,3 @@ class CastTest(CommandTest):
         self.start_commands()
         for request_id in sent:
             self.outcome(request_id)
-
-
-class FailureTest(CommandTest):
-    """Failures of servers while casts wait."""
-
-    def make_broker(self):
-        return self.useFixture(private.RabbitMQ())
-
-    def test_the_broker_is_restarted(self):
-        self.outcome(self.cast())
-        requests = []
-        for _ in range(2):
-            self.broker.restart()
-            requests.append(self.cast(timeout=40))
-        for request_id in requests:
-            self.outcome(request_id, 40)
-        self.assertEqual(3, self.used())
-
-    def test_the_broker_is_away(self):
-        self.outcome(self.cast())
-        self.broker.stop()
-        error = self.assertRaises(exception.DeadlineExceeded, self.cast, timeout=3)
-        self.assertEqual("placement.client.deadline_exceeded", error.code)
-        self.broker.start()
-        self.outcome(self.cast(timeout=40), 40)
-
-    def test_casts_before_a_restart_of_the_broker_wait_for_the_first_conductor(self):
-        self.running.conductor.stop()
-        requests = [self.cast() for _ in range(5)]
-        self.broker.restart()
-        conductor = type(self.running.conductor)(
-            self.running.conf, worker=5, topic=self.running.topic)
-        self.addCleanup(conductor.stop)
-        conductor.start()
-        self.addCleanup(setattr, self.running.conductor, "stop", lambda: None)
-        for request_id in requests:
-            self.outcome(request_id, 40)
-        self.assertEqual(5, self.used())
-
-    def test_the_answer_of_the_store_is_lost_after_the_commit(self):
-        """As if the process were killed between its commit and its acknowledgement."""
-        failures = iter([True, True])
-
-        def lose(settle, database, pending, method):
-            answers = settle(database, pending, method)
-            if next(failures, None):
-                raise exception.StoreUnavailable(reason="the answer was lost")
-            return answers
-
-        self.replace_settle(lose)
-        self.outcome(self.cast())
-        self.outcome(self.cast())
-        self.assertEqual(2, self.used())
-
-
-class ClusterTest(base.TestCase):
-
-    def test_a_node_that_hangs_is_passed_over(self):
-        broker = servers.rabbitmq()
-        with socket.create_server(("127.0.0.1", 0)) as hanging:
-            address = hanging.getsockname()
-            urls = broker.url.replace("rabbit://", f"rabbit://x:x@127.0.0.1:{address[1]},")
-            reached = Broker.of(configuration.new_config(
-                config_files=[], transport_url=urls)).connect()
-            self.assertTrue(reached.connected)
-            reached.close()
-
-    def test_no_password_is_shown(self):
-        self.assertNotIn("secret", repr(Broker.at("rabbit://user:secret@host/")))
-
-
-class StoreAwayTest(base.TestCase):
-
-    time_limit = 120
-
-    def test_casts_wait_for_the_store_however_often_it_goes_away(self):
-        server = self.useFixture(private.PostgreSQL(durable=True))
-        running = self.useFixture(placement_fixtures.RunningService(
-            transport_url=servers.rabbitmq().url, database_url=server.create_database(),
-            queues__dead_letters=f"dead-{base.new_uuid()}", queues__commands_attempts=2))
-        uuid = running.api.create_provider(None, "provider").uuid
-        running.api.set_inventory(None, uuid, [base.inventory("VCPU", 100)])
-        # Whether a claim may name a type depends on the services, which are then read each time.
-        self.patch(gate.LiveReleases, "CHECKED_FOR", 0.0)
-        requests = []
-        for _ in range(4):
-            server.stop()
-            requests += [running.api.claim_allocations(
-                None, base.claim({uuid: {"VCPU": 1}}, **named), cast=True)
-                for named in ({"consumer_type": "INSTANCE"}, {}, {}, {}, {})]
-            # Attempts beyond the limit, after which a command would be a dead letter.
-            tried = self.log.output.count(_AWAY)
-            base.wait_until(
-                lambda: self.log.output.count(_AWAY) >= tried + 3)  # noqa: B023
-            server.start()
-        base.wait_until(lambda: running.api.get_usages(None, uuid).objects[0].used == 20)
-        for request_id in requests:
-            running.api.get_request_result(None, request_id).result()
-        self.assertNotIn("dead letters", self.log.output)
-
-
-class KilledTest(base.TestCase):
-
-    time_limit = 120
-
-    def test_conductors_are_killed_and_every_cast_is_settled_once(self):
-        broker = self.useFixture(private.RabbitMQ())
-        store = self.useFixture(placement_fixtures.Store(
-            servers.new_database("postgresql"), transport_url=broker.url))
-        conductors = [self.useFixture(processes.Conductor({
-            "DEFAULT": {"transport_url": broker.url},
-            "database": {"connection": store.conf.database.connection},
-            "conductor": {"host": f"host{number}", "workers": 1}})) for number in range(2)]
-        client = placement_fixtures.api.PlacementAPI(conf=store.conf)
-        self.addCleanup(client.close)
-        client.ping(None, timeout=60)
-        uuid = client.create_provider(None, "provider").uuid
-        client.set_inventory(None, uuid, [base.inventory("VCPU", 100_000)])
-        requests = []
-        for round_ in range(4):
-            for _ in range(200):
-                requests.append(client.claim_allocations(
-                    None, base.claim({uuid: {"VCPU": 1}}), cast=True))
-            victim = conductors[round_ % 2]
-            victim.kill()
-            victim.start()
-        base.wait_until(lambda: client.get_usages(
-            None, uuid, timeout=30).objects[0].used == len(requests))
-        generations = sorted(
-            client.get_request_result(None, request_id).result().generations[uuid]
-            for request_id in requests)
-        self.assertEqual(list(range(2, len(requests) + 2)), generations)

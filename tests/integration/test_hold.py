@@ -13,7 +13,7 @@ from placement_rpc.accounting.idempotency import Request
 from placement_rpc.db.queries import events, hold
 from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base, servers
-from tests.integration.test_commands import CommandTest
+from tests.integration.command_case import CommandTest
 
 _REASON = "a test holds it"
 _WRITERS = 4
