@@ -12,7 +12,7 @@ import amqp
 import kombu
 
 from placement_rpc.amqp import frames
-from placement_rpc.amqp.frames import FAILURES
+from placement_rpc.amqp.frames import CHANNEL_FAILURES, FAILURES
 
 LOG = logging.getLogger(__name__)
 # Seconds between two checks that the broker is alive.
@@ -23,9 +23,10 @@ class Connection:
     """An open connection: the one place where AMQP is read.
 
     One thread reads; any thread may write, one at a time. On TLS, reading and writing exclude
-    each other too. A write that fails or is interrupted may leave half a frame, so anything that
-    ends a write early ends the connection: an error, KeyboardInterrupt, SystemExit, or the
-    time-out of a green thread.
+    each other too, and so does waiting for the broker's answer to a method. A write that fails or
+    is interrupted may leave half a frame, so anything that ends a write early ends the connection:
+    an error, KeyboardInterrupt, SystemExit, or the time-out of a green thread. Only an error that
+    the broker reports about a channel does not.
 
     :param connection: an open :class:`kombu.Connection`
     :param tls: whether it is encrypted
@@ -52,13 +53,28 @@ class Connection:
     def channel(self) -> amqp.Channel:
         """Return a new channel that does not decode bodies.
 
-        A message can name an encoding that its body does not have.
+        A message can name an encoding that its body does not have. Methods of the channel are for
+        a block of :meth:`writing`.
 
         :raises FAILURES: if the connection is lost
         """
-        channel = frames.opened(self._connection).channel()
+        with self.writing():
+            channel = frames.opened(self._connection).channel()
         channel.auto_decode = False
         return channel
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[amqp.Channel]:
+        """Hold a channel, and the write lock, for a block that waits for the broker's answers.
+
+        An error that the broker reports about the channel leaves the connection open.
+
+        :raises FAILURES: if the connection is lost
+        """
+        with self.writing():
+            channel = self.channel()
+            yield channel
+            channel.close()
 
     def read(self, seconds: float, enough: Callable[[], bool] = lambda: False,
              waker: socket.socket | None = None) -> None:
@@ -87,7 +103,9 @@ class Connection:
 
     @contextlib.contextmanager
     def writing(self, timeout: float = -1) -> Iterator[None]:
-        """Hold the write lock for a block; an error in the block ends the connection.
+        """Hold the write lock for a block.
+
+        An error in the block ends the connection, unless the broker has closed only a channel.
 
         :param timeout: seconds to wait for another thread that writes; -1 for no limit
         :raises TimeoutError: if the other thread has not finished by then
@@ -102,6 +120,9 @@ class Connection:
             raise
         try:
             yield
+        except CHANNEL_FAILURES:
+            # Of an answer of the broker: nothing is half written.
+            raise
         except AttributeError as error:
             # The library's error if the thread that reads has just closed the connection.
             self.shut()
@@ -129,8 +150,11 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection; an error of a connection that is broken is ignored."""
-        with contextlib.suppress(*FAILURES):
-            self._connection.release()
+        try:
+            with self.writing(timeout=_CHECK):
+                self._connection.release()
+        except FAILURES:
+            frames.drop(self._connection)
 
     def drop(self, lost: bool = True) -> None:
         """Close the connection without a close handshake, which would block if it is broken.

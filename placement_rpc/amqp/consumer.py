@@ -103,6 +103,18 @@ class Consumer:
                 self._held.update((message.delivery_tag, None) for message in received)
         return received
 
+    def get(self, queue: str) -> Any:
+        """Take one message of a queue, without waiting for one.
+
+        :returns: the message; None if there is none
+        :raises FAILURES: if there is no such queue, or the connection is lost
+        """
+        with self._connection.writing():
+            message = self._channel.basic_get(queue)
+            if message is not None:
+                self._held[message.delivery_tag] = None
+        return message
+
     def keep_alive(self, seconds: float) -> None:
         """Read frames and check the broker's heartbeats, without returning messages.
 

@@ -15,6 +15,7 @@ from placement_rpc import exception
 from placement_rpc.amqp import contents, topology
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.connection import Connection
+from placement_rpc.amqp.consumer import Consumer
 from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.amqp.outgoing import Outgoing
 from placement_rpc.amqp.publisher import ConfirmedChannel, Unconfirmed
@@ -185,7 +186,7 @@ class DeadLetters:
 
         :raises ServiceUnavailable: if the broker does not answer
         """
-        with self._held() as (_, held):
+        with self._held() as (_, _, held):
             return [letter for letter, _ in held]
 
     def replay(self, wanted: Callable[[DeadLetter], bool],
@@ -210,11 +211,11 @@ class DeadLetters:
 
     def _remove(self, wanted, progress, settle):
         done, left = [], []
-        with self._held() as (channel, held):
+        with self._held() as (reader, channel, held):
             chosen = [(letter, message) for letter, message in held if wanted(letter)]
             for letter, message in progress(chosen):
                 if settle(channel, letter, message):
-                    message.channel.basic_ack(message.delivery_tag)
+                    reader.acknowledge([message])
                     done.append(letter)
                 else:
                     left.append(letter)
@@ -243,11 +244,11 @@ class DeadLetters:
         try:
             with self._broker.connected() as connection:
                 self._queue.declare(connection)
-                reader = connection.channel()
+                reader = Consumer(connection)
                 held = []
-                while (message := reader.basic_get(self._queue.name)) is not None:
+                while (message := reader.get(self._queue.name)) is not None:
                     held.append((DeadLetter.of_message(message), message))
-                yield ConfirmedChannel(connection), held
+                yield reader, ConfirmedChannel(connection), held
         except (Unconfirmed, *FAILURES) as error:
             raise exception.ServiceUnavailable(
                 reason=f"{type(error).__name__}: {error}") from error

@@ -35,7 +35,8 @@ class ConfirmedChannel:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._channel = connection.channel()
-        self._channel.confirm_select()
+        with connection.writing():
+            self._channel.confirm_select()
         self._channel.events["basic_ack"].add(self._confirmed)
         self._channel.events["basic_nack"].add(self._nacked)
         self._channel.events["basic_return"].add(self._returned)

@@ -38,9 +38,8 @@ def declare_exchange(connection: Connection, name: str, options: cfg.ConfigOpts.
     :param options: ``conf.oslo_messaging_rabbit``
     :raises FAILURES: if it exists and is of another kind, or the connection is lost
     """
-    channel = connection.channel()
-    _declare_exchange(channel, name, options)
-    channel.close()
+    with connection.asking() as channel:
+        _declare_exchange(channel, name, options)
 
 
 def _declare_exchange(channel, name, options, nowait=False):
@@ -107,11 +106,10 @@ def declare_call_queue(connection: Connection, queue: str, exchange: str,
     if options.rabbit_quorum_queue:
         declare(connection, queue, _quorum_arguments(options))
     else:
-        channel = connection.channel()
-        channel.queue_declare(
-            queue, durable=options.amqp_durable_queues, auto_delete=options.amqp_auto_delete,
-            arguments={"x-ha-policy": "all"} if options.rabbit_ha_queues else {})
-        channel.close()
+        with connection.asking() as channel:
+            channel.queue_declare(
+                queue, durable=options.amqp_durable_queues, auto_delete=options.amqp_auto_delete,
+                arguments={"x-ha-policy": "all"} if options.rabbit_ha_queues else {})
     bind(connection, queue, exchange, queue)
 
 
@@ -127,10 +125,9 @@ def declare_reply_queue(connection: Connection, queue: str,
         arguments["x-expires"] = options.rabbit_transient_queues_ttl * 1000
     if options.rabbit_transient_quorum_queue:
         arguments["x-queue-type"] = "quorum"
-    channel = connection.channel()
-    channel.queue_declare(queue, durable=options.rabbit_transient_quorum_queue, auto_delete=False,
-                          arguments=arguments)
-    channel.close()
+    with connection.asking() as channel:
+        channel.queue_declare(queue, durable=options.rabbit_transient_quorum_queue,
+                              auto_delete=False, arguments=arguments)
 
 
 def consumer_arguments(options: cfg.ConfigOpts.GroupAttr) -> dict[str, Any]:
@@ -171,9 +168,8 @@ def bind(connection: Connection, queue: str, exchange: str, routing_key: str) ->
 
     :raises FAILURES: if one of them does not exist, or the connection is lost
     """
-    channel = connection.channel()
-    channel.queue_bind(queue, exchange=exchange, routing_key=routing_key)
-    channel.close()
+    with connection.asking() as channel:
+        channel.queue_bind(queue, exchange=exchange, routing_key=routing_key)
 
 
 def _quorum_arguments(options):
@@ -193,16 +189,15 @@ def _differs(connection, queue, arguments):
     :returns: tuple of the name of an argument in which an existing queue differs and its value
         there (None if the queue lacks the argument); None if there is no difference
     """
-    channel = connection.channel()
     try:
-        channel.queue_declare(queue, durable=True, auto_delete=False, arguments=arguments)
+        with connection.asking() as channel:
+            channel.queue_declare(queue, durable=True, auto_delete=False, arguments=arguments)
     except amqp_exceptions.PreconditionFailed as error:
         found = _INEQUIVALENT.search(str(error))
         if found is None:
             raise
         name, text, value = found.groups()
         return name, text if value is None else int(value) if value.isdigit() else value
-    channel.close()
     return None
 
 
@@ -218,7 +213,5 @@ def depth(connection: Connection, queue: str) -> int:
 
     :raises FAILURES: if there is no such queue, or the connection is lost
     """
-    channel = connection.channel()
-    count = channel.queue_declare(queue, passive=True).message_count
-    channel.close()
-    return count
+    with connection.asking() as channel:
+        return channel.queue_declare(queue, passive=True).message_count

@@ -199,14 +199,13 @@ def _counts(broker, names):
     try:
         with broker.connected() as connection:
             for name in names:
-                channel = connection.channel()
                 try:
-                    answer = channel.queue_declare(name, passive=True)
+                    with connection.asking() as channel:
+                        answer = channel.queue_declare(name, passive=True)
                 except CHANNEL_FAILURES:
                     # It is exclusive to another connection, or has been deleted since.
                     continue
                 counts[name] = answer.message_count, answer.consumer_count
-                channel.close()
     except FAILURES as error:
         raise exception.ServiceUnavailable(reason=f"{type(error).__name__}: {error}") from error
     return counts

@@ -20,7 +20,7 @@ from oslo_messaging._drivers import common, impl_rabbit
 
 from placement_rpc import api, exception
 from placement_rpc import conf as configuration
-from placement_rpc.amqp import frames
+from placement_rpc.amqp import frames, topology
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.tls import HandshakeFailed
 from placement_rpc.notifications import listener
@@ -447,3 +447,28 @@ class FailoverTest(base.TestCase):
             for _ in range(4):
                 with found.connected() as connection:
                     self.assertTrue(connection.connected)
+
+
+class HeartbeatTest(base.TestCase):
+
+    def test_a_heartbeat_does_not_garble_what_another_thread_reads(self):
+        """OpenSSL does not read and write on one connection at the same time."""
+        conf = configuration.new_config(
+            config_files=[], **self.useFixture(servers.VirtualHost()).over_tls())
+        ended = threading.Event()
+
+        def beat(connection):
+            while not ended.wait(0.0001):
+                with contextlib.suppress(TimeoutError):
+                    connection.heartbeat()
+
+        with Broker.of(conf).connected() as connection:
+            heart = threading.Thread(target=beat, args=(connection,))
+            heart.start()
+            try:
+                for _ in range(1500):
+                    topology.declare_reply_queue(
+                        connection, "reply_1", conf.oslo_messaging_rabbit)
+            finally:
+                ended.set()
+                heart.join(10)

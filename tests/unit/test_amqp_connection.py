@@ -12,6 +12,7 @@ import testscenarios
 from placement_rpc.amqp import connection, frames
 from placement_rpc.amqp.consumer import Consumer
 from placement_rpc.amqp.outgoing import Outgoing
+from placement_rpc.amqp.publisher import ConfirmedChannel
 from tests import base
 
 
@@ -150,6 +151,65 @@ class ConsumerTest(base.TestCase):
         self.channel.basic_ack = fail
         self.assertRaises(amqp.RecoverableConnectionError, self.consumer.acknowledge, [first])
         self.assertIn("shut", self.library.done)
+
+
+class AnswerTest(base.TestCase):
+    """A method that waits for the broker's answer reads and writes on the connection."""
+
+    def setUp(self):
+        super().setUp()
+        self.library = _Library(self)
+        self.connection = connection.Connection(self.library)
+        self.beats = []
+        self.patch(frames, "has_room", lambda _: True)
+        self.patch(frames, "beat", self.beats.append)
+
+    def beat(self):
+        """Send a heartbeat as the other thread does, and return how that ended."""
+        ended = []
+
+        def send():
+            try:
+                ended.append(self.connection.heartbeat())
+            except TimeoutError as error:
+                ended.append(type(error))
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        thread.join(10)
+        return ended
+
+    def test_no_heartbeat_is_sent_meanwhile(self):
+        ended = []
+        channel = self.library.channels[1]
+        channel.close = channel.basic_get = channel.confirm_select = (
+            lambda *_: ended.append(self.beat()))
+        self.library.channel = lambda: ended.append(self.beat()) or channel
+        with self.connection.asking():
+            ended.append(self.beat())
+        channel.events = {f"basic_{each}": set() for each in ("ack", "nack", "return")}
+        ConfirmedChannel(self.connection)
+        Consumer(self.connection).get("queue")
+        self.assertEqual([[TimeoutError]] * 7, ended)
+        self.assertEqual([], self.beats)
+        self.assertEqual([None], self.beat())
+        self.assertEqual([self.library], self.beats)
+
+    def test_an_error_of_a_channel_leaves_the_connection_open(self):
+        def ask():
+            with self.connection.asking():
+                raise amqp.NotFound("no queue")
+
+        self.assertRaises(amqp.NotFound, ask)
+        self.assertEqual([], self.library.done)
+
+    def test_an_answer_that_does_not_come_ends_it(self):
+        def ask():
+            with self.connection.asking():
+                raise TimeoutError("the broker did not answer")
+
+        self.assertRaises(TimeoutError, ask)
+        self.assertEqual(["shut"], self.library.done)
 
 
 class _GreenTimeout(BaseException):
