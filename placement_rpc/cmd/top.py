@@ -51,7 +51,8 @@ def run(client, options):
 def _interruptions():
     """Yield a list that gets an entry with each SIGINT, as well as its KeyboardInterrupt.
 
-    The command goes on after errors, and a library may make one of those of a KeyboardInterrupt.
+    The command goes on after errors, and a KeyboardInterrupt that comes while SQLAlchemy ends a
+    transaction can become one.
     """
     received = []
 

@@ -41,6 +41,7 @@ def prepare(engine, options):
         engine.dialect.name](connection, options))
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "do_connect", _wait_for_sqlite)
+        sa.event.listen(engine, "handle_error", _survive_interrupts)
     if engine.dialect.name == "postgresql":
         # Imported here, as below, since the drivers are optional dependencies.
         from placement_rpc.db import failover
@@ -98,6 +99,17 @@ def _leave_pool(connection):
 
 def _wait_for_sqlite(_dialect, _record, _args, parameters):
     parameters.setdefault("timeout", _SQLITE_TIMEOUT)
+
+
+def _survive_interrupts(context):
+    """Keep a connection to SQLite when an interrupt ends a statement, such as Ctrl-C.
+
+    On other databases SQLAlchemy has to drop it, since the server's answer may be on its way. For
+    one that it drops, the end of the transaction calls a listener of oslo.db, whose error would
+    then hide the interrupt.
+    """
+    if not isinstance(context.original_exception, Exception):
+        context.is_disconnect = False
 
 
 def _open(connection_class, args, parameters, options):
