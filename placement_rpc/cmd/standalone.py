@@ -9,12 +9,12 @@ import shutil
 import signal
 import sys
 
-import oslo_messaging
 from oslo_log import log
 
 import placement_rpc
 from placement_rpc import api, exception
-from placement_rpc.amqp.broker import EMBEDDED
+from placement_rpc.amqp.broker import EMBEDDED, Broker
+from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.cmd import state_file
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import urls
@@ -65,7 +65,7 @@ def run(options, conf):
         state_file.write(state_dir, transport_url=url, database=conf.database.connection,
                          management_url=management_url, http_url=server.url)
         stack.callback(state_file.remove, state_dir)
-        _print_addresses(conf, url, state_dir, server.url)
+        _print_addresses(conf, state_dir, server.url)
         signals.get()
         print("\nStopping after the accepted calls are finished.", flush=True)
     print("Stopped.", flush=True)
@@ -132,12 +132,22 @@ def private_broker():
     return servers.RabbitMQ(["rabbitmq_management"])
 
 
-def _print_addresses(conf, url, state_dir, http_url):
-    shown = oslo_messaging.TransportURL.parse(conf, url)
-    where = ", ".join(f"{host.hostname}:{host.port or 5672}" for host in shown.hosts)
-    in_process = shown.transport == EMBEDDED
+def _found(broker):
+    """Return where a RabbitMQ is, and whether there is a connection to it."""
+    where = "RabbitMQ at " + ", ".join(node.address for node in broker.nodes)
+    try:
+        with broker.connected():
+            return where
+    except FAILURES as error:
+        return (f"{where}, to which no connection is possible yet\n"
+                f"         ({error}); it is tried again and again")
+
+
+def _print_addresses(conf, state_dir, http_url):
+    broker = Broker.of(conf)
+    in_process = broker is None
     print(f"placement-rpc {placement_rpc.__version__} is running (Ctrl-C ends it)")
-    print(f"  bus    {'inside this process' if in_process else f'RabbitMQ at {where}'}")
+    print(f"  bus    {'inside this process' if in_process else _found(broker)}")
     token = " -H 'x-auth-token: admin'" if conf.api.auth_strategy == "noauth2" else ""
     print(f"  HTTP   {http_url}")
     if conf.api.ui:

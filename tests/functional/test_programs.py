@@ -39,7 +39,7 @@ class StandaloneTest(base.TestCase):
         super().setUp()
         self.state_dir = self.useFixture(fixtures.TempDir()).join("state")
 
-    def start(self, *arguments):
+    def start(self, *arguments, until="BUS=rabbit"):
         process = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.main",
              "--state-dir", self.state_dir, *arguments, "standalone", "--http-port", "0"],
@@ -47,7 +47,7 @@ class StandaloneTest(base.TestCase):
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         lines = []
-        while "BUS=rabbit" not in "".join(lines):
+        while until not in "".join(lines):
             line = process.stdout.readline()
             self.assertTrue(line, process.stderr.read() if not line else "")
             lines.append(line)
@@ -66,6 +66,12 @@ class StandaloneTest(base.TestCase):
             self.assertEqual((0, "Stopped."), (process.returncode, out.splitlines()[-1]), err)
             self.assertNotIn("Traceback", err)
             self.assertIsNone(state_file.read(self.state_dir))
+
+    def test_it_says_that_its_broker_is_away(self):
+        _, said = self.start("--transport-url", "rabbit://a:b@127.0.0.1:1/", until="Try next")
+        for words in ("RabbitMQ at 127.0.0.1:1, to which no connection is possible yet",
+                      "Connection refused"):
+            self.assertIn(words, said)
 
     def test_its_files_are_for_their_owner_only(self):
         """Also those that an earlier release, or the user, left with other permissions."""
