@@ -30,7 +30,7 @@ OPTS = [
     cfg.IntOpt(
         "max_concurrent_calls", default=64, min=1,
         help="Maximum number of calls that one PlacementAPI makes at a time; further calls "
-             "wait. A higher number takes more threads and messages in flight."),
+             "are refused at once with ServiceUnavailable, and further casts wait."),
     cfg.ListOpt(
         "cells", default=[],
         help="Names of the cells that placement_rpc.cells.CellsAPI calls, each with a group "
