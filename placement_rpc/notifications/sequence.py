@@ -26,10 +26,11 @@ class Sequence:
     killed process held behind those that arrived meanwhile, and an operator can publish again the
     events that a queue had no room for.
 
-    Positions belong to an epoch. An event of another epoch begins a new sequence, since the store
-    was restored from a backup, or has lost its last changes: positions continue after those that
-    were published, or are given again if the epoch was begun by hand. Events of an earlier epoch
-    that arrive after that are new each time: their ids identify them.
+    Positions belong to an epoch. Another one begins when the store was restored from a backup, or
+    has lost its last changes. Positions then continue after those that were published, and what is
+    missing stays missing; or they are given again if the epoch was begun by hand, and all from the
+    first event of the new epoch on are new. Events of an earlier epoch that arrive after that are
+    new each time: their ids identify them.
 
     :param state: as of :attr:`state`, of an earlier run; None to start without one
     :param on_gap: callable of the position that was expected and the one that came; None for a
@@ -76,7 +77,12 @@ class Sequence:
                     "%s may have been undone: see the event outbox.reconciled",
                     event.position, event.epoch, self.epoch, self.position)
         self._ended_epochs.add(self.epoch)
-        self.position, self.epoch, self._missing = None, event.epoch, []
+        self.epoch = event.epoch
+        if self.position is not None and event.position <= self.position:
+            # The earlier positions mean the same events as before.
+            self.position = event.position - 1
+            self._missing = [(first, min(last, self.position)) for first, last in self._missing
+                             if first <= self.position]
         self._seen.clear()
 
     def _compare(self, event, seen):

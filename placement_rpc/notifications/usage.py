@@ -152,6 +152,9 @@ class UsageAccount:
             self._end_snapshot(event)
         elif event.event_type == "resource_class.update":
             self._rename(event)
+        elif event.event_type == "resource_class.create":
+            # If another class had this name before, the name now means the new one.
+            self._renamed.pop(event.payload["name"], None)
         elif event.event_type == "store.import":
             # An import begins with an empty store, and only the allocations that it has brought
             # when it is finished count.
@@ -188,7 +191,7 @@ class UsageAccount:
             if consumer in self._final or not any(name == old for _, name in holding.amounts):
                 continue
             self._advance(holding, event)
-            holding.amounts = _translate(holding.amounts, self._renamed)
+            holding.amounts = _translate(holding.amounts, {old: new})
 
     def _allocate(self, event):
         payload = event.payload

@@ -67,6 +67,27 @@ class SequenceTest(base.TestCase):
             self.assertEqual([8], handle(sequence, [7, 8, 8], "second"))
             self.assertEqual(number, self.log.output.count("restored from a backup"))
 
+    def test_a_new_epoch_fills_no_gap(self):
+        """Positions continue after those that were published, as after a reconciliation."""
+        for restart in False, True:
+            gaps = []
+            sequence = Sequence(on_gap=lambda *gap, gaps=gaps: gaps.append(gap))
+            handle(sequence, [1, 2, 5], "first")
+            if restart:
+                sequence = Sequence(sequence.state, lambda *gap, gaps=gaps: gaps.append(gap))
+            self.assertEqual([9, 10], handle(sequence, [9, 10, 9], "second"))
+            self.assertEqual([(3, 5), (6, 9)], gaps)
+            # They are published again in the current epoch.
+            self.assertEqual([3, 4, 6, 7, 8], handle(sequence, [*range(1, 11), 3], "second"))
+            self.assertEqual([], sequence.state["missing"])
+
+    def test_a_gap_before_positions_that_are_given_again_stays(self):
+        sequence = Sequence()
+        handle(sequence, [1, 4, 5, 9], "first")
+        self.assertEqual([7, 8], handle(sequence, [7, 8, 5], "second"))
+        self.assertEqual([[2, 3], [6, 6]], sequence.state["missing"])
+        self.assertEqual([2, 6], handle(sequence, [2, 4, 6, 7], "second"))
+
     def test_events_without_an_epoch_belong_to_the_known_one(self):
         """A relay of an older release publishes in between."""
         sequence = Sequence()

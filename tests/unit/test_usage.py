@@ -164,6 +164,24 @@ class UsageTest(base.TestCase):
                           ("project", "CUSTOM_NEW", "node"): 7},
                          hours(self.story.account(0, 10)))
 
+    def test_a_name_that_another_class_has_now_means_that_class(self):
+        story = Story()
+        story.hold(0, "old", {("node", "A"): 10})
+        story.rename(2, "A", "B")
+        story.add("resource_class.create", 3, name="A", previous_name=None)
+        story.add("resource_class.create", 3, name="C", previous_name=None)
+        story.hold(4, "new", {("node", "A"): 100, ("node", "C"): 1})
+        story.hold(4, "both", {("node", "A"): 1000, ("node", "B"): 3, ("node", "C"): 1}, ("x", "y"))
+        story.rename(6, "C", "D")
+        story.hold(8, "new", {("node", "A"): 100, ("node", "D"): 2})
+        account = story.account(0, 10)
+        self.assertTrue(account.complete)
+        self.assertEqual({
+            ("project", "A", "node"): 20 + 600, ("project", "B", "node"): 80,
+            ("project", "C", "node"): 2, ("project", "D", "node"): 2 + 4,
+            ("x", "A", "node"): 6000, ("x", "B", "node"): 18, ("x", "C", "node"): 2,
+            ("x", "D", "node"): 4}, hours(account))
+
     def test_a_claim_that_read_the_old_name_is_no_other_past(self):
         self.story.add("resource_class.update", 1, name="CUSTOM_NEW", previous_name="CUSTOM_OLD")
         self.story.hold(2, "a", {("node", "CUSTOM_OLD"): 1})
