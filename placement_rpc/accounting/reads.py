@@ -237,9 +237,9 @@ def events_after(database: Database, after: int | None, limit: int,
         raise exception.InvalidInput(
             what="after",
             reason=f"position {after} was not assigned yet; the last is {bounds.last}")
-    first = rows[0].position if rows else bounds.oldest
-    if after + 1 < first and after < bounds.last:
-        raise exception.EventsPruned(after=after, oldest=first)
+    # Positions without an event after the oldest one are of changes that the store has lost.
+    if after + 1 < bounds.oldest and after < bounds.last:
+        raise exception.EventsPruned(after=after, oldest=bounds.oldest)
     return EventPage(position=rows[-1].position if rows else after, events=[
         _event(row, without_envelopes(backported(json.loads(row.payload), versions or {})))
         for row in rows])

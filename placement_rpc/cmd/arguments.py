@@ -8,8 +8,9 @@ import argparse
 import datetime
 import uuid
 
-# Seconds: a year.
+# Seconds: a year, and three centuries.
 _LONGEST = 366 * 86400.0
+_OLDEST = 10 ** 10
 _MOST_DIGITS = 19
 _MAX_PORT = 65535
 #: The formats of a command that prints rows, and of one that prints more than one table.
@@ -75,6 +76,8 @@ def age(text):
     """
     if not _is_whole(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of seconds")
+    if int(text) > _OLDEST:
+        raise argparse.ArgumentTypeError(f"{text} seconds are more than {_OLDEST}")
     return int(text)
 
 

@@ -2,6 +2,7 @@
 """``placement-rpc-manage outbox``: stored events and their publication."""
 
 import datetime
+import sys
 
 from placement_rpc import exception
 from placement_rpc.accounting import snapshot
@@ -66,29 +67,40 @@ def replay(database, options, conf):
 def _rewind(tx, options):
     """Make the relay publish events again; return their number."""
     events.state(tx, lock=True)
-    status = events.status(tx)
-    position = _before(tx, options)
-    oldest = status["oldest_kept"]
-    if oldest is None or not oldest - 1 <= position <= status["published_position"]:
-        raise exception.InvalidInput(
-            what="position", reason="the events that are both stored and published are "
-                                    f"{oldest or 'none'} to {status['published_position']}")
+    position, last = _range(tx, options)
     relaying.rewind(tx, position)
-    return status["published_position"] - position
+    return events.count_between(tx, position, last)
 
 
-def _before(tx, options):
-    """Return the position after which to begin."""
-    if options.position is not None:
-        return options.position - 1
-    return events.position_at(tx, options.since) if options.since else 0
+def _range(tx, options):
+    """Return the position after which to begin, and the last that was published.
+
+    It says so if events were pruned that the options ask for.
+
+    :raises InvalidInput: if there is no published event at the position that is asked for
+    """
+    oldest, _ = events.bounds(tx)
+    last = events.status(tx)["published_position"]
+    if options.position is None:
+        position = events.position_at(tx, options.since) if options.since else (oldest or 1) - 1
+        was_pruned = oldest is not None and oldest > 1 and position < oldest
+    else:
+        position, was_pruned = options.position - 1, False
+    if oldest is None or not oldest - 1 <= position <= last:
+        kept = "there are none" if oldest is None or oldest > last else f"{oldest} to {last}"
+        raise exception.InvalidInput(
+            what="position", reason=f"events that are both stored and published: {kept}")
+    if was_pruned:
+        print(f"placement-rpc-manage: the events before position {oldest} are no longer kept",
+              file=sys.stderr)
+    return position, last
 
 
 def _replay_provider(database, options, conf):
     """Publish the events of a provider again; return their number."""
     broker = Broker.needed(conf, "only RabbitMQ can replay the events of a provider")
     with database.reader() as tx:
-        position, last = _before(tx, options), events.status(tx)["published_position"]
+        position, last = _range(tx, options)
     release = payload_pin.release_of(conf.notifications)
     publisher = RabbitPublisher(conf, broker, routing.EXCHANGE)
     count, wanted = 0, options.provider.lower()

@@ -13,11 +13,10 @@ import rich.progress
 
 from placement_rpc import exception
 from placement_rpc.cmd import output, provider_names
-from placement_rpc.notifications.usage import UsageAccount
+from placement_rpc.notifications.usage import SKEW, UsageAccount
 
 _COLUMNS = ("project_id", "user_id", "resource_class", "provider_uuid", "resource_hours", "held")
-# The assumed maximum difference between the clocks of conductors.
-_SKEW = datetime.timedelta(minutes=1)
+_FIRST = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 # Seconds within which a service says what it has not published.
 _ANSWERS_WITHIN = 5
 # Seconds within which a stream delivers the first message after a time, if there is one.
@@ -76,7 +75,8 @@ def _from_snapshot(reader, options, tail, look_back):
     """Return the account, complete if there is a snapshot from before the period."""
     account = UsageAccount(options.begin, options.end)
     if look_back:
-        start = options.begin - datetime.timedelta(seconds=look_back)
+        start = max(options.begin, _FIRST + datetime.timedelta(seconds=look_back)) - (
+            datetime.timedelta(seconds=look_back))
         found = reader(start, on_gap=_ignore_gap)
         with contextlib.suppress(exception.ServiceUnavailable):
             # The reader times out if nothing was published after that time.
@@ -112,7 +112,7 @@ def _until(account, reader, tail, patience=30):
     """Yield the events up to the end of the period, with a progress bar."""
     for event in with_progress(reader.events(idle=1, tail=tail, patience=patience)):
         yield event
-        if account.complete and event.time > account.end + _SKEW:
+        if account.complete and event.time > account.end + SKEW:
             return
         if reader.offset is not None and reader.offset >= tail and event.time > account.end:
             # Later events were published after the report was started.

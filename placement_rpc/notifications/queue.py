@@ -31,7 +31,7 @@ _IDLE = 0.5
 
 
 class _NotSaved(Exception):
-    """The position could not be saved: the cause ends the listener."""
+    """The position could not be saved or loaded: the cause ends the listener."""
 
 
 class _Stopped(Exception):
@@ -44,7 +44,8 @@ class QueueListener:
     The queue is created at the first start and keeps events while no process reads it, up to its
     limits (``[queues] listener_max_length``, ``listener_max_age``); events that it had to drop are
     reported to ``on_gap`` and still in the stream. Several processes may listen with one queue
-    name: one of them works, and another takes over when it dies.
+    name: one of them works, and another takes over when it dies. They need one saved position,
+    which is loaded by the process that takes over.
 
     An event is acknowledged after the handler returned. If the handler raises, it is called again,
     and after ``[queues] listener_attempts`` times the event becomes a dead letter. So does an
@@ -118,9 +119,7 @@ class QueueListener:
 
         :param idle: seconds without an event after which to return; None for never
         """
-        state = (self._saved.load() if self._saved else None) or {}
-        self._sequence = Sequence(state, self._on_gap)
-        self._trying = state.get("trying", {})
+        self._load()
         self._quiet_since = time.monotonic()
         for session in self._reconnect.sessions(lambda: self._is_over(idle)):
             try:
@@ -135,6 +134,21 @@ class QueueListener:
             except _NotSaved as error:
                 raise error.__cause__ from None
 
+    def _load(self):
+        """Begin with the saved position; without one, go on with that of this object."""
+        state = self._saved.load() if self._saved else None
+        if state or self._sequence is None:
+            self._sequence = Sequence(state, self._on_gap)
+            self._trying = (state or {}).get("trying", {})
+
+    def _take_over(self):
+        """Load the position that another process may have saved meanwhile."""
+        try:
+            self._load()
+        except Exception as error:
+            # Not an error of the broker, although it may have the same class.
+            raise _NotSaved from error
+
     def _is_over(self, idle):
         return self._ended.is_set() or (
             idle is not None and time.monotonic() - self._quiet_since >= idle)
@@ -142,11 +156,17 @@ class QueueListener:
     def _consume(self, idle, bindings):
         self._consumer.consume(self._queue)
         self._quiet_since = time.monotonic()
+        works = False
         while not self._is_over(idle):
             handled = []
             bindings.keep()
+            received = self._consumer.receive(_IDLE)
+            if received and not works:
+                # Until the connection ends, no other process gets messages of the queue.
+                self._take_over()
+                works = True
             try:
-                for message in self._consumer.receive(_IDLE):
+                for message in received:
                     self._handle(message)
                     handled.append(message)
                     if self._ended.is_set():

@@ -163,7 +163,7 @@ class SavedPosition:
             return None
         except ValueError:
             state = None
-        if not isinstance(state, dict) or "position" not in state:
+        if not _is_state(state):
             raise ValueError(f"{self._path} holds no position of a listener")
         return state
 
@@ -182,3 +182,18 @@ class SavedPosition:
         except BaseException:
             pathlib.Path(name).unlink(missing_ok=True)
             raise
+
+
+def _is_state(values):
+    """Return whether JSON values are those of a listener that was saved."""
+    return (isinstance(values, dict) and "position" in values
+            and isinstance(values["position"], int | None)
+            and isinstance(values.get("epoch"), str | None)
+            and isinstance(values.get("trying", {}), dict)
+            and _is_list(values.get("ended_epochs", []), lambda each: isinstance(each, str))
+            and _is_list(values.get("missing", []), lambda gap: _is_list(
+                gap, lambda each: isinstance(each, int)) and len(gap) == 2))
+
+
+def _is_list(values, is_item):
+    return isinstance(values, list) and all(map(is_item, values))

@@ -15,6 +15,8 @@ import dataclasses
 import datetime
 import decimal
 
+#: The assumed maximum difference between the clocks of conductors.
+SKEW = datetime.timedelta(minutes=1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _MICROSECONDS_AN_HOUR = 3_600_000_000
 _ALLOCATIONS = frozenset((
@@ -53,9 +55,9 @@ class UsageAccount:
 
     Events are applied in the order of their positions, from any position on. The account is
     :attr:`complete` if the events begin with the very first one, or with a whole snapshot that
-    began before the period, if no later event is missing, and if each is consistent with those
-    before it. Events after the period may be applied and change nothing. An amount is billed under
-    the name that its class had while it was held.
+    began before the period, if no event is missing from there to a minute after the period, and if
+    each is consistent with those before it. Events after the period may be applied and change
+    nothing. An amount is billed under the name that its class had while it was held.
 
     What ``outbox.reconciled`` takes back was held until then, as it was published: it counts for
     the hours until that event, and not after it. An event that is published again at another
@@ -120,7 +122,8 @@ class UsageAccount:
             return
         if event.position == 1:
             self._complete = True
-        elif self.position is not None and event.position > self.position + 1:
+        elif self.position is not None and event.position > self.position + 1 and (
+                self.as_of <= self.end + SKEW):
             # The missing events may have changed anything.
             self._complete, self._snapshot = False, None
         self.position = event.position

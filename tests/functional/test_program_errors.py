@@ -301,6 +301,7 @@ class UsageTest(ProgramTest):
         store = self.useFixture(placement_fixtures.Store())
         database = store.conf.database.connection
         for arguments in (("--database", database, "outbox", "prune", "--older-than", "-1"),
+                          ("--database", database, "outbox", "prune", "--older-than", "9" * 18),
                           ("--database", database, "outbox", "replay", "--provider", "node-1"),
                           ("--database", "", "db", "sync"),
                           ("--transport-url", "", "dead-letters", "discard", "--all")):

@@ -167,6 +167,20 @@ class EventPagesTest(base.ContractTest):
         self.assertRaises(exception.EventsPruned, self.api.list_events, None, 2)
         self.assertEqual(3, self.api.list_events(None).position)
 
+    def test_positions_of_changes_that_the_store_has_lost(self):
+        """No event has them, and none was pruned: a reader goes on wherever its page ends."""
+        for name in ("a", "b", "c", "d"):
+            self.provider(name)
+        self.place()
+        self.service.database.write(lambda tx: tx.execute(sa.delete(models.events).where(
+            models.events.c.position.in_([2, 3]))))
+        for after, limit in (0, 10), (0, 1), (1, 1), (2, 1), (3, 1):
+            found = []
+            while (page := self.api.list_events(None, after, limit)).events:
+                found += [each["position"] for each in page.events]
+                after = page.position
+            self.assertEqual([1, 4][-len(found):], found)
+
     def test_pruning_leaves_no_hole(self):
         """The clocks of several machines differ: an older time may follow a newer one."""
         for name in ("a", "b", "c", "d"):

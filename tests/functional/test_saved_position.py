@@ -21,10 +21,18 @@ class SavedPositionTest(base.TestCase):
         for position in (1, 2):
             saved.save({"position": position, "missing": []})
         self.assertEqual({"position": 2, "missing": []}, SavedPosition(str(self.path)).load())
+        state = {"position": 9, "missing": [[3, 4]], "epoch": "b", "ended_epochs": ["a"],
+                 "trying": {"of": "x", "attempts": 1}}
+        saved.save(state)
+        self.assertEqual(state, saved.load())
         self.assertEqual([self.path], list(self.path.parent.iterdir()))
 
     def test_another_file_is_an_error_and_stays(self):
-        for text in ("", "42", "{}", "[1]", "nonsense"):
+        for text in ("", "42", "{}", "[1]", "nonsense", '{"position": "7"}',
+                     '{"position": 7, "missing": null}', '{"position": 7, "missing": [5]}',
+                     '{"position": 7, "missing": [[1, 2, 3]]}', '{"position": 7, "trying": []}',
+                     '{"position": 7, "ended_epochs": [1]}', '{"position": 7, "epoch": 1}'):
             self.path.write_text(text)
-            self.assertRaises(ValueError, SavedPosition(self.path).load)
+            error = self.assertRaises(ValueError, SavedPosition(self.path).load)
+            self.assertIn(str(self.path), str(error))
             self.assertEqual(text, self.path.read_text())

@@ -284,6 +284,29 @@ class QueueListenerTest(QueueTest):
         second.stop()
         threads[1].join()
 
+    def test_one_that_waited_goes_on_where_the_other_ended(self):
+        first, second = self.listener(), self.listener()
+        threads = [threading.Thread(target=each.run) for each in (first, second)]
+        self.addCleanup(second.stop)
+        for number, thread in enumerate(threads, 1):
+            thread.start()
+            base.wait_until(lambda: self.consumers() == number)  # noqa: B023
+        self.change(3)
+        base.wait_until(lambda: len(self.seen) >= 3)
+        first.stop()
+        threads[0].join()
+        self.change(1)
+        base.wait_until(lambda: len(self.seen) >= 4)
+        self.running.database.write(lambda tx: relaying.rewind(tx, 0))
+        base.wait_published(self.running.database)
+        self.change(1)
+        base.wait_until(lambda: len(self.seen) >= 5)
+        self.assertEqual([1, 2, 3, 4, 5], [event.position for event in self.seen])
+        self.assertEqual([], self.gaps)
+        second.stop()
+        threads[1].join()
+        self.assertEqual(5, json.loads(self.path.read_text())["position"])
+
     def consumers(self):
         """Return how many consumers the queue has."""
         for line in self.broker.rabbitmqctl("list_queues", "name", "consumers").splitlines():

@@ -171,7 +171,8 @@ class UsageTest(base.TestCase):
         story.add("resource_class.create", 3, name="A", previous_name=None)
         story.add("resource_class.create", 3, name="C", previous_name=None)
         story.hold(4, "new", {("node", "A"): 100, ("node", "C"): 1})
-        story.hold(4, "both", {("node", "A"): 1000, ("node", "B"): 3, ("node", "C"): 1}, ("x", "y"))
+        story.hold(4, "both", {
+            ("node", "A"): 1000, ("node", "B"): 3, ("node", "C"): 1}, ("x", "y"))
         story.rename(6, "C", "D")
         story.hold(8, "new", {("node", "A"): 100, ("node", "D"): 2})
         account = story.account(0, 10)
@@ -303,6 +304,18 @@ class UsageTest(base.TestCase):
             self.story.hold(hour, f"consumer {hour}", {VCPU: 1})
         del self.story.events[1]
         self.assertFalse(self.story.account(0, 9).complete)
+
+    def test_a_gap_after_the_period_changes_nothing(self):
+        story = Story()
+        story.hold(0, "c", {("node", "VCPU"): 2})
+        story.hold(11, "other", {("node", "VCPU"): 1})
+        story.hold(12, "c", {})
+        story.hold(13, "other", {})
+        account = UsageAccount(at(0), at(10))
+        for event in story.events[0], story.events[1], story.events[3]:
+            account.apply(event)
+        self.assertTrue(account.complete)
+        self.assertEqual({("project", "VCPU", "node"): 20}, hours(account))
 
     def test_an_event_that_is_delivered_twice_counts_once(self):
         self.story.hold(1, "a", {VCPU: 1})

@@ -266,6 +266,12 @@ def position_at(tx, time):
     return found - 1 if found is not None else (state(tx) or [0])[0]
 
 
+def count_between(tx, after, last):
+    """Return how many events are stored after a position, up to another one."""
+    return tx.execute(sa.select(sa.func.count()).where(
+        _events.c.position > after, _events.c.position <= last)).scalar()
+
+
 def prune(tx, before, limit=5000):
     """Delete published events from before a time, the first positions first, at most ``limit``.
 
