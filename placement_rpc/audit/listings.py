@@ -125,6 +125,8 @@ def _records(file: TextIO, name: str, columns: tuple[str, ...],
             yield from _of_json(rest, name, columns)
         else:
             yield from _of_lines(rest, name, columns)
+    except exception.InvalidInput:
+        raise
     except UnicodeDecodeError as error:
         raise exception.InvalidInput(what=name, reason=f"it is not UTF-8: {error}") from None
     except (csv.Error, RecursionError, ValueError) as error:

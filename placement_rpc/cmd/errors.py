@@ -7,6 +7,7 @@ import importlib
 import io
 import logging
 import os
+import signal
 import sys
 import traceback
 
@@ -45,13 +46,16 @@ _EXPECTED = (ExtraMissing, exception.PlacementException, OSError, ValueError)
 _EXPECTED_OF_LIBRARIES = (("oslo_config.cfg", "Error"), ("oslo_log.log", "LogConfigError"),
                           ("oslo_messaging", "InvalidTransportURL"))
 _LONGEST = 1000
+# What a shell reports for a program that SIGPIPE ends.
+_PIPE_CLOSED = 128 + signal.SIGPIPE
 
 
 def one_line_errors(program, failure=1):
     """Decorate a ``main`` so that it prints one line for an error.
 
-    Its exit code is then ``failure``; it is 130 after an interrupt, and 0 if the reader of its
-    output closed the pipe. If the arguments have ``--debug``, the traceback is printed too.
+    Its exit code is then ``failure``. It is 130 after an interrupt. It is 141 if the reader of its
+    output closed the pipe, as that of other programs, since not all was said. If the arguments
+    have ``--debug``, the traceback is printed too.
 
     :param program: str, the name at the beginning of the line
     :param failure: int, the exit code
@@ -62,14 +66,16 @@ def one_line_errors(program, failure=1):
             _mend_streams()
             try:
                 with interrupts.kept():
-                    return main(args)
+                    code = main(args)
+                    sys.stdout.flush()
+                    return code
             except KeyboardInterrupt:
                 return 130
             except BrokenPipeError:
                 # Without this, the interpreter would fail again when it flushes standard output
                 # at exit.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                return 0
+                return _PIPE_CLOSED
             except Exception as error:
                 report(program, error, args)
                 return failure

@@ -26,7 +26,7 @@ from placement_rpc.versions import contract
 
 # Lines of a table on a terminal.
 _MOST_LINES = 1000
-# So many corrections are made whatever their share is.
+# So many corrections are made even if their share is larger than the limit, up to a half of all.
 _FEW = 10
 # Of a correction that was under way when the audit was stopped.
 _NOT_KNOWN = "not known, since it was interrupted; the next audit shows it"
@@ -141,7 +141,7 @@ def _too_many(found, counts, most):
     changed = sum(found.correctable.values()) - deleted
     for number, whole, what in ((changed, counts.consumers, "consumers"),
                                 (deleted, counts.providers, "providers")):
-        if number > max(_FEW, whole * most / 100):
+        if number > max(min(_FEW, whole / 2), whole * most / 100):
             return (f"nothing was changed: {number} of {whole} {what} would be, which is more "
                     f"than {most:g} %. Check that the lists are complete (--all-projects, "
                     "--limit -1, all cells), or raise --most")

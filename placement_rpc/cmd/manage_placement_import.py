@@ -36,17 +36,26 @@ def run(database, options, conf):
         return 0
     if options.dry_run:
         return _dry_run(database, options, conf)
-    if has_source:
-        _pass(database, options, conf)
-    if options.finish:
-        snapshot_id = hold.finish(database)
-        # Said at once: clients need not wait for the many steps of the snapshot.
-        print("The import is finished: the store accepts changes", file=sys.stderr)
+    end = _pass if has_source else _end
+    snapshot_id = end(database, options, conf)
+    if snapshot_id is not None:
         _take_snapshot(database, snapshot_id)
-    else:
+    return 0
+
+
+def _end(database, options, _conf):
+    """Finish the import, if that was asked for, and say whether the store accepts changes.
+
+    :returns: the id of the snapshot that has begun; None if the import is not finished
+    """
+    if not options.finish:
         print("The store is held: changes are refused until the import is run with --finish",
               file=sys.stderr)
-    return 0
+        return None
+    snapshot_id = hold.finish(database)
+    # Said at once: clients need not wait for the many steps of the snapshot.
+    print("The import is finished: the store accepts changes", file=sys.stderr)
+    return snapshot_id
 
 
 def _dry_run(database, options, conf):
@@ -65,28 +74,35 @@ def _dry_run(database, options, conf):
 
 
 def _pass(database, options, conf):
+    """Make a pass, and print what it has done; the rest is as of :func:`_end`."""
     _check_services(database, conf)
     address = placement_url.address_of(options, "from")
     # It is opened first: a wrong address must not hold the store.
     with address.store() as source:
         pass_id = hold.begin_pass(database, address.shown, options.force)
-        _compared(database, source, address, options,
-                  lambda work: work.run(database, pass_id, options.batch))
-        hold.end_pass(database, pass_id)
+
+        def work(done):
+            # All of it before anything is printed: the reader of the output may have ended.
+            done.run(database, pass_id, options.batch)
+            hold.end_pass(database, pass_id)
+            return _end(database, options, conf)
+
+        return _compared(database, source, address, options, work)
 
 
 def _compared(database, source, address, options, work, planned=False):
-    """Do the work of a pass, and print what was found and done."""
+    """Do the work of a pass, and print what was found and done; return what the work returns."""
     with moving_output.Findings(options.format) as findings:
         with own_store.opened(database) as target, moving_output.progress(
                 address.sizes, _NOTHING_CHANGED if planned else _AGAIN) as advance:
             done = importing.Pass(source, target, findings.add, advance)
-            work(done)
+            result = work(done)
         rows = [{"kind": kind, **found._asdict()} for kind, found in done.counts.items()]
         if planned:
             rows = [{_PLANNED.get(key, key): value for key, value in row.items()}
                     for row in rows]
         findings.show(rows, [_PLANNED.get(each, each) if planned else each for each in _COLUMNS])
+    return result
 
 
 def _check_services(database, conf):

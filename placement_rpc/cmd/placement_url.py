@@ -32,7 +32,7 @@ class Address(NamedTuple):
     @property
     def shown(self) -> str:
         """The URL without its password"""
-        return urls.without_passwords(self.url)
+        return urls.without_passwords(self.url, connection.URL)
 
     def store(self):
         """Return a context manager of a snapshot of it, a :class:`PlacementStore`."""

@@ -18,24 +18,25 @@ _DRIVERS = {"sqlite": ("pysqlite",), "postgresql": ("psycopg",), "mysql": ("pymy
 PARAMETERS = (TypeError, ValueError, AttributeError, LookupError)
 
 
-def parsed(text: str | None) -> sa.URL:
+def parsed(text: str | None, what: str = "[database] connection") -> sa.URL:
     """Return a URL.
 
+    :param what: where the text comes from, for the error
     :raises StoreUnavailable: if the text is not a URL of a database
     """
     try:
         return make_url(text or "")
     except (sa.exc.ArgumentError, ValueError) as error:
-        raise exception.StoreUnavailable(
-            reason="[database] connection is not set, or is not an SQLAlchemy URL") from error
+        problem = "an SQLAlchemy URL" if text else "set"
+        raise exception.StoreUnavailable(reason=f"{what} is not {problem}") from error
 
 
-def without_passwords(text: str) -> str:
+def without_passwords(text: str, what: str = "[database] connection") -> str:
     """Return a URL to be shown: passwords are replaced, those among its parameters too.
 
-    :raises StoreUnavailable: if the text is not a URL of a database
+    Arguments and errors are those of :func:`parsed`.
     """
-    url = parsed(text)
+    url = parsed(text, what)
     # Drivers know several parameters for passwords, of users and of keys.
     return url.update_query_dict({
         name: "***" for name in url.query if "pass" in name.lower()

@@ -5,6 +5,7 @@ The hold is what makes passes safe: each one makes this store equal to another o
 away what clients have written here since.
 """
 
+import urllib.parse
 import uuid
 from typing import Any
 
@@ -22,6 +23,9 @@ EVENT = "store.import"
 _REASON = ("it is filled with the data of OpenStack Placement until the operator runs "
            "'placement-rpc-manage placement import --finish'")
 _SOURCE_LENGTH = 255
+# Parameters of a URL that are a part of the address of a database.
+_ADDRESS = frozenset(("host", "hostaddr", "port", "unix_socket", "service", "dbname",
+                      "read_default_file", "read_default_group"))
 
 
 def begin_pass(database: Database, source: str, force: bool = False) -> str:
@@ -83,12 +87,17 @@ def _check_source(row, source, force):
 
     :raises ImportRefused: if it does not
     """
-    # Options of the connection do not tell databases apart.
-    if row.source.partition("?")[0] != source.partition("?")[0] and not force:
+    if _identity(row.source) != _identity(source) and not force:
         raise exception.ImportRefused(
             reason=f"the import began with {row.source}, and a pass from {source} would replace "
                    "what it has brought; give --force if this is the same cloud's database at "
                    "another address")
+
+
+def _identity(source):
+    """Return what tells a database from others: its URL, without options of the connection."""
+    address, _, query = source.partition("?")
+    return address, sorted(each for each in urllib.parse.parse_qsl(query) if each[0] in _ADDRESS)
 
 
 def _check(tx: Connection, row: Any) -> None:

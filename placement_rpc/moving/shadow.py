@@ -17,7 +17,9 @@ from placement_rpc.moving.placement_service import PlacementService
 from placement_rpc.moving.request_sample import SampledRequest
 from placement_rpc.moving.store_differences import StoreDifferences
 
-_ERROR, _FORBIDDEN, _UNAVAILABLE = 400, 403, 503
+_ERROR, _FORBIDDEN, _FAILURE, _UNAVAILABLE = 400, 403, 500, 503
+# Of a service that is busy or away, or of a proxy before it.
+_NO_ANSWERS = frozenset((None, 429, 502, _UNAVAILABLE, 504))
 
 
 class Verdict(enum.StrEnum):
@@ -228,4 +230,6 @@ class Rehearsal:
 
 def _are_answers(pair: tuple[Answer, Answer]) -> bool:
     """Return whether both services answered, and not that they cannot answer now."""
-    return not {None, _UNAVAILABLE} & {each.status for each in pair}
+    statuses = {each.status for each in pair}
+    # A failure of one of them only is a difference.
+    return not statuses & _NO_ANSWERS and statuses != {_FAILURE}

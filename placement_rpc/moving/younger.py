@@ -89,4 +89,8 @@ class Judge:
 def _is_after(row, since):
     if row is None or since is None:
         return False
-    return max(filter(None, row[-2:]), default=since) > since
+    newest = max(filter(None, row[-2:]), default=None)
+    if newest is None:
+        return False
+    # Databases that keep whole seconds cut off the rest.
+    return newest > since or (not newest.microsecond and newest == since.replace(microsecond=0))

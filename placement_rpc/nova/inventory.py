@@ -14,6 +14,8 @@ from placement_rpc.objects.nova import numa
 
 # nova's kinds of PCI devices, and their classes in the specification.
 _PCI_CLASSES = {"type-PCI": "PCI_GENERIC", "type-PF": "PCI_SRIOV_PF", "type-VF": "PCI_SRIOV_VF"}
+# nova's other kind has no class in the specification, so such devices have no inventory.
+_NO_CLASS = frozenset(("vdpa",))
 _MB_A_GB = 1024
 #: The classes whose inventory follows from a node's columns.
 CLASSES = frozenset(class_names.canonical(name) for name in (
@@ -34,6 +36,8 @@ def devices_by_class(kinds):
         raise exception.InvalidInput(what="pci_in_use", reason="it is not a mapping")
     found = {}
     for kind, number in kinds.items():
+        if kind in _NO_CLASS:
+            continue
         if kind not in _PCI_CLASSES:
             raise exception.InvalidInput(
                 what="pci_in_use", reason=f"{str(kind)[:64]!r} is not a kind of device; use one "
@@ -140,6 +144,8 @@ def _devices(node, options, in_use):
     split = {_place(pool) for pool in pools if pool.tags.get("dev_type") == "type-VF"}
     for pool in pools:
         kind = pool.tags.get("dev_type", "type-PCI")
+        if kind in _NO_CLASS:
+            continue
         if kind not in _PCI_CLASSES:
             raise exception.InvalidInput(
                 what="pci_stats", reason=f"{kind!r} is not a kind of device; use one of "

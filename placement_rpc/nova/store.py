@@ -32,7 +32,13 @@ def columns_of(node, names=None):
         if not node.obj_attr_is_set(name) or name == "id":
             continue
         column = _JSON.get(name, name)
-        value = _check(node, name, _plain(name, getattr(node, name)))
+        try:
+            value = _plain(name, getattr(node, name))
+        except NotImplementedError as error:
+            # Of an object in the field, for one of its own fields that is not set.
+            raise exception.InvalidInput(
+                what=f"compute node {node.label}", reason=f"{name}: {error}") from None
+        value = _check(node, name, value)
         values[column] = value
     return values
 

@@ -213,6 +213,16 @@ class ProgramTest(AuditCase):
         self.audit("--fix", "--yes", "--most", "50", code=0)
         self.assertEqual(20, len(self.held()))
 
+    def test_more_than_a_half_of_a_few_are_refused(self):
+        """As by an empty list."""
+        for uuid in self.good[8:]:
+            self.api.release_allocations(None, uuid)
+        self.servers.clear()
+        done = self.run_program("--fix", "--yes", "--format", "json")
+        self.assertEqual(1, done.code)
+        self.assertIn("8 of 8 consumers would be", done.stderr)
+        self.assertEqual(8, len(self.held()))
+
     def test_what_is_recent_is_not_judged(self):
         self.orphan()
         # The lists are an hour newer than the store.

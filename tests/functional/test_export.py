@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``placement-rpc-manage placement export``, on SQLite; tests/integration has the others."""
 
+import datetime
 import json
+import time
 
 import sqlalchemy as sa
 
@@ -43,6 +45,35 @@ class ExportTest(base.TestCase):
     def test_a_database_that_placement_has_changed_is_refused(self):
         self.export()
         Writer(self.back).claim("late", {"one.example": {"VCPU": 1}})
+        self.assertIn("it has been changed since the export of", self.export(code=1))
+
+    def test_changes_that_raise_no_generation_are_refused_too(self):
+        self.export()
+        uuid = uuid_of("one.example")
+        for method, path, body, minor in (
+                ("PUT", f"/resource_providers/{uuid}", {"name": "renamed.example"}, 0),
+                ("PUT", f"/resource_providers/{uuid}/aggregates", [uuid_of("aggregate")], 1)):
+            back = self.useFixture(placement_cloud.PlacementCloud())
+            self.back = back
+            self.export()
+            time.sleep(1)
+            back.send(method, path, body, minor=minor)
+            self.assertIn("it has been changed since the export of", self.export(code=1), path)
+
+    def interrupt(self, ago):
+        """Make the last export one that was interrupted some minutes ago."""
+        at = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=ago)
+        with self.back.engine.begin() as tx:
+            tx.exec_driver_sql(
+                "UPDATE placement_rpc_export SET ended_at = NULL, signature = "
+                f"'{{\"at\": \"{at:%Y-%m-%dT%H:%M:%S}\"}}'")
+
+    def test_what_placement_has_changed_since_an_export_was_interrupted(self):
+        self.export()
+        self.interrupt(ago=0)
+        self.export()
+        Writer(self.back).claim("late", {"one.example": {"VCPU": 1}})
+        self.interrupt(ago=5)
         self.assertIn("it has been changed since the export of", self.export(code=1))
 
     def test_a_finished_export_is_the_last(self):

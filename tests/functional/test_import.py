@@ -3,6 +3,8 @@
 
 import datetime
 import pathlib
+import subprocess
+import sys
 from unittest import mock
 
 import fixtures
@@ -258,6 +260,28 @@ class StateTest(FilledCase):
         self.cloud = other
         self.assert_equal()
         self.manage("import", "--from", f"{other.url}?timeout=5", "--finish")
+
+    def test_databases_that_differ_in_parameters_of_the_url(self):
+        url = "mysql+pymysql://root@/placement?unix_socket="
+        hold.begin_pass(self.database, f"{url}/one&charset=utf8")
+        hold.check(self.database, f"{url}/one&charset=utf8mb4")
+        for other in (f"{url}/two", f"{url}/one&port=1", "mysql+pymysql://root@/placement"):
+            error = self.assertRaises(
+                exception.ImportRefused, hold.check, self.database, other)
+            self.assertIn("the import began with", error.text)
+
+    def test_a_reader_of_its_output_that_ends(self):
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.manage", "--database",
+             self.database.engine.url.render_as_string(hide_password=False), "placement",
+             "import", "--from", self.cloud.url, "--finish"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process.stdout.close()
+        errors = process.stderr.read()
+        self.assertEqual(141, process.wait(), errors)
+        process.stderr.close()
+        self.assertIn("The import is finished", errors)
+        self.assertIsNotNone(hold.in_use_since(self.database).store)
 
     def test_changes_that_broke_the_hold_are_found(self):
         """As on another node of a Galera cluster, or by a conductor that was asleep."""

@@ -21,18 +21,21 @@ class ImportTest(ProgramTest):
         good = {"host": "a", "hypervisor_hostname": "a.example.org", "vcpus": 1, "memory_mb": 1,
                 "local_gb": 1}
         future = {**nodes()[0], "nova_object.version": "1.20"}
+        half = nodes()[1]
+        del half["nova_object.data"]["supported_hv_specs"][0]["nova_object.data"]["arch"]
         path = self.directory / "nodes.jsonl"
         path.write_text("\n".join([
             json.dumps(good), "{broken", "[1]", "", json.dumps({**good, "vcpus": "many"}),
             json.dumps(good), json.dumps(future), json.dumps({**good, "host": "b" * 256}),
             json.dumps({**good, "host": "b", "pci_in_use": {"type-X": 1}}),
             json.dumps({**good, "host": "c", "memory_mb": 2 ** 70}),
-            json.dumps({**good, "host": "d", "uuid": "nonsense"})]))
+            json.dumps({**good, "host": "d", "uuid": "nonsense"}), json.dumps(half)]))
         code, out, err = self.manage("compute-nodes", "import", str(path))
-        self.assertEqual((1, [self.counts(imported=1, refused=9)]),
+        self.assertEqual((1, [self.counts(imported=1, refused=10)]),
                          (code, json.loads(out)), err)
         for words in ("line 2", "line 3", "line 5", "line 6: Compute node a.example.org",
-                      "1.20", "line 8", "type-X", "memory_mb", "line 11"):
+                      "1.20", "line 8", "type-X", "memory_mb", "line 11",
+                      "line 12: Invalid compute node", "supported_hv_specs"):
             self.assertIn(words, err)
         self.assertEqual(1, self.count(models.compute_nodes))
 

@@ -105,6 +105,17 @@ class TroubleTest(ShadowCase):
                 service.answer = away(service)
             self.assertEqual((2, 1, 1), compare())
 
+    def test_failures_of_both_are_no_answers(self):
+        for status in 429, 500, 502, 504:
+            self.old.answer = self.new.answer = lambda received, status=status: (status, {})
+            code, found, _ = self.shadow()
+            self.assertEqual((2, 0, 1), (
+                code, found["verdicts"]["same"], found["verdicts"]["unanswered"]), status)
+        self.old.answer = same
+        self.new.answer = lambda received: (500, {})
+        code, found, _ = self.shadow()
+        self.assertEqual((1, 1), (code, found["verdicts"]["different"]))
+
     def test_a_difference_is_one_whatever_else_was_not_compared(self):
         def answer(received):
             if "CUSTOM_A" in received.target:

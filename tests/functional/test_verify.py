@@ -2,6 +2,7 @@
 """``placement-rpc-manage placement verify``: what it finds, prints and exits with."""
 
 import contextlib
+import datetime
 import json
 import pathlib
 import sqlite3
@@ -13,9 +14,10 @@ import sqlalchemy as sa
 from placement_rpc.cmd import manage
 from placement_rpc.db import models
 from placement_rpc.db.placement import schema
+from placement_rpc.db.queries import import_state
 from tests import base, moving_stores, placement_cloud, placement_contents, programs
 from tests.filled_placement import FilledCloud
-from tests.placement_contents import uuid_of
+from tests.placement_contents import Writer, uuid_of
 
 
 def _dump(url):
@@ -159,6 +161,21 @@ class YoungerTest(VerifyCase):
         self.differences("--allow-younger", code=0)
         self.bring()
         self.assertEqual({}, self.differences(code=0))
+
+    def test_times_of_whole_seconds(self):
+        """Placement's row of the second in which the import began may be younger than that."""
+        self.bring()
+        Writer(self.cloud).provider("late.example")
+        with self.store.database.reader() as tx:
+            began = import_state.get(tx).pass_begun_at
+        table = schema.resource_providers
+        for earlier, code in ((0, 0), (1, 1)):
+            self.change_placement(sa.update(table).where(
+                table.c.uuid == uuid_of("late.example")).values(
+                    created_at=began.replace(microsecond=0) - datetime.timedelta(seconds=earlier),
+                    updated_at=None))
+            found = self.differences("--allow-younger", code=code)
+            self.assertIn(("providers", uuid_of("late.example")), found)
 
     def test_what_no_import_has_brought_is_not(self):
         self.bring()

@@ -7,7 +7,7 @@ import types
 
 from placement_rpc import conf as configuration
 from placement_rpc import exception
-from placement_rpc.nova.inventory import inventories_of
+from placement_rpc.nova.inventory import devices_by_class, inventories_of
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.nova.numa import NUMATopology
 from placement_rpc.objects.nova.pci_device_pool import PciDevicePoolList
@@ -162,6 +162,14 @@ class InventoryTest(base.TestCase):
             {**pool, "count": 1, "dev_type": "type-PF", "physical_network": "physnet2"}])),
             devices_in_use={"PCI_SRIOV_VF": 4, "PCI_GENERIC": 2})
         self.assertEqual({"SRIOV_NET_VF": 64, "CUSTOM_PCI_SRIOV_PF": 1, "PCI_DEVICE": 2}, {
+            name: found[name].total for name in found if "PCI" in name or "VF" in name})
+
+    def test_devices_of_a_kind_without_a_class_have_no_inventory(self):
+        pool = {"vendor_id": "15b3", "product_id": "101e", "count": 4}
+        found = self.of(self.node(pci_stats=json.dumps([
+            {**pool, "dev_type": "vdpa"}, {**pool, "dev_type": "type-PF"}])),
+            devices_in_use=devices_by_class({"vdpa": 2, "type-PF": 1}))
+        self.assertEqual({"CUSTOM_PCI_SRIOV_PF": 5}, {
             name: found[name].total for name in found if "PCI" in name or "VF" in name})
 
     def test_shared_storage_and_nothing_at_all_make_no_row(self):

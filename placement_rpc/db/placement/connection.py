@@ -23,6 +23,11 @@ _DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "mariadb": "pymysql"}
 # Modules of the other drivers with which this project is tested.
 _OTHERS = {"mysqldb": "MySQLdb"}
 
+#: What errors call the URL of the database.
+URL = "the URL of the database of OpenStack Placement"
+# Characters of what a database says that are shown.
+_LONGEST_CAUSE = 300
+
 #: Revision of a database that has none of Placement's tables yet.
 NOTHING = None
 
@@ -36,7 +41,7 @@ def engine(url):
     :returns: context manager of :class:`sqlalchemy.Engine`
     :raises StoreUnavailable: if its kind is not supported, or there is no such file of SQLite
     """
-    parsed = _with_driver(urls.parsed(url))
+    parsed = _with_driver(urls.parsed(url, URL))
     urls.check_driver(parsed)
     _check_file(parsed)
     with _errors():
@@ -72,7 +77,7 @@ def writer(opened):
             with connection.begin():
                 yield connection
         except sa.exc.SQLAlchemyError as error:
-            raise _unavailable(error) from error
+            raise unavailable(error) from error
 
 
 def check_revision(connection):
@@ -152,7 +157,7 @@ def _connect(opened):
 
 def _translate(error, _connection):
     if isinstance(error, sa.exc.SQLAlchemyError):
-        raise _unavailable(error) from error
+        raise unavailable(error) from error
 
 
 @contextlib.contextmanager
@@ -163,9 +168,12 @@ def _errors():
     except urls.PARAMETERS as error:
         raise urls.refused(error) from None
     except (sa.exc.SQLAlchemyError, ImportError) as error:
-        raise _unavailable(error) from error
+        raise unavailable(error) from error
 
 
-def _unavailable(error):
+def unavailable(error):
+    """Return the StoreUnavailable for an error of SQLAlchemy, or of a driver's import."""
+    cause = " ".join(str(getattr(error, "orig", None) or "").split())[:_LONGEST_CAUSE]
     return exception.StoreUnavailable(
-        reason=f"{type(error).__name__}, of the database of OpenStack Placement")
+        reason=f"{type(error).__name__}, of the database of OpenStack Placement"
+               + (f": {cause}" if cause else ""))

@@ -25,10 +25,16 @@ _state = sa.Table(
     # The export that may write, and the number of its transactions.
     sa.Column("run", sa.String(36), nullable=False),
     sa.Column("batches", sa.Integer, nullable=False),
-    # JSON: what changes with each change of the database by Placement.
+    # JSON: what changes with each change of the database by Placement; while an export is under
+    # way the time of its last transaction.
     sa.Column("signature", sa.Text, nullable=True))
-_SIGNED = (schema.resource_providers, schema.inventories, schema.consumers, schema.allocations)
-_EMPTY = (*_SIGNED, schema.resource_provider_traits, schema.resource_provider_aggregates)
+# What the clocks of Placement's host and of this one may differ by.
+_SKEW = datetime.timedelta(minutes=1)
+_FILLED = (schema.resource_providers, schema.inventories, schema.consumers, schema.allocations,
+           schema.resource_provider_traits, schema.resource_provider_aggregates)
+
+
+_AT = "at"
 
 
 def begin(tx: sa.Connection) -> str:
@@ -39,7 +45,7 @@ def begin(tx: sa.Connection) -> str:
     """
     run = str(uuid.uuid4())
     if not sa.inspect(tx).has_table(NAME):
-        filled = [table.name for table in _EMPTY
+        filled = [table.name for table in _FILLED
                   if tx.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first()]
         if filled:
             raise exception.ExportRefused(
@@ -49,9 +55,10 @@ def begin(tx: sa.Connection) -> str:
         return run
     tx.execute(sa.update(_state).values(run=run, batches=0))
     row = tx.execute(sa.select(_state)).one()
-    if row.ended_at is not None and row.signature != _signature(tx):
+    if not _is_as_left(tx, row):
+        left_at = row.ended_at or row.begun_at
         raise exception.ExportRefused(
-            reason=f"it has been changed since the export of {row.ended_at:%F %T} UTC. If those "
+            reason=f"it has been changed since the export of {left_at:%F %T} UTC. If those "
                    "changes are worth nothing, export to a new database")
     tx.execute(sa.update(_state).values(ended_at=None, signature=None))
     return run
@@ -63,13 +70,15 @@ def begin_batch(tx: sa.Connection, run: str) -> None:
     :raises ExportRefused: if one has
     """
     if not tx.execute(sa.update(_state).where(_state.c.run == run).values(
-            batches=_state.c.batches + 1)).rowcount:
+            batches=_state.c.batches + 1,
+            signature=json.dumps({_AT: _now().isoformat()}))).rowcount:
         raise exception.ExportRefused(reason="another export to it has begun")
 
 
 def end(tx: sa.Connection) -> None:
     """Record that an export has ended."""
-    tx.execute(sa.update(_state).values(ended_at=_now(), signature=_signature(tx)))
+    tx.execute(sa.update(_state).values(
+        ended_at=_now(), signature=json.dumps(_signature(tx))))
 
 
 def forget(tx: sa.Connection) -> None:
@@ -81,13 +90,44 @@ def _now():
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None, microsecond=0)
 
 
+def _is_as_left(tx, row):
+    """Return whether the database is as the last export left it, as far as can be seen."""
+    kept = json.loads(row.signature) if row.signature else {}
+    if row.ended_at is None:
+        # What an interrupted export has written is older than its last transaction.
+        return _AT not in kept or not _has_newer(
+            tx, datetime.datetime.fromisoformat(kept[_AT]) + _SKEW)
+    found = _signature(tx)
+    # Earlier releases recorded fewer values of fewer tables.
+    return all(found[name][:len(values)] == values for name, values in kept.items())
+
+
 def _signature(tx):
-    """Return the numbers of rows, the highest ids and the sums of generations, as text."""
+    """Return what changes with the tables.
+
+    :returns: dict of the name of a table to its number of rows, and, if it has them, the highest
+        id and the sum of the generations; and the times at which the newest row was created and
+        the last one was changed
+    """
     found = {}
-    for table in _SIGNED:
-        numbers = [sa.func.count(), sa.func.max(table.c.id)]
+    for table in _FILLED:
+        numbers = [sa.func.count()]
+        if "id" in table.c:
+            numbers.append(sa.func.max(table.c.id))
         if "generation" in table.c:
             numbers.append(sa.func.sum(table.c.generation))
-        found[table.name] = [None if number is None else int(number) for number in tx.execute(
-            sa.select(*numbers).select_from(table)).one()]
-    return json.dumps(found)
+        *values, created, changed = tx.execute(sa.select(
+            *numbers, sa.func.max(table.c.created_at), sa.func.max(table.c.updated_at),
+        ).select_from(table)).one()
+        found[table.name] = [*(None if number is None else int(number) for number in values),
+                             *(None if time is None else str(time) for time in (created, changed))]
+    return found
+
+
+def _has_newer(tx, time):
+    """Return whether a row was created or changed after a time, and not in the future."""
+    until = _now() + _SKEW
+    return any(
+        tx.execute(sa.select(sa.literal(1)).select_from(table).where(
+            column > time, column <= until).limit(1)).first()
+        for table in _FILLED for column in (table.c.created_at, table.c.updated_at))

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import sqlalchemy as sa
 
 from placement_rpc.db.placement import schema
+from placement_rpc.db.placement.connection import unavailable
 
 # Placement gives ids from here on to custom classes, and reserves those below for standard ones.
 _FIRST_CUSTOM_CLASS = 10000
@@ -51,7 +52,9 @@ class Database:
     def close(self) -> None:
         """Close its connections."""
         if self._has_journal:
-            self._set_journal("DELETE")
+            # While another process has it open it stays as it is, in which Placement can read it.
+            with contextlib.suppress(sa.exc.OperationalError):
+                self._set_journal("DELETE")
         self._engine.dispose()
 
     @contextlib.contextmanager
@@ -59,12 +62,15 @@ class Database:
         """Return a transaction, committed at the end.
 
         :raises Refused: if the database cannot hold a row
+        :raises StoreUnavailable: if it cannot be reached, or a statement fails
         """
         try:
             with self._engine.begin() as tx:
                 yield tx
         except (sa.exc.IntegrityError, sa.exc.DataError) as error:
             raise Refused(str(error.orig)) from error
+        except sa.exc.SQLAlchemyError as error:
+            raise unavailable(error) from error
 
 
 def is_single_precision(url: sa.URL) -> bool:
