@@ -28,13 +28,12 @@ _state = sa.Table(
     # JSON: what changes with each change of the database by Placement; while an export is under
     # way the time of its last transaction.
     sa.Column("signature", sa.Text, nullable=True))
+# The name of that time in the JSON.
+_AT = "at"
 # What the clocks of Placement's host and of this one may differ by.
 _SKEW = datetime.timedelta(minutes=1)
 _FILLED = (schema.resource_providers, schema.inventories, schema.consumers, schema.allocations,
            schema.resource_provider_traits, schema.resource_provider_aggregates)
-
-
-_AT = "at"
 
 
 def begin(tx: sa.Connection) -> str:
