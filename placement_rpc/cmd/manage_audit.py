@@ -26,8 +26,9 @@ from placement_rpc.versions import contract
 
 # Lines of a table on a terminal.
 _MOST_LINES = 1000
-# So many corrections are made even if their share is larger than the limit, up to a half of all.
-_FEW = 10
+# So many corrections are made even if their share is larger than the limit: the first number if
+# that is not more than a half of all, and the second in any case.
+_FEW, _LEAST = 10, 2
 # Of a correction that was under way when the audit was stopped.
 _NOT_KNOWN = "not known, since it was interrupted; the next audit shows it"
 
@@ -141,7 +142,7 @@ def _too_many(found, counts, most):
     changed = sum(found.correctable.values()) - deleted
     for number, whole, what in ((changed, counts.consumers, "consumers"),
                                 (deleted, counts.providers, "providers")):
-        if number > max(min(_FEW, whole / 2), whole * most / 100):
+        if number > max(_LEAST, min(_FEW, whole / 2), whole * most / 100):
             return (f"nothing was changed: {number} of {whole} {what} would be, which is more "
                     f"than {most:g} %. Check that the lists are complete (--all-projects, "
                     "--limit -1, all cells), or raise --most")

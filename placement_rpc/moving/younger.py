@@ -65,13 +65,17 @@ class Judge:
             reason = self._by_times(difference)
         elif source.generation > target.generation:
             reason = _IN_PLACEMENT
-        elif source.generation < target.generation:
+        elif source.generation < target.generation and not self._is_held():
             reason = _HERE
         else:
             reason = self._by_times(difference)
         if reason is not None:
             self._grown[difference.key[0]] = reason
         return reason
+
+    def _is_held(self):
+        """Return whether only Placement is in use: a lower generation there is of a new row."""
+        return self._since.placement is not None and self._since.store is None
 
     def _by_times(self, difference):
         since = self._since

@@ -2,6 +2,7 @@
 """The server of a request queue on a connection that the test plays: no broker is needed."""
 
 import collections
+import contextlib
 import itertools
 import json
 import threading
@@ -58,6 +59,9 @@ class _Connection:
 
     def channel(self):
         return _Channel(self)
+
+    def asking(self):
+        return contextlib.nullcontext(self.channel())
 
     def writing(self, timeout=-1):
         return self._lock

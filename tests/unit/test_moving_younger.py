@@ -36,11 +36,17 @@ class YoungerTest(base.TestCase):
         return found
 
     def test_a_generation_says_which_side_is_younger(self):
-        for since in (younger.Since(), _HELD, _FINISHED):
+        for since, of_target in ((younger.Since(), "changed here since"), (_HELD, None),
+                                 (_FINISHED, "changed here since")):
             self.assertEqual(
-                ["changed in Placement", "changed here since"],
+                ["changed in Placement", of_target],
                 [*self.reasons(since, (_consumer(3), _consumer(2))),
                  *self.reasons(since, (_consumer(2), _consumer(3)))])
+
+    def test_a_row_that_was_deleted_and_made_again_in_placement(self):
+        """While the store is held, nothing can have changed here."""
+        self.assertEqual(["changed in Placement"], self.reasons(
+            _HELD, (_consumer(1, created_at=_LATER), _consumer(3))))
 
     def test_what_belongs_to_a_younger_one_is_younger(self):
         self.assertEqual(["changed in Placement"] * 2, self.reasons(
