@@ -112,7 +112,7 @@ class CellsAPI:
 
     create_provider = routed(PlacementAPI.create_provider, routes.to_the_parent)
     update_provider = routed(PlacementAPI.update_provider, routes.to_the_provider)
-    delete_provider = routed(PlacementAPI.delete_provider, routes.to_the_provider)
+    delete_provider = routed(PlacementAPI.delete_provider, routes.deletion)
     get_provider = routed(PlacementAPI.get_provider, routes.to_the_provider)
     list_providers = routed(PlacementAPI.list_providers, reads.list_providers)
     get_aggregates = routed(PlacementAPI.get_aggregates, routes.to_the_provider)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a method of PlacementAPI becomes one of CellsAPI: the same signature, and a cell for it."""
 
+import copy
 import functools
 import inspect
 import time
@@ -33,6 +34,17 @@ class Call:
     @property
     def context(self) -> RequestContext | None:
         return self.arguments["context"]
+
+    @property
+    def is_cast(self) -> bool:
+        """Whether it is stored, to be settled later."""
+        return bool(self.arguments.get("cast"))
+
+    def within(self, seconds: float) -> "Call":
+        """Return the same call, to be made within some seconds."""
+        found = copy.copy(self)
+        found.ends = min(self.ends, time.monotonic() + seconds)
+        return found
 
     @property
     def left(self) -> float:

@@ -15,8 +15,8 @@ LOG = log.getLogger(__name__)
 
 # How many times as long as a find waits for a cell it is left out after it did not answer.
 _PAUSES = 3
-# Seconds after its deadline in which a call reports what became of it.
-_GRACE = 1.0
+#: Seconds after its deadline in which a call reports what became of it.
+GRACE = 1.0
 
 
 class Cell:
@@ -127,7 +127,7 @@ def ask(cells: Iterable[Cell], question: Callable[[PlacementAPI], Any], seconds:
     outcomes = Answers()
     asked = {cell.submit(question): cell for cell in cells}
     try:
-        for future in futures.as_completed(asked, timeout=seconds + _GRACE):
+        for future in futures.as_completed(asked, timeout=seconds + GRACE):
             cell = asked[future]
             outcomes.add(cell, future)
             if cell in outcomes.found and enough(outcomes.found[cell]):

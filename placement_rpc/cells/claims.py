@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims: each in one cell, and each consumer in one cell."""
 
+import functools
 import typing
+import uuid
 from collections.abc import Sequence
 
 from placement_rpc import exception
 from placement_rpc.cells import reads, routes
 from placement_rpc.cells.calls import Call
-from placement_rpc.cells.cell import Cell, ask, find
+from placement_rpc.cells.cell import GRACE, Cell, ask, find
 from placement_rpc.client.base import list_of
+from placement_rpc.objects import fields
 from placement_rpc.objects.candidates import CandidatesRequest
 from placement_rpc.objects.claim import Claim
 from placement_rpc.rpc.client import new_request_id
@@ -51,30 +54,77 @@ def _claim(cells, call, claims: Sequence[Claim], providers: Sequence[str] = (),
     """
     given = [each for each in claims if each.value("allocations")]
     providers = [*providers, *(uuid for each in given for uuid in each.allocations)]
+    sent_to: list[Cell] = []
 
     def check(cell):
         routes.one_of({cell, *released}, call.method)
         for each in given:
             _check_consumer(cells, call, each, cell)
-        # Before it is sent: a cast may be followed by another one for the same consumer.
+        sent_to[:] = [cell]
+        if call.is_cast:
+            # It may be followed by another one for the same consumer.
+            remember(cell)
+
+    def remember(cell):
         cells.locations.consumers.put((each.consumer_uuid for each in given), cell)
 
-    if providers:
-        return routes.where_they_are(cells, call, providers, check)
-    # Nothing but releases, or a claim that any cell refuses.
-    return call(routes.one_of(released or cells.cells[:1], call.method).api)
+    if not providers:
+        # Nothing but releases, or a claim that any cell refuses.
+        done = cells.accepted(call)
+        return call((done or routes.one_of(released or cells.cells[:1], call.method)).api)
+    claimed = routes.where_they_are(cells, call, providers, check)
+    # Not if it was refused: the consumer may have something elsewhere.
+    for cell in sent_to:
+        remember(cell)
+    return claimed
 
 
 def claim_batch(cells: "CellsAPI", call: Call) -> typing.Any:
     """Claim in each cell what its providers are to give; a cell that fails refuses its claims."""
     claims = list_of(Claim, "claims", call.arguments["claims"])
     outcomes: list[typing.Any] = [None] * len(claims)
+    left = list(range(len(claims)))
+    # The second time for providers that have moved since their cells were remembered.
+    for is_last in False, True:
+        places = _routed(cells, call, claims, left, outcomes)
+        send = _send_together if call.arguments["request_id"] is None else _send_each
+        for cell, number, outcome in send(call, claims, places):
+            outcomes[number] = outcome
+            if not isinstance(outcome, exception.PlacementException):
+                cells.locations.consumers.put([claims[number].consumer_uuid], cell)
+        left = [] if is_last else [number for number in left if isinstance(
+            outcomes[number], exception.ProviderNotFound) and _has_forgotten(
+                cells, claims[number].value("allocations") or ())]
+        if not left:
+            break
+    return outcomes
+
+
+def _has_forgotten(cells, providers):
+    """Forget where providers were; return whether any of them was remembered."""
+    forgotten = [cells.locations.providers.forget(uuid) for uuid in providers]
+    return any(forgotten)
+
+
+def _routed(cells, call, claims, numbers, outcomes):
+    """Return in which cell each claim is to be made; those that cannot be made get an error.
+
+    :param numbers: the places of the claims in the batch
+    :param outcomes: gets the errors
+    :returns: dict of cell to list of such places
+    """
+    # A cell that does not answer must leave time for the claims that need no answer of it.
+    asking = call.within(min(call.left / 2, cells.conf.placement_client.cell_timeout))
+    missing: exception.CellUnreachable | None = None
     places: dict[Cell, list[int]] = {}
     # None of the cells knows yet what another one is to give to a consumer in this batch.
     chosen: dict[str, Cell] = {}
-    for number, each in enumerate(claims):
+    for number in numbers:
+        each = claims[number]
         try:
-            cell = _cell_of(cells, call, each)
+            if missing is not None and not asking.left and _needs_answers(cells, each):
+                raise missing
+            cell = _cell_of(cells, asking, each)
             if chosen.setdefault(each.consumer_uuid, cell) is not cell:
                 raise exception.ConsumerConflict(
                     consumer=each.consumer_uuid, reason="an earlier claim of the batch is made in "
@@ -82,11 +132,26 @@ def claim_batch(cells: "CellsAPI", call: Call) -> typing.Any:
                     f"{cell.name}; a consumer has allocations in one cell")
         except exception.PlacementException as error:
             outcomes[number] = error
+            if isinstance(error, exception.CellUnreachable):
+                missing = error
         else:
             places.setdefault(cell, []).append(number)
-    if len(places) == 1 and outcomes == [None] * len(claims):
-        return call(next(iter(places)).api)
-    request_id = call.arguments["request_id"] or new_request_id()
+    return places
+
+
+def _needs_answers(cells, claim):
+    """Return whether cells have to be asked before it is known where a claim is to be made."""
+    known = [cells.locations.providers.get(uuid) for uuid in claim.value("allocations") or ()]
+    return any(cell not in cells.cells for cell in known) or (
+        claim.value("consumer_generation") is None and not claim.value("consumer_tags"))
+
+
+def _send_together(call, claims, places):
+    """Send the claims of each cell in one call; yield the cell, the place and the outcome of each.
+
+    :param places: as of :func:`_routed`
+    """
+    request_id = new_request_id()
     parts = {cell.api: [claims[number] for number in numbers] for cell, numbers in places.items()}
     answers = ask(places, lambda api: call(api, claims=parts[api], request_id=request_id),
                   call.left)
@@ -94,8 +159,51 @@ def claim_batch(cells: "CellsAPI", call: Call) -> typing.Any:
     for cell, numbers in places.items():
         settled = answers.found[cell] if cell in answers.found else [errors[cell]] * len(numbers)
         for number, outcome in zip(numbers, settled, strict=True):
-            outcomes[number] = outcome
-    return outcomes
+            yield cell, number, outcome
+
+
+def _send_each(call, claims, places):
+    """As :func:`_send_together`, in one call for each claim, under an id of its own.
+
+    When a batch is repeated, another claim of it may go along to the cell than the first time, or
+    none. The id of a claim must not depend on that.
+    """
+    batch_id = fields.RequestId().coerce(None, "request_id", call.arguments["request_id"])
+
+    def send(numbers, api):
+        return [_sent(call, api, claims[number], _id_of(batch_id, number)) for number in numbers]
+
+    sent = []
+    for cell, numbers in places.items():
+        # The claims of a consumer one after the other.
+        of_consumers: dict[str, list[int]] = {}
+        for number in numbers:
+            of_consumers.setdefault(claims[number].consumer_uuid, []).append(number)
+        sent += [(cell, each, cell.submit(functools.partial(send, each)))
+                 for each in of_consumers.values()]
+    for cell, numbers, answer in sent:
+        try:
+            settled = answer.result(call.left + GRACE)
+        except TimeoutError:
+            answer.cancel()
+            settled = [exception.ServiceUnavailable(reason="no answer in time")] * len(numbers)
+        for number, outcome in zip(numbers, settled, strict=True):
+            yield cell, number, outcome
+
+
+def _sent(call, api, claim, request_id):
+    """Send one claim of a batch; return its outcome."""
+    try:
+        outcome, = call(api, claims=[claim], request_id=request_id)
+    except exception.PlacementException as error:
+        return error
+    return outcome
+
+
+def _id_of(batch_id, number):
+    """Return the id of a claim by its place in a batch: the first has that of the batch."""
+    # No client can make such a name, since "#" is not allowed in an id.
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{batch_id}#{number}")) if number else batch_id
 
 
 def _cell_of(cells, call, claim):
@@ -106,7 +214,6 @@ def _cell_of(cells, call, claim):
         return cells.cells[0]
     cell = routes.one_of({cells.of_provider(call, uuid) for uuid in allocations}, "a claim")
     _check_consumer(cells, call, claim, cell)
-    cells.locations.consumers.put([claim.consumer_uuid], cell)
     return cell
 
 

@@ -101,6 +101,17 @@ def page(cells: "CellsAPI", call: Call) -> typing.Any:
 
 def list_providers(cells: "CellsAPI", call: Call) -> typing.Any:
     """List the providers of one cell after those of another."""
+    marker = call.arguments["marker"]
+    try:
+        return _listed(cells, call)
+    except exception.ProviderNotFound:
+        # It may have moved since its cell was remembered.
+        if marker is None or not cells.locations.providers.forget(marker):
+            raise
+        return _listed(cells, call)
+
+
+def _listed(cells, call):
     arguments = call.arguments
     marker, limit = arguments["marker"], arguments["limit"]
     begin = cells.cells[0] if marker is None else cells.of_provider(call, marker)
@@ -114,7 +125,7 @@ def list_providers(cells: "CellsAPI", call: Call) -> typing.Any:
         try:
             # Once there are enough, one more says whether there are others.
             part = call(cell.api, marker=marker if cell is begin else None,
-                        limit=None if limit is None else max(1, limit - len(found)))
+                        limit=max(1, limit - len(found)) if limit and found else limit)
         except UNKNOWN as error:
             refused = error
             continue
@@ -150,11 +161,11 @@ def list_names(cells: "CellsAPI", call: Call) -> typing.Any:
     def every(api):
         """Return all objects of a cell up to the limit; an answer may have fewer."""
         found, marker = [], call.arguments["marker"]
-        while limit is None or len(found) < limit:
-            part = call(api, marker=marker, limit=limit and limit - len(found)).objects
-            if not part:
-                break
+        # Asked once in any case: the cell refuses a limit that is none.
+        while part := call(api, marker=marker, limit=limit and limit - len(found)).objects:
             found, marker = [*found, *part], part[-1].name
+            if limit is not None and len(found) >= limit:
+                break
         return found
 
     answers = ask(cells.cells, every, call.left)

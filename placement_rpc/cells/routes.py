@@ -20,6 +20,13 @@ def to_the_provider(cells: "CellsAPI", call: Call) -> typing.Any:
     return where_they_are(cells, call, [call.arguments["provider_uuid"]])
 
 
+def deletion(cells: "CellsAPI", call: Call) -> typing.Any:
+    """Delete a provider, and forget where it was."""
+    deleted = to_the_provider(cells, call)
+    cells.locations.providers.forget(call.arguments["provider_uuid"])
+    return deleted
+
+
 def to_the_parent(cells: "CellsAPI", call: Call) -> typing.Any:
     """Create a provider below its parent, or in the only cell."""
     parent = call.arguments["parent_provider_uuid"]
@@ -90,24 +97,35 @@ def one_of(found: Iterable[Cell], what: str) -> Cell:
 def to_the_consumer(cells: "CellsAPI", call: Call) -> typing.Any:
     """Make the call in the cell in which its consumer has allocations."""
     consumer = call.arguments["consumer_uuid"]
+    done = cells.accepted(call)
+    if done is not None:
+        return call(done.api)
     known = cells.locations.consumers.get(consumer)
-    if known is not None and known in cells.cells:
+    if known not in cells.cells:
+        known = None
+    if known is not None and not call.is_cast:
         try:
             return call(known.api)
         except exception.ConsumerNotFound:
             cells.locations.consumers.forget(consumer)
-    here = cells.of_consumer(call, consumer)
+            known = None
+    # Nobody is told that a cast has found nothing. What an earlier cast is to give to the consumer
+    # may not be settled yet.
+    here = cells.of_consumer(call, consumer) or known
     if here is None:
-        return _replayed(cells, call, exception.ConsumerNotFound(consumer=consumer))
+        raise exception.ConsumerNotFound(consumer=consumer)
     return call(here.api)
 
 
 def move(cells: "CellsAPI", call: Call) -> typing.Any:
     """Move what a consumer has, within its cell."""
     source, target = (call.arguments[name] for name in ("source_uuid", "target_uuid"))
+    done = cells.accepted(call)
+    if done is not None:
+        return call(done.api)
     here = cells.of_consumer(call, source)
     if here is None:
-        return _replayed(cells, call, exception.ConsumerNotFound(consumer=source))
+        raise exception.ConsumerNotFound(consumer=source)
     check_elsewhere(cells, call, target, here)
     moved = call(here.api)
     cells.locations.consumers.forget(source)
@@ -120,9 +138,17 @@ def get_allocations(cells: "CellsAPI", call: Call) -> typing.Any:
     consumer = call.arguments["consumer_uuid"]
     known = cells.locations.consumers.get(consumer)
     if known is not None and known in cells.cells:
-        found = call(known.api)
-        if found.objects:
-            return found
+        seconds = min(call.left, cells.conf.placement_client.cell_timeout)
+        try:
+            found = call(known.api, timeout=seconds)
+        except exception.PlacementException as error:
+            if not error.retryable:
+                raise
+            # It may be in another cell by now.
+            cells.locations.consumers.forget(consumer)
+        else:
+            if found.objects:
+                return found
     here = cells.of_consumer(call, consumer)
     return call((here or cells.cells[0]).api)
 

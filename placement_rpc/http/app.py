@@ -151,8 +151,9 @@ class _Address:
         compiled = self.find(req, path)
         route, given = compiled.route, _GivenBody(req, self._limits)
         if route.rule is not None:
-            self._facade.authorize(req.context.caller, route.rule, route.owner and (
-                lambda: route.owner(self._facade, path, queries.read(req), given)))
+            self._authorize(req, path, given, route.rule, route.owner)
+            if route.next_owner is not None:
+                self._authorize(req, path, given, route.rule, route.next_owner)
         self._check_accept(req, route)
         query = queries.read(req)
         body = self._body(req, compiled, path, given)
@@ -168,6 +169,11 @@ class _Address:
                 raise preconditions.failed() from None
             raise
         _write(req, resp, answer, call)
+
+    def _authorize(self, req, path, given, rule, owner):
+        """Check a rule; the owner is that of a route."""
+        self._facade.authorize(req.context.caller, rule, owner and (
+            lambda: owner(self._facade, path, queries.read(req), given)))
 
     def find(self, req, path):
         """Return the compiled route of a request.

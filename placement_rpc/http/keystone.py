@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """keystonemiddleware in front of the application. It needs the extra ``keystone``."""
 
+import logging
+
 from keystoneauth1 import exceptions as keystone_errors
 from keystonemiddleware import auth_token
+
+from placement_rpc import exception
+
+LOG = logging.getLogger(__name__)
 
 # What the library takes for an invalid token: keystone does not answer, answers with an error of
 # its own, or refuses the user of this service.
@@ -27,6 +33,7 @@ class _AuthProtocol(auth_token.AuthProtocol):
         try:
             return super().fetch_token(*args, **kwargs)
         except _RAISED as error:
+            LOG.error("A token cannot be checked: %s: %s", type(error).__name__, error)
             raise _Unavailable from error
         except auth_token.InvalidToken as error:
             if isinstance(error.__context__, _HIDDEN):
@@ -54,9 +61,13 @@ def protect(application, conf, unchecked, public):
     :param public: set of str, the paths at which no token is checked: they are answered while
         keystone does not answer, and as fast as before
     :returns: a WSGI callable
+    :raises InvalidInput: if the credentials of this service are not complete
     """
-    protected = _AuthProtocol(
-        application, {"oslo_config_config": conf, "delay_auth_decision": True})
+    try:
+        protected = _AuthProtocol(
+            application, {"oslo_config_config": conf, "delay_auth_decision": True})
+    except _RAISED as error:
+        raise exception.InvalidInput(what="[keystone_authtoken]", reason=str(error)) from error
 
     def answer(environ, start_response):
         if (environ.get("PATH_INFO") or "/") in public:

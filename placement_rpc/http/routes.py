@@ -71,6 +71,8 @@ class Route:
         the address, the :class:`placement_rpc.http.queries.Query`, and the body before it is
         validated, that returns an object with the project_id and the user_id to which the rule can
         refer, or None; None if the route is about no single consumer or project
+    :param next_owner: the same of the owner that a request gives something to, for whom the rule
+        has to hold too; None if there is no other
     """
 
     method: str
@@ -89,6 +91,7 @@ class Route:
     variant: str | None = None
     spelling: Spelling = PROVIDERS
     owner: object = None
+    next_owner: object = None
 
 
 _ALL = "/resource_providers"
@@ -160,7 +163,7 @@ _ALLOCATIONS = (
           body={V[0]: allocation.CLAIM_1_0, V[8]: allocation.CLAIM_1_8,
                 V[12]: allocation.CLAIM_1_12, V[28]: allocation.CLAIM_1_28,
                 V[34]: allocation.CLAIM_1_34, V[38]: allocation.CLAIM_1_38},
-          owner=allocations.future_owner),
+          owner=allocations.future_owner, next_owner=allocations.named_owner),
     Route("POST", "/allocations", allocations.all_claimed, allocation_rules.MANAGE, since=V[13],
           status=204, body={V[13]: allocation.CLAIMS_1_13, V[28]: allocation.CLAIMS_1_28,
                             V[34]: allocation.CLAIMS_1_34, V[38]: allocation.CLAIMS_1_38}),

@@ -119,6 +119,7 @@ class QueueListener:
 
         :param idle: seconds without an event after which to return; None for never
         """
+        self._sequence = None
         self._load()
         self._quiet_since = time.monotonic()
         for session in self._reconnect.sessions(lambda: self._is_over(idle)):

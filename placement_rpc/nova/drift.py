@@ -31,13 +31,14 @@ def reported(resources, provider, disk_provider):
     """Return the allocations that a tracker reports for a consumer, by provider.
 
     The disk of a node with shared storage belongs to the other provider (generic-resource-pools).
+    Classes that no node has are left out.
 
     :param resources: dict of class name to amount
     :param provider: str, uuid of the node's provider
     :param disk_provider: str, uuid of the provider of the consumer's disk; None for none
     :returns: dict of provider uuid to dict of class name to amount
     """
-    own, found = dict(resources), {}
+    own, found = {name: amount for name, amount in resources.items() if name in CLASSES}, {}
     disk = own.pop("DISK_GB", 0)
     if disk and disk_provider == provider:
         own["DISK_GB"] = disk

@@ -31,7 +31,8 @@ class DeleteAggregate(resource_types.OfProvider, command.Command):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument("aggregate", metavar="AGG", help="uuid of the aggregate")
+        parser.add_argument("aggregate", type=arguments.uuid, metavar="AGG",
+                            help="uuid of the aggregate")
         return parser
 
     def take_action(self, options):

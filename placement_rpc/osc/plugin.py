@@ -5,8 +5,10 @@ No module of this package imports a part of the service, since the host of the c
 may have neither oslo.messaging nor a database.
 """
 
+import re
+
 from keystoneauth1 import adapter, noauth
-from osc_lib import utils
+from osc_lib import exceptions, utils
 
 import placement_rpc
 from placement_rpc.osc import client
@@ -46,6 +48,9 @@ def make_client(manager):
     :returns: :class:`placement_rpc.osc.client.Client`
     """
     newest = manager._api_version[API_NAME]
+    if not re.fullmatch("[0-9]+[.][0-9]+", newest, re.ASCII):
+        raise exceptions.CommandError(
+            f"{newest!r} is not a version of the API, such as {DEFAULT_API_VERSION}")
     usual = min(_USUAL, int(newest.partition(".")[2]))
     without_keystone = isinstance(manager.session.auth, noauth.NoAuth)
     return client.Client(adapter.Adapter(

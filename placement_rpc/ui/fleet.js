@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // All providers, read once in pages and kept current by events.
 
-/** Return the capacity of an inventory. */
-export function capacity(inventory) {
-  return Math.max(0, Math.floor((inventory.total - inventory.reserved) * inventory.allocation_ratio));
+// A larger one counts as this.
+const MOST = 2n ** 63n - 1n;
+
+/** Return the capacity of an inventory: exact in the decimal digits of the ratio, as the service's. */
+export function capacity({ total, reserved, allocation_ratio: ratio }) {
+  const [digits, exponent] = String(ratio).split("e");
+  const [whole, part = ""] = digits.split(".");
+  const power = Number(exponent ?? 0) - part.length;
+  const scaled = BigInt(whole + part) * BigInt(total - reserved);
+  const exact = power < 0 ? scaled / 10n ** BigInt(-power) : scaled * 10n ** BigInt(power);
+  return Math.max(0, Number(exact < MOST ? exact : MOST));
 }
 
 const SETTINGS = ["total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio"];

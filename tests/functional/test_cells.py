@@ -86,6 +86,20 @@ class ProviderTest(CellsCase):
         self.assertRaises(exception.ProviderNotFound, self.api.get_usages, None, base.new_uuid())
         self.assertRaises(exception.InvalidInput, self.api.get_usages, None, ["no uuid"])
 
+    def test_a_list_begins_after_one_that_has_moved(self):
+        uuid = self.nodes["north"]
+        self.services["north"].api.delete_provider(None, uuid)
+        self.services["south"].api.create_provider(None, "moved", uuid)
+        everything = [each.uuid for each in self.api.only(cell="south").list_providers(
+            None).objects]
+        self.assertEqual(everything[everything.index(uuid) + 1:], [
+            each.uuid for each in self.api.list_providers(None, marker=uuid).objects])
+
+    def test_a_limit_that_is_none_is_refused(self):
+        for make in (self.api.list_providers, self.api.list_traits, self.api.resource_class_list,
+                     self.api.list_consumers, self.api.list_provider_summaries):
+            self.assertRaises(exception.InvalidInput, make, None, limit=0)
+
     def test_one_that_has_moved_is_found_again(self):
         uuid = self.nodes["north"]
         self.services["north"].api.delete_provider(None, uuid)
@@ -225,6 +239,25 @@ class UnreachableTest(CellsCase):
             self.claim(cell, consumer_generation=0) for cell in self.services], timeout=2)
         self.assertEqual([self.nodes["north"]], list(accepted.generations))
         self.assertIsInstance(unknown, exception.DeadlineExceeded)
+
+    def test_claims_of_a_batch_that_need_no_answer_of_it_are_made(self):
+        self.lose("south")
+        for request_id in None, base.new_uuid():
+            claims = [self.claim("north", consumer_generation=0), self.claim("north"),
+                      self.claim("north", consumer_generation=0),
+                      base.claim({base.new_uuid(): {"VCPU": 1}}, consumer_generation=0)]
+            outcomes = self.api.claim_batch(None, claims, timeout=6, request_id=request_id)
+            self.assertEqual([None, exception.CellUnreachable, None, exception.CellUnreachable], [
+                type(each) if isinstance(each, Exception) else None for each in outcomes])
+
+    def test_a_consumer_that_was_there_is_looked_for_elsewhere(self):
+        consumer = base.new_uuid()
+        self.api.claim_allocations(None, self.claim("south", consumer=consumer))
+        self.services["south"].api.release_allocations(None, consumer)
+        self.services["north"].api.claim_allocations(None, self.claim("north", consumer=consumer))
+        self.lose("south")
+        self.assertEqual({self.nodes["north"]: {"VCPU": 1}},
+                         self.api.get_allocations(None, consumer).by_provider())
 
     def test_it_is_asked_again(self):
         client = self.make_api()

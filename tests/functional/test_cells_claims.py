@@ -88,6 +88,75 @@ class ClaimTest(CellsCase):
             done = client.release_allocations(None, claim.consumer_uuid, request_id=request_id)
         self.assertTrue(done.replayed)
 
+    def test_what_is_repeated_has_its_first_outcome_wherever_the_consumer_is_now(self):
+        for method, arguments in (
+                (self.api.release_allocations, lambda uuid: (uuid,)),
+                (self.api.move_allocations, lambda uuid: (uuid, base.new_uuid())),
+                (self.api.set_allocations, lambda uuid: ([base.claim({}, uuid)],))):
+            claim, request_id = self.claim("north"), api.new_request_id()
+            self.api.claim_allocations(None, claim)
+            given = arguments(claim.consumer_uuid)
+            method(None, *given, request_id=request_id)
+            self.api.claim_allocations(
+                None, self.claim("south", consumer=claim.consumer_uuid, vcpus=2))
+            done = method(None, *given, request_id=request_id)
+            self.assertTrue((done[0] if isinstance(done, list) else done).replayed)
+            self.assertEqual({self.nodes["south"]: {"VCPU": 2}},
+                             self.held("south", claim.consumer_uuid))
+            self.api.release_allocations(None, claim.consumer_uuid)
+
+    def test_a_batch_is_repeated_after_other_claims_of_it_can_be_made(self):
+        refused, released, _ = claims = [self.claim("north") for _ in range(3)]
+        request_id = api.new_request_id()
+        self.api.claim_allocations(None, self.claim("south", consumer=refused.consumer_uuid))
+        first = self.api.claim_batch(None, claims, request_id=request_id)
+        self.assertIsInstance(first[0], exception.ConsumerConflict)
+        for each in refused, released:
+            self.api.release_allocations(None, each.consumer_uuid)
+        again = self.api.claim_batch(None, claims, request_id=request_id)
+        self.assertEqual([False, True, True], [each.replayed for each in again])
+        self.assertEqual([1, 0, 1], [len(self.held("north", each.consumer_uuid))
+                                     for each in claims])
+        for wrong in ("", "x" * 51, "a#1"):
+            self.assertRaises(exception.InvalidInput, self.api.claim_batch, None, claims,
+                              request_id=wrong)
+
+    def test_a_batch_finds_a_provider_that_has_moved(self):
+        uuid = self.nodes["north"]
+        for request_id in None, api.new_request_id():
+            self.services["north"].api.delete_provider(None, uuid)
+            south = self.services["south"].api
+            south.create_provider(None, f"moved {base.new_uuid()}", uuid)
+            south.set_inventory(None, uuid, [base.inventory("VCPU", 8)])
+            claim = self.claim("north")
+            claimed, = self.api.claim_batch(None, [claim], request_id=request_id)
+            self.assertEqual([uuid], list(claimed.generations))
+            self.api.release_allocations(None, claim.consumer_uuid)
+            south.delete_provider(None, uuid)
+            self.services["north"].api.create_provider(None, f"back {base.new_uuid()}", uuid)
+            self.services["north"].api.set_inventory(None, uuid, [base.inventory("VCPU", 8)])
+            self.assertEqual([uuid], list(
+                self.api.claim_batch(None, [claim])[0].generations))
+            self.api.release_allocations(None, claim.consumer_uuid)
+
+    def test_a_cast_that_releases_goes_where_the_consumer_is(self):
+        consumer = base.new_uuid()
+        self.api.claim_allocations(None, self.claim("north", consumer=consumer))
+        other = self.make_api()
+        other.release_allocations(None, consumer)
+        other.claim_allocations(None, self.claim("south", consumer=consumer))
+        self.api.release_allocations(None, consumer, cast=True)
+        self.assertEqual({}, self.held("south", consumer))
+
+    def test_a_claim_that_is_refused_says_nothing_about_the_cell(self):
+        consumer = base.new_uuid()
+        self.api.claim_allocations(None, self.claim("south", consumer=consumer))
+        self.assertRaises(
+            exception.ConsumerConflict, self.api.claim_allocations, None,
+            self.claim("north", consumer=consumer, consumer_generation=1))
+        self.api.release_allocations(None, consumer, cast=True)
+        self.assertEqual({}, self.held("south", consumer))
+
     def test_casts_are_settled_in_their_cells(self):
         claim = self.claim("south")
         request_id = self.api.claim_allocations(None, claim, cast=True)

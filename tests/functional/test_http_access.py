@@ -161,6 +161,16 @@ class OwnerRuleTest(http.HTTPTest):
             self.refused(400, claim(None, "admin", body))
         self.refused(400, claim(None, "ada:blue", {"project_id": "blue"}))
 
+    def test_who_gives_allocations_away_has_to_be_admitted_for_both_owners(self):
+        def give(project, token):
+            return self.send("PUT", self.path, {
+                "allocations": {self.node: {"resources": {"VCPU": 1}}}, "project_id": project,
+                "user_id": "ada", "consumer_generation": 1}, version="1.28", token=token)
+
+        self.refused(403, give("red", "ada:blue"))
+        self.refused(403, give("red", "ada:red"))
+        self.assertEqual(204, give("blue", "ada:blue").status_code)
+
     def test_what_is_of_all_projects_is_of_none(self):
         for path in ("/events", f"/resource_providers/{self.node}/allocations"):
             self.refused(403, self.send("GET", path, token="ada:blue"))

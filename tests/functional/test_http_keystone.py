@@ -9,6 +9,7 @@ import fixtures
 import keystoneauth1.loading
 from keystonemiddleware import fixture as keystone_fixture
 
+from placement_rpc import exception
 from placement_rpc.http import auth
 from placement_rpc.http.facade import Facade
 from tests import base, http
@@ -134,6 +135,24 @@ class KeystoneAwayTest(http.HTTPTest):
             self.check_away()
         self.answers["GET", "/v3/auth/tokens"] = "404 Not Found", {}
         self.refused(401, self.send("GET", "/resource_providers", token=base.new_uuid()))
+
+    def test_credentials_of_the_service_that_are_not_complete(self):
+        conf = self.running.conf
+        conf.set_override("auth_url", None, group="keystone_authtoken")
+        error = self.assertRaises(exception.InvalidInput, Facade, conf, self.api)
+        self.assertIn("[keystone_authtoken]", error.text)
+        self.assertIn("auth_url", error.text)
+        conf.set_override("auth_type", "nope", group="keystone_authtoken")
+        error = self.assertRaises(exception.InvalidInput, Facade, conf, self.api)
+        self.assertIn("nope", error.text)
+
+    def test_there_are_no_credentials(self):
+        conf = self.running.conf
+        conf.set_override("auth_type", None, group="keystone_authtoken")
+        self.facade = Facade(conf, self.api)
+        self.addCleanup(self.facade.close)
+        self.check_away()
+        self.assertIn("A token cannot be checked", self.log.output)
 
     def test_there_is_none(self):
         self.running.conf.set_override(

@@ -194,6 +194,14 @@ class ProviderTest(CommandTest):
         self.assertEqual(([AGGREGATE, OTHER], '"1"'), (first["body"], first["if_match"]))
         self.assertEqual(([OTHER, AGGREGATE], '"2"'), (second["body"], second["if_match"]))
 
+    def test_what_is_no_version(self):
+        for version in "1", "1.", "latest", "1.x":
+            code, _, err = self.openstack(
+                "--os-placement-rpc-api-version", version, "resource-provider", "list")
+            self.assertEqual(1, code)
+            # After what the program says itself of versions that it does not know.
+            self.assertIn(f"{version!r} is not a version of the API", err.splitlines()[-1])
+
     def test_delete_aggregate_leaves_the_others(self):
         self.provider("resource_pools", [AGGREGATE, OTHER])
         path = f"/resource_pools/{UUID}/aggregates"
@@ -202,6 +210,9 @@ class ProviderTest(CommandTest):
             "resource-pool", "delete", "aggregate", UUID, AGGREGATE.upper())
         self.assertEqual((0, ""), (code, out), err)
         self.assertEqual([OTHER], self.server.asked(f"PUT {path}")[0]["body"])
+        code, _, err = self.openstack(
+            "resource-pool", "delete", "aggregate", UUID, AGGREGATE.replace("-", ""))
+        self.assertEqual((0, [OTHER]), (code, self.server.asked(f"PUT {path}")[-1]["body"]), err)
         self.assertIn("not associated", self.refused(
             "resource-pool", "delete", "aggregate", UUID, UUID))
 

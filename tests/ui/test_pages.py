@@ -4,10 +4,29 @@
 import socket
 
 from placement_rpc import exception
+from placement_rpc.objects.inventory import capacity_of
 from tests import base
 from tests.integration.proxy import Proxy
 from tests.ui import fleets
 from tests.ui.browser import PageTest
+
+
+class CapacityTest(PageTest):
+
+    def test_it_is_that_of_the_service(self):
+        self.load(self.facade().url)
+        cases = [(total, reserved, ratio)
+                 for total, reserved in ((100, 0), (1, 0), (7, 2), (2 ** 31 - 1, 1), (4, 8))
+                 for ratio in (0.29, 1.0, 1.5, 16.0, 0.1, 1e-7, 3e-05, 1e21, 1e300, 1 / 3)]
+        found = self.driver.execute_async_script("""
+            const [cases, done] = arguments;
+            import("/ui/fleet.js").then(({ capacity }) => done(cases.map(
+              ([total, reserved, allocation_ratio]) =>
+                capacity({ total, reserved, allocation_ratio }))));
+            """, cases)
+        # As floating point numbers, which are all that JavaScript has. None is below 0.
+        self.assertEqual([float(max(0, capacity_of(*case))) for case in cases],
+                         list(map(float, found)))
 
 
 class OverviewTest(PageTest):

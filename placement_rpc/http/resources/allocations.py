@@ -124,6 +124,14 @@ def future_owner(facade, path, query, body):
         user_id=body.text("user_id") or defaults.incomplete_consumer_user_id)
 
 
+def named_owner(facade, path, query, body):
+    """Return the owner in the body, who is to have the allocations; as above if it names none."""
+    project_id, user_id = body.text("project_id"), body.text("user_id")
+    if project_id is None or user_id is None:
+        return future_owner(facade, path, query, body)
+    return types.SimpleNamespace(project_id=project_id, user_id=user_id)
+
+
 def _named(path):
     """Return the uuid of the consumer in an address; None if it is not a uuid."""
     try:
