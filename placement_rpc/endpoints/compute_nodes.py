@@ -40,7 +40,7 @@ class ComputeNodeEndpoint(ManagerBase):
         report = TrackerReport(
             as_bool("shares_disk", shares_disk),
             in_use(devices_in_use) if devices_in_use is not None else
-            sync.devices_of(allocations))
+            sync.devices_of(allocations), frozenset(allocations))
         cycle = sync.Cycle(
             RequestId().coerce(None, "request_id", request_id), node, allocations, snapshot_at,
             report, as_bool("heal", heal), self.below_use(context, allow_below_use))

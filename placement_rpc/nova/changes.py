@@ -5,6 +5,7 @@ While the gate is closed, the capacity of a node is written to its columns, and 
 it has them. Once the gate is open, it is written to inventories only.
 """
 
+import collections
 import dataclasses
 import json
 
@@ -12,7 +13,7 @@ from placement_rpc import exception
 from placement_rpc.accounting import providers as provider_rules
 from placement_rpc.accounting.inventories import changes, merge
 from placement_rpc.db.queries import compute_nodes as queries
-from placement_rpc.db.queries import providers
+from placement_rpc.db.queries import consumers, providers
 from placement_rpc.nova import store
 from placement_rpc.nova.inventory import CLASSES, DEVICES, inventories_of
 from placement_rpc.nova.migration import NodeToMigrate, devices_of, mark, migrate, provide
@@ -29,10 +30,12 @@ class TrackerReport:
     :param shares_disk: bool, whether its disk belongs to another provider; None if not reported
     :param devices_in_use: dict of class name to the number of devices that are claimed or
         allocated; None if not reported
+    :param consumers: frozenset of the uuids of all consumers on the node; None if not reported
     """
 
     shares_disk: bool | None = None
     devices_in_use: dict | None = None
+    consumers: frozenset | None = None
 
     def columns(self):
         """Return the reported values, a dict of column to value."""
@@ -81,7 +84,7 @@ def plan(tx, view, given, report, settings):
     :raises InvalidInput: if a value cannot be stored or makes no valid inventory
     """
     columns = {**store.columns_of(given, set(given.fields) - _FIXED), **report.columns()}
-    in_use = _devices_in_use(view, columns, report)
+    in_use = _devices_in_use(tx, view, columns, report)
     if "pci_stats" in columns:
         columns["pci_in_use"] = json.dumps(in_use, sort_keys=True)
     wanted = given.of_columns({**view.values, **columns})
@@ -105,11 +108,12 @@ def plan(tx, view, given, report, settings):
                 wanted, in_use, inventories, reported, classes)
 
 
-def _devices_in_use(view, columns, report):
+def _devices_in_use(tx, view, columns, report):
     """Return the number of devices in use by class, which the node's pools do not count.
 
     A stored number belongs to the pools with which it was reported. If new pools are reported
-    without a number, the allocated devices are assumed to be in use.
+    without a number, the allocated devices are assumed to be in use, unless their consumers are
+    not on the node: the pools count the devices of those.
     """
     if report.devices_in_use is not None:
         return report.devices_in_use
@@ -117,8 +121,16 @@ def _devices_in_use(view, columns, report):
     if stored is not None and columns.get("pci_stats", view.row.pci_stats) == (
             view.row.pci_stats):
         return stored
-    return {each.resource_class: each.used for each in view.inventories
-            if each.resource_class in DEVICES and each.used}
+    allocated = {each.resource_class: each.used for each in view.inventories
+                 if each.resource_class in DEVICES and each.used}
+    if not allocated or report.consumers is None:
+        return allocated
+    found = collections.Counter()
+    for row in consumers.holding(tx, view.provider.id, []):
+        if row.provider_uuid == view.row.uuid and row.resource_class in DEVICES and (
+                row.consumer_uuid in report.consumers):
+            found[row.resource_class] += row.used
+    return dict(found)
 
 
 def _reported_classes(columns):

@@ -127,15 +127,35 @@ class NodeCycleTest(SyncTest):
         self.sync()
         self.assertEqual(8, self.inventory(self.node.uuid)["SRIOV_NET_VF"][0])
 
+    def test_devices_of_consumers_that_have_left_the_node_are_not_counted(self):
+        """They are in the pools again, before nova has released them or after."""
+        self.node.pci_device_pools = ComputeNode.of_row({"pci_stats": [
+            {"vendor_id": "8086", "product_id": "10ed", "count": 4, "dev_type": "type-VF"}],
+        }).pci_device_pools
+        self.sync()
+        for heal in (False, True):
+            gone, stays = self.held_by({"SRIOV_NET_VF": 2}), self.held_by({"VCPU": 1})
+            self.node.pci_device_pools.objects[0].count = 2
+            self.sync({gone: {"SRIOV_NET_VF": 2}, stays: {"VCPU": 1}})
+            self.assertEqual(4, self.inventory(self.node.uuid)["SRIOV_NET_VF"][0])
+            self.node.pci_device_pools.objects[0].count = 4
+            self.sync({stays: {"VCPU": 1}}, heal=heal)
+            self.assertEqual(4, self.inventory(self.node.uuid)["SRIOV_NET_VF"][0])
+            if not heal:
+                self.api.release_allocations(None, gone)
+            self.sync({stays: {"VCPU": 1}})
+            self.assertEqual(4, self.inventory(self.node.uuid)["SRIOV_NET_VF"][0])
+            self.api.release_allocations(None, stays)
+
     def test_claimed_devices_are_still_counted_when_the_gate_opens(self):
         self.node.pci_device_pools = ComputeNode.of_row({"pci_stats": [
             {"vendor_id": "8086", "product_id": "10ed", "count": 8, "dev_type": "type-VF"}],
         }).pci_device_pools
         with self.old_service(rpc_version="1.2"):
             self.sync()
-            self.held_by({"SRIOV_NET_VF": 6})
+            consumer = self.held_by({"SRIOV_NET_VF": 6, "VCPU": 1})
             self.node.pci_device_pools.objects[0].count = 2
-            self.sync()
+            self.sync({consumer: {"VCPU": 1}})
             self.assertEqual(8, self.inventory(self.node.uuid)["SRIOV_NET_VF"][0])
         self.assertEqual((1, []), (lambda done: (done.done, done.refused))(self.migrate()))
         self.assertEqual(8, self.inventory(self.node.uuid)["SRIOV_NET_VF"][0])

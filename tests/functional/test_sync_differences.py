@@ -100,6 +100,9 @@ class DisagreementTest(SyncTest):
     def test_classes_that_no_node_has_are_no_business_of_its_tracker(self):
         self.sync()
         self.api.add_inventory(None, self.node.uuid, base.inventory("IPV4_ADDRESS", 9))
+        reported = self.held_by({"IPV4_ADDRESS": 1, "VCPU": 1})
+        self.assertEqual([], self.sync({reported: {"IPV4_ADDRESS": 3, "VCPU": 1}}).disagreements)
+        self.api.release_allocations(None, reported)
         only, both = self.held_by({"IPV4_ADDRESS": 1}), self.held_by(
             {"IPV4_ADDRESS": 1, "VCPU": 1})
         done = self.sync(heal=True)
