@@ -149,8 +149,15 @@ def _needs_answers(cells, claim):
 def _send_together(call, claims, places):
     """Send the claims of each cell in one call; yield the cell, the place and the outcome of each.
 
+    An error of a call with all claims is raised, as by a service without cells.
+
     :param places: as of :func:`_routed`
     """
+    if sum(map(len, places.values())) == len(claims) and len(places) == 1:
+        (cell, numbers), = places.items()
+        for number, outcome in zip(numbers, call(cell.api), strict=True):
+            yield cell, number, outcome
+        return
     request_id = new_request_id()
     parts = {cell.api: [claims[number] for number in numbers] for cell, numbers in places.items()}
     answers = ask(places, lambda api: call(api, claims=parts[api], request_id=request_id),
