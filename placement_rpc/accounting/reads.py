@@ -228,7 +228,7 @@ def events_after(database: Database, after: int | None, limit: int,
     :raises InvalidInput: if the position was not assigned yet
     """
     with database.reader() as tx:
-        # The rows first: events that are pruned in between are then missing from both.
+        # The rows first: what is pruned in between is then reported as pruned, and not left out.
         rows = events.after(tx, after or 0, limit)
         bounds = _positions(tx)
     if after is None:
@@ -238,7 +238,7 @@ def events_after(database: Database, after: int | None, limit: int,
             what="after",
             reason=f"position {after} was not assigned yet; the last is {bounds.last}")
     # Positions without an event after the oldest one are of changes that the store has lost.
-    if after + 1 < bounds.oldest and after < bounds.last:
+    elif after + 1 < bounds.oldest and after < bounds.last:
         raise exception.EventsPruned(after=after, oldest=bounds.oldest)
     return EventPage(position=rows[-1].position if rows else after, events=[
         _event(row, without_envelopes(backported(json.loads(row.payload), versions or {})))

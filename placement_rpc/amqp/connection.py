@@ -59,7 +59,10 @@ class Connection:
         :raises FAILURES: if the connection is lost
         """
         with self.writing():
-            channel = frames.opened(self._connection).channel()
+            return self._channel()
+
+    def _channel(self):
+        channel = frames.opened(self._connection).channel()
         channel.auto_decode = False
         return channel
 
@@ -72,7 +75,7 @@ class Connection:
         :raises FAILURES: if the connection is lost
         """
         with self.writing():
-            channel = self.channel()
+            channel = self._channel()
             yield channel
             channel.close()
 
@@ -136,7 +139,8 @@ class Connection:
     def heartbeat(self) -> None:
         """Send a heartbeat, from any thread, unless that would block.
 
-        :raises TimeoutError: if another thread writes: what that one sends is a sign of life, too
+        :raises TimeoutError: if another thread writes, which is a sign of life, too, or waits for
+            an answer, for ten seconds at most
         :raises FAILURES: if the connection is lost
         """
         with self.writing(timeout=0):

@@ -20,6 +20,10 @@ if typing.TYPE_CHECKING:
     from placement_rpc.cells.api import CellsAPI
 
 
+# Errors of a claim that may have been made before: a consumer of it is in another cell by now.
+_ELSEWHERE = (exception.SeveralCells, exception.ConsumerConflict)
+
+
 def _check_consumer(cells, call, claim, cell):
     """Check that a claim would not leave its consumer with allocations in two cells.
 
@@ -70,9 +74,12 @@ def _claim(cells, call, claims: Sequence[Claim], providers: Sequence[str] = (),
 
     if not providers:
         # Nothing but releases, or a claim that any cell refuses.
-        done = cells.accepted(call)
+        done = routes.accepted(cells, call)
         return call((done or routes.one_of(released or cells.cells[:1], call.method)).api)
-    claimed = routes.where_they_are(cells, call, providers, check)
+    try:
+        claimed = routes.where_they_are(cells, call, providers, check)
+    except _ELSEWHERE as error:
+        return call(routes.done_before(cells, call, error, call.arguments["request_id"]).api)
     # Not if it was refused: the consumer may have something elsewhere.
     for cell in sent_to:
         remember(cell)
@@ -113,18 +120,18 @@ def _routed(cells, call, claims, numbers, outcomes):
     :param outcomes: gets the errors
     :returns: dict of cell to list of such places
     """
-    # A cell that does not answer must leave time for the claims that need no answer of it.
-    asking = call.within(min(call.left / 2, cells.conf.placement_client.cell_timeout))
     missing: exception.CellUnreachable | None = None
     places: dict[Cell, list[int]] = {}
     # None of the cells knows yet what another one is to give to a consumer in this batch.
     chosen: dict[str, Cell] = {}
     for number in numbers:
         each = claims[number]
+        # A cell that does not answer must leave time for the claims that need no answer of it.
+        asking = call.within(min(call.left / 2, cells.conf.placement_client.cell_timeout))
         try:
-            if missing is not None and not asking.left and _needs_answers(cells, each):
+            if missing is not None and _needs_answers(cells, each):
                 raise missing
-            cell = _cell_of(cells, asking, each)
+            cell = _cell_of(cells, asking, each, number)
             if chosen.setdefault(each.consumer_uuid, cell) is not cell:
                 raise exception.ConsumerConflict(
                     consumer=each.consumer_uuid, reason="an earlier claim of the batch is made in "
@@ -213,14 +220,22 @@ def _id_of(batch_id, number):
     return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{batch_id}#{number}")) if number else batch_id
 
 
-def _cell_of(cells, call, claim):
-    """Return the cell in which a claim of a batch is to be made."""
+def _cell_of(cells, call, claim, number):
+    """Return the cell in which a claim of a batch is to be made, or was made before.
+
+    :param number: its place in the batch
+    """
     allocations = claim.value("allocations")
     if not allocations:
         # Any cell refuses it.
         return cells.cells[0]
-    cell = routes.one_of({cells.of_provider(call, uuid) for uuid in allocations}, "a claim")
-    _check_consumer(cells, call, claim, cell)
+    try:
+        cell = routes.one_of({cells.of_provider(call, uuid) for uuid in allocations}, "a claim")
+        _check_consumer(cells, call, claim, cell)
+    except _ELSEWHERE as error:
+        batch_id = call.arguments["request_id"]
+        return routes.done_before(
+            cells, call, error, batch_id and _id_of(batch_id, number))
     return cell
 
 

@@ -161,7 +161,7 @@ def list_names(cells: "CellsAPI", call: Call) -> typing.Any:
     def every(api):
         """Return all objects of a cell up to the limit; an answer may have fewer."""
         found, marker = [], call.arguments["marker"]
-        # Asked once in any case: the cell refuses a limit that is none.
+        # Asked once in any case: the cell refuses a limit below 1.
         while part := call(api, marker=marker, limit=limit and limit - len(found)).objects:
             found, marker = [*found, *part], part[-1].name
             if limit is not None and len(found) >= limit:

@@ -4,6 +4,8 @@
 A route is a function of a :class:`placement_rpc.cells.api.CellsAPI` and of a call, which it makes.
 """
 
+import contextlib
+import time
 import typing
 from collections.abc import Callable, Iterable
 
@@ -82,6 +84,32 @@ def _replayed(cells, call, error):
     return call(cell.api)
 
 
+def accepted(cells: "CellsAPI", call: Call) -> Cell | None:
+    """Return the cell that accepted an earlier call with the same request id, or None.
+
+    It does not wait longer than a find for a cell that does not answer.
+    """
+    return cells.accepted(call.within(cells.conf.placement_client.cell_timeout))
+
+
+def done_before(cells: "CellsAPI", call: Call, error: exception.PlacementException,
+                request_id: str | None) -> Cell:
+    """Return the cell that accepted a request before which cannot be made now.
+
+    :param error: why it cannot be made; it is raised if no cell is known to have accepted it
+    :param request_id: None if the caller has given none
+    """
+    cell = None
+    if request_id is not None:
+        seconds = min(call.left, cells.conf.placement_client.cell_timeout)
+        with contextlib.suppress(exception.CellUnreachable):
+            cell = cells.locations.of_request(
+                call.context, request_id, cells.cells, time.monotonic() + seconds)
+    if cell is None:
+        raise error
+    return cell
+
+
 def one_of(found: Iterable[Cell], what: str) -> Cell:
     """Return the only one of some cells.
 
@@ -97,30 +125,44 @@ def one_of(found: Iterable[Cell], what: str) -> Cell:
 def to_the_consumer(cells: "CellsAPI", call: Call) -> typing.Any:
     """Make the call in the cell in which its consumer has allocations."""
     consumer = call.arguments["consumer_uuid"]
-    done = cells.accepted(call)
+    done = accepted(cells, call)
     if done is not None:
         return call(done.api)
     known = cells.locations.consumers.get(consumer)
     if known not in cells.cells:
         known = None
+    # Nobody would be told that a cast has found nothing.
     if known is not None and not call.is_cast:
         try:
             return call(known.api)
         except exception.ConsumerNotFound:
             cells.locations.consumers.forget(consumer)
             known = None
-    # Nobody is told that a cast has found nothing. What an earlier cast is to give to the consumer
-    # may not be settled yet.
-    here = cells.of_consumer(call, consumer) or known
+    here = _looked_for(cells, call, consumer, known)
     if here is None:
         raise exception.ConsumerNotFound(consumer=consumer)
     return call(here.api)
 
 
+def _looked_for(cells, call, consumer, known):
+    """Return the cell that has a consumer; None if none has it.
+
+    :param known: the cell that is remembered, where an earlier cast may give something to the
+        consumer once it is settled; None for none
+    """
+    if known is None:
+        return cells.of_consumer(call, consumer)
+    try:
+        return cells.of_consumer(
+            call.within(cells.conf.placement_client.cell_timeout), consumer) or known
+    except exception.CellUnreachable:
+        return known
+
+
 def move(cells: "CellsAPI", call: Call) -> typing.Any:
     """Move what a consumer has, within its cell."""
     source, target = (call.arguments[name] for name in ("source_uuid", "target_uuid"))
-    done = cells.accepted(call)
+    done = accepted(cells, call)
     if done is not None:
         return call(done.api)
     here = cells.of_consumer(call, source)

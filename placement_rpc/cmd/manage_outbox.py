@@ -81,19 +81,19 @@ def _range(tx, options):
     """
     oldest, _ = events.bounds(tx)
     last = events.status(tx)["published_position"]
-    if options.position is None:
-        position = events.position_at(tx, options.since) if options.since else (oldest or 1) - 1
-        was_pruned = oldest is not None and oldest > 1 and position < oldest
-    else:
-        position, was_pruned = options.position - 1, False
-    if oldest is None or not oldest - 1 <= position <= last:
-        kept = "there are none" if oldest is None or oldest > last else f"{oldest} to {last}"
-        raise exception.InvalidInput(
-            what="position", reason=f"events that are both stored and published: {kept}")
-    if was_pruned:
+    if options.position is not None:
+        position = options.position - 1
+        if oldest is None or not oldest - 1 <= position <= last:
+            kept = "there are none" if oldest is None or oldest > last else f"{oldest} to {last}"
+            raise exception.InvalidInput(
+                what="position", reason=f"events that are both stored and published: {kept}")
+        return position, last
+    position = events.position_at(tx, options.since) if options.since else (oldest or 1) - 1
+    if oldest is not None and oldest > 1 and position < oldest:
         print(f"placement-rpc-manage: the events before position {oldest} are no longer kept",
               file=sys.stderr)
-    return position, last
+    # The relay publishes the later ones itself.
+    return min(position, last), last
 
 
 def _replay_provider(database, options, conf):

@@ -3,6 +3,7 @@
 
 import inspect
 import pathlib
+import time
 import unittest.mock
 from concurrent import futures
 
@@ -250,6 +251,14 @@ class UnreachableTest(CellsCase):
             self.assertEqual([None, exception.CellUnreachable, None, exception.CellUnreachable], [
                 type(each) if isinstance(each, Exception) else None for each in outcomes])
 
+    def test_a_cast_goes_to_the_cell_that_is_remembered(self):
+        claim = self.claim("north")
+        self.api.claim_allocations(None, claim)
+        # As if it were of a cast that is not settled yet.
+        self.services["north"].api.release_allocations(None, claim.consumer_uuid)
+        self.lose("south")
+        self.api.release_allocations(None, claim.consumer_uuid, cast=True)
+
     def test_a_consumer_that_was_there_is_looked_for_elsewhere(self):
         consumer = base.new_uuid()
         self.api.claim_allocations(None, self.claim("south", consumer=consumer))
@@ -267,6 +276,25 @@ class UnreachableTest(CellsCase):
         with caller:
             self.assertEqual(1, len(client.get_by_request(None, wanted).objects))
         base.wait_until(lambda: len(client.get_by_request(None, wanted).objects) == 2)
+
+
+class SlowTest(CellsCase):
+    """Cells that answer, and more questions than one could wait for together."""
+
+    cell_timeout = 1.0
+
+    def test_each_question_has_its_time(self):
+        for service in self.services.values():
+            ask = service.api.get_allocations
+
+            def slowly(*arguments, ask=ask, **named):
+                time.sleep(0.15)
+                return ask(*arguments, **named)
+
+            self.patch(service.api, "get_allocations", slowly)
+        claims = [self.claim("north") for _ in range(8)]
+        self.assertEqual([1] * 8, [each.consumer_generation for each in self.api.claim_batch(
+            None, claims)])
 
 
 class LateAnswerTest(base.TestCase):

@@ -105,6 +105,28 @@ class ClaimTest(CellsCase):
                              self.held("south", claim.consumer_uuid))
             self.api.release_allocations(None, claim.consumer_uuid)
 
+    def test_sets_that_also_claim_are_repeated_too(self):
+        stays, leaves = self.claim("north"), base.new_uuid()
+        self.api.claim_allocations(None, self.claim("north", consumer=leaves))
+        sets = [stays, base.claim({}, leaves)]
+        request_id, single, batch = (api.new_request_id() for _ in range(3))
+        self.api.set_allocations(None, sets, request_id=request_id)
+        moved = [self.claim("north"), self.claim("north")]
+        self.api.claim_allocations(None, moved[0], request_id=single)
+        self.api.claim_batch(None, [self.claim("north"), moved[1]], request_id=batch)
+        for uuid in (leaves, *(each.consumer_uuid for each in moved)):
+            if uuid is not leaves:
+                self.api.release_allocations(None, uuid)
+            self.api.claim_allocations(None, self.claim("south", consumer=uuid))
+        self.assertEqual([True, True], [each.replayed for each in self.api.set_allocations(
+            None, sets, request_id=request_id)])
+        self.assertTrue(self.api.claim_allocations(
+            None, moved[0], request_id=single).replayed)
+        again = self.api.claim_batch(None, [self.claim("north"), moved[1]], request_id=batch)
+        self.assertTrue(again[1].replayed)
+        for each in moved:
+            self.assertEqual({}, self.held("north", each.consumer_uuid))
+
     def test_a_batch_is_repeated_after_other_claims_of_it_can_be_made(self):
         refused, released, _ = claims = [self.claim("north") for _ in range(3)]
         request_id = api.new_request_id()

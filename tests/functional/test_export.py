@@ -7,6 +7,7 @@ import time
 
 import sqlalchemy as sa
 
+from placement_rpc.db.placement import export_state
 from placement_rpc.moving import fitting, rows
 from tests import base, moving_stores, placement_cloud, placement_contents
 from tests.placement_contents import Writer, inventory, uuid_of
@@ -75,6 +76,18 @@ class ExportTest(base.TestCase):
         Writer(self.back).claim("late", {"one.example": {"VCPU": 1}})
         self.interrupt(ago=5)
         self.assertIn("it has been changed since the export of", self.export(code=1))
+
+    def test_an_export_that_was_killed_before_it_wrote_anything(self):
+        self.export()
+        # As a beginning leaves it.
+        with self.back.engine.begin() as tx:
+            export_state.begin(tx)
+        self.export()
+        with self.back.engine.begin() as tx:
+            export_state.begin(tx)
+            found = json.loads(tx.exec_driver_sql(
+                "SELECT signature FROM placement_rpc_export").scalar())
+        self.assertIn("at", found)
 
     def test_a_finished_export_is_the_last(self):
         self.export("--finish")

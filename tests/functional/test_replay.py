@@ -48,6 +48,12 @@ class ReplayTest(base.TestCase):
         self.delete(3, 4)
         self.assertIn("3 events are published again", self.replay("--position", "1").stdout)
 
+    def test_nothing_since_then(self):
+        for more in (), ("--provider", base.new_uuid()):
+            done = self.replay("--since", "2999-01-01T00:00Z", *more)
+            self.assertEqual((0, ""), (done.code, done.stderr))
+            self.assertIn("0 events are published again", done.stdout)
+
     def test_no_events(self):
         self.delete(*range(1, 6))
         done = self.replay("--position", "1")

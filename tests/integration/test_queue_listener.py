@@ -268,13 +268,18 @@ class QueueListenerTest(QueueTest):
         self.assertFalse(thread.is_alive())
         self.assertEqual([1], self.listen())
 
-    def test_another_one_takes_over(self):
-        first, second = self.listener(saved=False), self.listener(saved=False)
-        threads = [threading.Thread(target=each.run) for each in (first, second)]
-        self.addCleanup(second.stop)
+    def start_two(self, saved):
+        """Start two listeners, of which the second waits; return them and their threads."""
+        both = [self.listener(saved=saved) for _ in range(2)]
+        threads = [threading.Thread(target=each.run) for each in both]
         for number, thread in enumerate(threads, 1):
+            self.addCleanup(both[number - 1].stop)
             thread.start()
             base.wait_until(lambda: self.consumers() == number)  # noqa: B023
+        return both, threads
+
+    def test_another_one_takes_over(self):
+        (first, second), threads = self.start_two(saved=False)
         self.change(3)
         first.stop()
         threads[0].join()
@@ -285,12 +290,7 @@ class QueueListenerTest(QueueTest):
         threads[1].join()
 
     def test_one_that_waited_goes_on_where_the_other_ended(self):
-        first, second = self.listener(), self.listener()
-        threads = [threading.Thread(target=each.run) for each in (first, second)]
-        self.addCleanup(second.stop)
-        for number, thread in enumerate(threads, 1):
-            thread.start()
-            base.wait_until(lambda: self.consumers() == number)  # noqa: B023
+        (first, second), threads = self.start_two(saved=True)
         self.change(3)
         base.wait_until(lambda: len(self.seen) >= 3)
         first.stop()

@@ -50,7 +50,8 @@ def begin(tx: sa.Connection) -> str:
             raise exception.ExportRefused(
                 reason=f"it is not empty: there are rows in {', '.join(filled)}")
         _state.create(tx)
-        tx.execute(sa.insert(_state).values(id=1, begun_at=_now(), run=run, batches=0))
+        tx.execute(sa.insert(_state).values(
+            id=1, begun_at=_now(), run=run, batches=0, signature=_time_of_transaction()))
         return run
     tx.execute(sa.update(_state).values(run=run, batches=0))
     row = tx.execute(sa.select(_state)).one()
@@ -59,7 +60,7 @@ def begin(tx: sa.Connection) -> str:
         raise exception.ExportRefused(
             reason=f"it has been changed since the export of {left_at:%F %T} UTC. If those "
                    "changes are worth nothing, export to a new database")
-    tx.execute(sa.update(_state).values(ended_at=None, signature=None))
+    tx.execute(sa.update(_state).values(ended_at=None, signature=_time_of_transaction()))
     return run
 
 
@@ -69,8 +70,7 @@ def begin_batch(tx: sa.Connection, run: str) -> None:
     :raises ExportRefused: if one has
     """
     if not tx.execute(sa.update(_state).where(_state.c.run == run).values(
-            batches=_state.c.batches + 1,
-            signature=json.dumps({_AT: _now().isoformat()}))).rowcount:
+            batches=_state.c.batches + 1, signature=_time_of_transaction())).rowcount:
         raise exception.ExportRefused(reason="another export to it has begun")
 
 
@@ -87,6 +87,10 @@ def forget(tx: sa.Connection) -> None:
 
 def _now():
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None, microsecond=0)
+
+
+def _time_of_transaction():
+    return json.dumps({_AT: _now().isoformat()})
 
 
 def _is_as_left(tx, row):
