@@ -106,7 +106,7 @@ class Consumer:
     def get(self, queue: str) -> Any:
         """Take one message of a queue, without waiting for one.
 
-        :returns: the message; None if there is none
+        :returns: the message, or None if the queue is empty
         :raises FAILURES: if there is no such queue, or the connection is lost
         """
         with self._connection.writing():

@@ -207,11 +207,19 @@ class CellsAPI:
         """Return the cell in which a consumer has allocations; None if there is none."""
         return self.locations.of_consumer(call.context, uuid, self.cells, call.ends)
 
-    def accepted(self, call: Call) -> Cell | None:
-        """Return the cell that accepted an earlier call with the same request id, or None."""
-        request_id = call.arguments.get("request_id")
+    def briefly(self, call: Call) -> Call:
+        """Return a call that waits for a cell no longer than a find does."""
+        return call.within(self.conf.placement_client.cell_timeout)
+
+    def accepted(self, call: Call, request_id: str | None = None) -> Cell | None:
+        """Return the cell that accepted a request before; None if none has, or without an id.
+
+        :param request_id: None for that of the call
+        :raises CellUnreachable: if a cell did not answer, and the others have not accepted it
+        """
+        request_id = request_id or call.arguments.get("request_id")
         return None if request_id is None else self.locations.of_request(
-            call.context, request_id, self.cells, call.ends)
+            call.context, request_id, self.cells, self.briefly(call).ends)
 
 
 def _configured(conf):

@@ -20,7 +20,7 @@ if typing.TYPE_CHECKING:
     from placement_rpc.cells.api import CellsAPI
 
 
-# Errors of a claim that may have been made before: a consumer of it is in another cell by now.
+# Errors of a repeated claim whose consumer has moved to another cell since it was made.
 _ELSEWHERE = (exception.SeveralCells, exception.ConsumerConflict)
 
 
@@ -74,12 +74,12 @@ def _claim(cells, call, claims: Sequence[Claim], providers: Sequence[str] = (),
 
     if not providers:
         # Nothing but releases, or a claim that any cell refuses.
-        done = routes.accepted(cells, call)
+        done = cells.accepted(call)
         return call((done or routes.one_of(released or cells.cells[:1], call.method)).api)
     try:
         claimed = routes.where_they_are(cells, call, providers, check)
     except _ELSEWHERE as error:
-        return call(routes.done_before(cells, call, error, call.arguments["request_id"]).api)
+        return call(routes.done_before(cells, call, error).api)
     # Not if it was refused: the consumer may have something elsewhere.
     for cell in sent_to:
         remember(cell)
@@ -89,28 +89,26 @@ def _claim(cells, call, claims: Sequence[Claim], providers: Sequence[str] = (),
 def claim_batch(cells: "CellsAPI", call: Call) -> typing.Any:
     """Claim in each cell what its providers are to give; a cell that fails refuses its claims."""
     claims = list_of(Claim, "claims", call.arguments["claims"])
+    send = _send_together
+    if call.arguments["request_id"] is not None:
+        # Ids are made of it that would be valid even if it is not.
+        fields.RequestId().coerce(None, "request_id", call.arguments["request_id"])
+        send = _send_each
     outcomes: list[typing.Any] = [None] * len(claims)
     left = list(range(len(claims)))
     # The second time for providers that have moved since their cells were remembered.
     for is_last in False, True:
         places = _routed(cells, call, claims, left, outcomes)
-        send = _send_together if call.arguments["request_id"] is None else _send_each
         for cell, number, outcome in send(call, claims, places):
             outcomes[number] = outcome
             if not isinstance(outcome, exception.PlacementException):
                 cells.locations.consumers.put([claims[number].consumer_uuid], cell)
         left = [] if is_last else [number for number in left if isinstance(
-            outcomes[number], exception.ProviderNotFound) and _has_forgotten(
-                cells, claims[number].value("allocations") or ())]
+            outcomes[number], exception.ProviderNotFound) and (
+                cells.locations.providers.forget_all(claims[number].allocations))]
         if not left:
             break
     return outcomes
-
-
-def _has_forgotten(cells, providers):
-    """Forget where providers were; return whether any of them was remembered."""
-    forgotten = [cells.locations.providers.forget(uuid) for uuid in providers]
-    return any(forgotten)
 
 
 def _routed(cells, call, claims, numbers, outcomes):
@@ -127,7 +125,7 @@ def _routed(cells, call, claims, numbers, outcomes):
     for number in numbers:
         each = claims[number]
         # A cell that does not answer must leave time for the claims that need no answer of it.
-        asking = call.within(min(call.left / 2, cells.conf.placement_client.cell_timeout))
+        asking = cells.briefly(call.within(call.left / 2))
         try:
             if missing is not None and _needs_answers(cells, each):
                 raise missing
@@ -177,12 +175,12 @@ def _send_together(call, claims, places):
 
 
 def _send_each(call, claims, places):
-    """As :func:`_send_together`, in one call for each claim, under an id of its own.
+    """As :func:`_send_together`, but send each claim in a call of its own, under an id of its own.
 
-    When a batch is repeated, another claim of it may go along to the cell than the first time, or
-    none. The id of a claim must not depend on that.
+    When a batch is repeated, some of its claims may be refused that were sent the first time, or
+    the other way round. The ids of the others must stay the same.
     """
-    batch_id = fields.RequestId().coerce(None, "request_id", call.arguments["request_id"])
+    batch_id = call.arguments["request_id"]
 
     def send(numbers, api):
         return [_sent(call, api, claims[number], _id_of(batch_id, number)) for number in numbers]
@@ -234,8 +232,7 @@ def _cell_of(cells, call, claim, number):
         _check_consumer(cells, call, claim, cell)
     except _ELSEWHERE as error:
         batch_id = call.arguments["request_id"]
-        return routes.done_before(
-            cells, call, error, batch_id and _id_of(batch_id, number))
+        return routes.done_before(cells, call, error, batch_id and _id_of(batch_id, number))
     return cell
 
 

@@ -46,6 +46,11 @@ class Memory:
         with self._mutex:
             return self._cells.pop(_canonical(uuid), None) is not None
 
+    def forget_all(self, uuids: Iterable[str]) -> bool:
+        """Forget where uuids were; return whether any of them was remembered."""
+        forgotten = [self.forget(uuid) for uuid in uuids]
+        return any(forgotten)
+
 
 def _canonical(uuid):
     return Uuid().coerce(None, "uuid", uuid)

@@ -40,7 +40,7 @@ def aggregates_of(wanted: typing.Any) -> list[list[str]]:
 
 def patience(cells: "CellsAPI", call: Call) -> float:
     """Return the seconds that a find waits for each cell."""
-    return min(call.left, cells.conf.placement_client.cell_timeout)
+    return cells.briefly(call).left
 
 
 def _candidates(cells, lists):

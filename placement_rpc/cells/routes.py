@@ -4,8 +4,6 @@
 A route is a function of a :class:`placement_rpc.cells.api.CellsAPI` and of a call, which it makes.
 """
 
-import contextlib
-import time
 import typing
 from collections.abc import Callable, Iterable
 
@@ -67,44 +65,23 @@ def where_they_are(cells: "CellsAPI", call: Call, providers: Iterable[str],
         return make()
     except (exception.ProviderNotFound, exception.SeveralCells) as error:
         # All of them: of a tree that has moved, some may have been found again, and others not.
-        known = [cells.locations.providers.forget(uuid) for uuid in providers]
-        if not any(known):
-            return _replayed(cells, call, error)
+        if not cells.locations.providers.forget_all(providers):
+            return call(done_before(cells, call, error).api)
     try:
         return make()
     except exception.ProviderNotFound as error:
-        return _replayed(cells, call, error)
-
-
-def _replayed(cells, call, error):
-    """Return the outcome of an earlier call with the same request id; raise the error if none."""
-    cell = cells.accepted(call)
-    if cell is None:
-        raise error
-    return call(cell.api)
-
-
-def accepted(cells: "CellsAPI", call: Call) -> Cell | None:
-    """Return the cell that accepted an earlier call with the same request id, or None.
-
-    It does not wait longer than a find for a cell that does not answer.
-    """
-    return cells.accepted(call.within(cells.conf.placement_client.cell_timeout))
+        return call(done_before(cells, call, error).api)
 
 
 def done_before(cells: "CellsAPI", call: Call, error: exception.PlacementException,
-                request_id: str | None) -> Cell:
-    """Return the cell that accepted a request before which cannot be made now.
+                request_id: str | None = None) -> Cell:
+    """Return the cell that accepted an earlier attempt at a request that cannot be made any more.
 
-    :param error: why it cannot be made; it is raised if no cell is known to have accepted it
-    :param request_id: None if the caller has given none
+    :param error: why it cannot be made; raised if no cell has accepted an earlier attempt
+    :param request_id: None for that of the call
+    :raises CellUnreachable: if a cell did not answer, and the others have not accepted it
     """
-    cell = None
-    if request_id is not None:
-        seconds = min(call.left, cells.conf.placement_client.cell_timeout)
-        with contextlib.suppress(exception.CellUnreachable):
-            cell = cells.locations.of_request(
-                call.context, request_id, cells.cells, time.monotonic() + seconds)
+    cell = cells.accepted(call, request_id)
     if cell is None:
         raise error
     return cell
@@ -125,13 +102,13 @@ def one_of(found: Iterable[Cell], what: str) -> Cell:
 def to_the_consumer(cells: "CellsAPI", call: Call) -> typing.Any:
     """Make the call in the cell in which its consumer has allocations."""
     consumer = call.arguments["consumer_uuid"]
-    done = accepted(cells, call)
+    done = cells.accepted(call)
     if done is not None:
         return call(done.api)
     known = cells.locations.consumers.get(consumer)
     if known not in cells.cells:
         known = None
-    # Nobody would be told that a cast has found nothing.
+    # A cast returns before it is settled, so a wrong cell could not be corrected.
     if known is not None and not call.is_cast:
         try:
             return call(known.api)
@@ -145,16 +122,15 @@ def to_the_consumer(cells: "CellsAPI", call: Call) -> typing.Any:
 
 
 def _looked_for(cells, call, consumer, known):
-    """Return the cell that has a consumer; None if none has it.
+    """Return the cell that has a consumer, or None.
 
-    :param known: the cell that is remembered, where an earlier cast may give something to the
-        consumer once it is settled; None for none
+    :param known: the cell that is remembered, or None. An earlier cast may wait there that will
+        give something to the consumer
     """
     if known is None:
         return cells.of_consumer(call, consumer)
     try:
-        return cells.of_consumer(
-            call.within(cells.conf.placement_client.cell_timeout), consumer) or known
+        return cells.of_consumer(cells.briefly(call), consumer) or known
     except exception.CellUnreachable:
         return known
 
@@ -162,7 +138,7 @@ def _looked_for(cells, call, consumer, known):
 def move(cells: "CellsAPI", call: Call) -> typing.Any:
     """Move what a consumer has, within its cell."""
     source, target = (call.arguments[name] for name in ("source_uuid", "target_uuid"))
-    done = accepted(cells, call)
+    done = cells.accepted(call)
     if done is not None:
         return call(done.api)
     here = cells.of_consumer(call, source)
@@ -180,9 +156,8 @@ def get_allocations(cells: "CellsAPI", call: Call) -> typing.Any:
     consumer = call.arguments["consumer_uuid"]
     known = cells.locations.consumers.get(consumer)
     if known is not None and known in cells.cells:
-        seconds = min(call.left, cells.conf.placement_client.cell_timeout)
         try:
-            found = call(known.api, timeout=seconds)
+            found = cells.briefly(call)(known.api)
         except exception.PlacementException as error:
             if not error.retryable:
                 raise

@@ -53,9 +53,9 @@ _PIPE_CLOSED = 128 + signal.SIGPIPE
 def one_line_errors(program, failure=1):
     """Decorate a ``main`` so that it prints one line for an error.
 
-    Its exit code is then ``failure``. It is 130 after an interrupt. It is 141 if the reader of its
-    output closed the pipe, as that of other programs, since not all was said. If the arguments
-    have ``--debug``, the traceback is printed too.
+    Its exit code is then ``failure``. It is 130 after an interrupt, and 141 if the reader of its
+    output closed the pipe: a shell reports the same for other programs. If the arguments have
+    ``--debug``, the traceback is printed too.
 
     :param program: str, the name at the beginning of the line
     :param failure: int, the exit code

@@ -79,8 +79,8 @@ def _range(tx, options):
 
     :raises InvalidInput: if there is no published event at the position that is asked for
     """
-    oldest, _ = events.bounds(tx)
-    last = events.status(tx)["published_position"]
+    status = events.status(tx)
+    oldest, last = status["oldest_kept"], status["published_position"]
     if options.position is not None:
         position = options.position - 1
         if oldest is None or not oldest - 1 <= position <= last:

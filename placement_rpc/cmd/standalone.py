@@ -132,22 +132,22 @@ def private_broker():
     return servers.RabbitMQ(["rabbitmq_management"])
 
 
-def _found(broker):
-    """Return where a RabbitMQ is, and whether there is a connection to it."""
+def _address_of(broker):
+    """Return the address of a RabbitMQ, and why no connection to it is possible."""
     where = "RabbitMQ at " + ", ".join(node.address for node in broker.nodes)
     try:
         with broker.connected():
             return where
     except FAILURES as error:
-        return (f"{where}, to which no connection is possible yet\n"
-                f"         ({error}); it is tried again and again")
+        return (f"{where}, which cannot be reached yet\n"
+                f"         ({error}); the service keeps trying")
 
 
 def _print_addresses(conf, state_dir, http_url):
     broker = Broker.of(conf)
     in_process = broker is None
     print(f"placement-rpc {placement_rpc.__version__} is running (Ctrl-C ends it)")
-    print(f"  bus    {'inside this process' if in_process else _found(broker)}")
+    print(f"  bus    {'inside this process' if in_process else _address_of(broker)}")
     token = " -H 'x-auth-token: admin'" if conf.api.auth_strategy == "noauth2" else ""
     print(f"  HTTP   {http_url}")
     if conf.api.ui:

@@ -75,8 +75,8 @@ def _from_snapshot(reader, options, tail, look_back):
     """Return the account, complete if there is a snapshot from before the period."""
     account = UsageAccount(options.begin, options.end)
     if look_back:
-        start = max(options.begin, _FIRST + datetime.timedelta(seconds=look_back)) - (
-            datetime.timedelta(seconds=look_back))
+        back = datetime.timedelta(seconds=look_back)
+        start = max(options.begin, _FIRST + back) - back
         found = reader(start, on_gap=_ignore_gap)
         with contextlib.suppress(exception.ServiceUnavailable):
             # The reader times out if nothing was published after that time.

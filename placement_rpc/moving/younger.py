@@ -74,7 +74,10 @@ class Judge:
         return reason
 
     def _is_held(self):
-        """Return whether only Placement is in use: a lower generation there is of a new row."""
+        """Return whether only Placement is in use.
+
+        A lower generation in Placement then belongs to a row that was deleted and made again.
+        """
         return self._since.placement is not None and self._since.store is None
 
     def _by_times(self, difference):

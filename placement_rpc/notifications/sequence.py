@@ -26,11 +26,11 @@ class Sequence:
     killed process held behind those that arrived meanwhile, and an operator can publish again the
     events that a queue had no room for.
 
-    Positions belong to an epoch. Another one begins when the store was restored from a backup, or
-    has lost its last changes. Positions then continue after those that were published, and what is
-    missing stays missing; or they are given again if the epoch was begun by hand, and all from the
-    first event of the new epoch on are new. Events of an earlier epoch that arrive after that are
-    new each time: their ids identify them.
+    Positions belong to an epoch. A new epoch begins when the store was restored from a backup, or
+    has lost its last changes. Usually its positions continue after those that were published, and
+    gaps stay open. If the epoch was begun by hand, positions are given a second time: every event
+    from the first one of the new epoch on is then new. Events of an earlier epoch that arrive
+    later are new each time; their ids identify them.
 
     :param state: as of :attr:`state`, of an earlier run; None to start without one
     :param on_gap: callable of the position that was expected and the one that came; None for a

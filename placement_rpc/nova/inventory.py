@@ -36,15 +36,24 @@ def devices_by_class(kinds):
         raise exception.InvalidInput(what="pci_in_use", reason="it is not a mapping")
     found = {}
     for kind, number in kinds.items():
-        if kind in _NO_CLASS:
-            continue
-        if kind not in _PCI_CLASSES:
-            raise exception.InvalidInput(
-                what="pci_in_use", reason=f"{str(kind)[:64]!r} is not a kind of device; use one "
-                                          f"of {', '.join(_PCI_CLASSES)}")
-        found[class_names.canonical(_PCI_CLASSES[kind])] = fields.WholeNumber().coerce(
-            None, f"pci_in_use[{kind}]", number)
+        name = _class_of("pci_in_use", kind)
+        if name is not None:
+            found[name] = fields.WholeNumber().coerce(None, f"pci_in_use[{kind}]", number)
     return found
+
+
+def _class_of(what, kind):
+    """Return the name of the class of a kind of device; None for a kind without a class.
+
+    :raises InvalidInput: for an unknown kind
+    """
+    if kind in _NO_CLASS:
+        return None
+    if kind not in _PCI_CLASSES:
+        raise exception.InvalidInput(
+            what=what, reason=f"{str(kind)[:64]!r} is not a kind of device; use one of "
+                              f"{', '.join(_PCI_CLASSES)}")
+    return class_names.canonical(_PCI_CLASSES[kind])
 
 
 def in_use(value):
@@ -144,16 +153,11 @@ def _devices(node, options, in_use):
     split = {_place(pool) for pool in pools if pool.tags.get("dev_type") == "type-VF"}
     for pool in pools:
         kind = pool.tags.get("dev_type", "type-PCI")
-        if kind in _NO_CLASS:
-            continue
-        if kind not in _PCI_CLASSES:
-            raise exception.InvalidInput(
-                what="pci_stats", reason=f"{kind!r} is not a kind of device; use one of "
-                                         f"{', '.join(_PCI_CLASSES)}")
+        name = _class_of("pci_stats", kind)
         if pool.count < 0:
             raise exception.InvalidInput(what="pci_stats", reason=f"{pool.count} is negative")
-        if not (kind == "type-PF" and _place(pool) in split):
-            counts[class_names.canonical(_PCI_CLASSES[kind])] += pool.count
+        if name is not None and not (kind == "type-PF" and _place(pool) in split):
+            counts[name] += pool.count
     most = {class_names.canonical(name): int(number)
             for name, number in options.pci_max_units.items()}
     return [_inventory(name, total, max_unit=most.get(name)) for name, total in counts.items()]

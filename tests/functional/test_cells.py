@@ -257,7 +257,9 @@ class UnreachableTest(CellsCase):
         # As if it were of a cast that is not settled yet.
         self.services["north"].api.release_allocations(None, claim.consumer_uuid)
         self.lose("south")
-        self.api.release_allocations(None, claim.consumer_uuid, cast=True)
+        request_id = self.api.release_allocations(None, claim.consumer_uuid, cast=True)
+        result = self.services["north"].api.get_request_result(None, request_id)
+        self.assertRaises(exception.ConsumerNotFound, result.result)
 
     def test_a_consumer_that_was_there_is_looked_for_elsewhere(self):
         consumer = base.new_uuid()

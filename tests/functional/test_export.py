@@ -79,15 +79,21 @@ class ExportTest(base.TestCase):
 
     def test_an_export_that_was_killed_before_it_wrote_anything(self):
         self.export()
-        # As a beginning leaves it.
         with self.back.engine.begin() as tx:
             export_state.begin(tx)
+        # Nothing has changed the database since.
         self.export()
         with self.back.engine.begin() as tx:
             export_state.begin(tx)
-            found = json.loads(tx.exec_driver_sql(
-                "SELECT signature FROM placement_rpc_export").scalar())
-        self.assertIn("at", found)
+            began = json.loads(tx.exec_driver_sql(
+                "SELECT signature FROM placement_rpc_export").scalar())["at"]
+        now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+        self.assertLess(abs(now - datetime.datetime.fromisoformat(began)),
+                        datetime.timedelta(minutes=1))
+        Writer(self.back).claim("late", {"one.example": {"VCPU": 1}})
+        # As if the beginning were longer ago than clocks may differ.
+        self.interrupt(ago=5)
+        self.assertIn("it has been changed since the export of", self.export(code=1))
 
     def test_a_finished_export_is_the_last(self):
         self.export("--finish")

@@ -69,7 +69,7 @@ class StandaloneTest(base.TestCase):
 
     def test_it_says_that_its_broker_is_away(self):
         _, said = self.start("--transport-url", "rabbit://a:b@127.0.0.1:1/", until="Try next")
-        for words in ("RabbitMQ at 127.0.0.1:1, to which no connection is possible yet",
+        for words in ("RabbitMQ at 127.0.0.1:1, which cannot be reached yet",
                       "Connection refused"):
             self.assertIn(words, said)
 

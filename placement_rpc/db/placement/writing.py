@@ -6,12 +6,15 @@ The rows are those of ``moving.rows``. Nothing else may write to the database me
 
 import contextlib
 import datetime
+import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import sqlalchemy as sa
 
 from placement_rpc.db.placement import schema
 from placement_rpc.db.placement.connection import unavailable
+
+LOG = logging.getLogger(__name__)
 
 # Placement gives ids from here on to custom classes, and reserves those below for standard ones.
 _FIRST_CUSTOM_CLASS = 10000
@@ -52,9 +55,11 @@ class Database:
     def close(self) -> None:
         """Close its connections."""
         if self._has_journal:
-            # While another process has it open it stays as it is, in which Placement can read it.
-            with contextlib.suppress(sa.exc.OperationalError):
+            try:
                 self._set_journal("DELETE")
+            except sa.exc.OperationalError as error:
+                # Another process has it open. Placement can use it in this mode, too.
+                LOG.warning("The database stays in the mode WAL: %s", error.orig)
         self._engine.dispose()
 
     @contextlib.contextmanager
