@@ -7,6 +7,7 @@ import importlib
 import io
 import logging
 import os
+import re
 import signal
 import sys
 import traceback
@@ -45,6 +46,8 @@ _EXPECTED = (ExtraMissing, exception.PlacementException, OSError, ValueError)
 # Those of libraries, by the module of the class, which a program loads only if it needs it.
 _EXPECTED_OF_LIBRARIES = (("oslo_config.cfg", "Error"), ("oslo_log.log", "LogConfigError"),
                           ("oslo_messaging", "InvalidTransportURL"))
+# How oslo.config writes the place of a value.
+_LOCATION = re.compile(r"LocationInfo\(location=<[^>]*>, detail='([^']*)'\)")
 _LONGEST = 1000
 # What a shell reports for a program that SIGPIPE ends.
 _PIPE_CLOSED = 128 + signal.SIGPIPE
@@ -157,7 +160,9 @@ def _is_expected(error):
 
 def _line(error):
     """Return an error in one line, with its cause if that says more."""
-    text = str(error).strip()
+    text = _LOCATION.sub(r"\1", str(error).strip())
+    if isinstance(error, OSError) and error.filename is not None and error.filename2 is None:
+        text = f"{error.filename}: {error.strerror}"
     if not _is_expected(error):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     cause = error.__cause__

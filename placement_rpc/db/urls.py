@@ -44,7 +44,7 @@ def without_passwords(text: str, what: str = "[database] connection") -> str:
 
 
 def check_driver(url: sa.URL) -> None:
-    """Check that the service supports the database and the driver of a URL.
+    """Check that the service supports the database and the driver of a URL, and can load it.
 
     :raises StoreUnavailable: if it does not; the error says what to write instead
     """
@@ -61,6 +61,12 @@ def check_driver(url: sa.URL) -> None:
     if driver not in _DRIVERS[kind]:
         raise exception.StoreUnavailable(
             reason=f"the driver {driver} is not supported; write {kind}+{recommended}://")
+    try:
+        url.get_dialect().import_dbapi()
+    except ImportError:
+        raise exception.StoreUnavailable(
+            reason=f"the driver {driver} is not installed; install it, or write "
+                   f"{kind}+{recommended}://") from None
 
 
 def with_limits(url: sa.URL, answer_timeout: float) -> sa.URL:

@@ -95,7 +95,14 @@ class ConfigurationTest(ProgramTest):
             # All of them read files in the same way; one program is tried with each file.
             for file in files if name == "placement-rpc-manage" else files[1:3]:
                 words = ("max_batch",) if "value" in file else (file,)
-                self.refused(name, "--config-file", file, *command, words=words)
+                line = self.refused(name, "--config-file", file, *command, words=words)
+                for word in ("Errno", "LocationInfo"):
+                    self.assertNotIn(word, line)
+
+    def test_a_file_in_place_of_the_state_directory(self):
+        file = self.file("state", "")
+        self.assertEqual(f"placement-rpc: {file}: File exists", self.refused(
+            "placement-rpc", "--state-dir", file, "standalone"))
 
 
 class DatabaseTest(ProgramTest):
@@ -106,6 +113,7 @@ class DatabaseTest(ProgramTest):
                 ("postgresql+psycopg2://", (_NOT_SUPPORTED.format("psycopg2",
                                                                  "postgresql+psycopg"),)),
                 ("mysql+asyncmy://h/x", ("asyncmy", "mysql+pymysql")),
+                ("mysql://h/x", ("mysqldb", "not installed", "mysql+pymysql")),
                 ("foo://x", ("'foo'", "postgresql")), ("nonsense", ("not an SQLAlchemy URL",)),
                 (f"mysql+pymysql://u:secret@{away}/x?foo=bar", ("parameters", "foo")),
                 (f"postgresql+psycopg://u:secret@{away}/x", ("127.0.0.1", "refused")),
