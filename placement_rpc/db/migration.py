@@ -7,10 +7,17 @@ running; *contract* removes what those need, and runs when they are stopped.
 
 import alembic.command
 import alembic.config
+import sqlalchemy as sa
 from alembic import autogenerate, migration, script
 
 from placement_rpc.db import models, schema_version, sessions, standards
 from placement_rpc.db.schema_version import CONTRACT, EXPAND
+
+# Key of PostgreSQL's advisory lock for changes of the schema; any number that no other program
+# takes in this database.
+_LOCK = 0x706C6163656D656E
+# Seconds to wait for another process that changes the schema, on MariaDB.
+_PATIENCE = 3600
 
 
 def _ignore(_revision):
@@ -36,13 +43,18 @@ def expanded_by(revisions):
 
 def missing(database, branch=EXPAND):
     """Return how many revisions of a branch were not applied yet, an int."""
+    return len(_missing(database, branch))
+
+
+def _missing(database, branch):
+    """Return the revisions of a branch that were not applied yet, in order."""
     scripts = script.ScriptDirectory.from_config(_config())
     # A later release may have applied others.
     known = {each.revision for each in scripts.walk_revisions()}.intersection(
         schema_version.heads(database))
     done = {each.revision for each in scripts.iterate_revisions(tuple(known), "base")}
-    return len({each.revision for each in scripts.iterate_revisions(f"{branch}@head", "base")}
-               - done)
+    wanted = [each.revision for each in scripts.iterate_revisions(f"{branch}@head", "base")]
+    return [each for each in reversed(wanted) if each not in done]
 
 
 def sync(database, standard_classes, standard_traits, report=_ignore):
@@ -72,9 +84,32 @@ def contract(database, report=_ignore):
 
 
 def _upgrade(database, branch, report):
-    with database.writer() as connection:
-        sessions.lift_limits(connection)
-        alembic.command.upgrade(_config(connection, report), f"{branch}@head")
+    """Apply the revisions of a branch that are missing, each in a transaction of its own.
+
+    What one of them locks is free again before the next one begins.
+    """
+    for revision in _missing(database, branch):
+        with database.writer() as connection:
+            sessions.lift_limits(connection)
+            _wait_for_others(connection)
+            # Nothing happens if another process has applied it meanwhile.
+            alembic.command.upgrade(_config(connection, report), revision)
+
+
+def _wait_for_others(connection):
+    """Wait for other processes that change the schema, and keep them waiting.
+
+    SQLite has one writer anyway. On a Galera cluster only processes that use the same node wait
+    for each other.
+    """
+    if connection.dialect.name == "postgresql":
+        # Until the end of the transaction.
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+    elif connection.dialect.name in ("mysql", "mariadb"):
+        # Until the end of the session, which does not return to the pool; a lock is the whole
+        # server's.
+        name = sa.func.sha1(sa.func.concat("placement_rpc schema ", sa.func.database()))
+        connection.execute(sa.select(sa.func.get_lock(name, _PATIENCE)))
 
 
 def differences(database):

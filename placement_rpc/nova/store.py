@@ -43,6 +43,14 @@ def columns_of(node, names=None):
     return values
 
 
+def check_names(node):
+    """Check that a node can be looked up by its uuid and its names.
+
+    :raises InvalidInput: if no column can have one of them
+    """
+    columns_of(node, ("uuid", "host", "hypervisor_hostname"))
+
+
 def _plain(name, value):
     """Return the value of a field as a number, a text or None."""
     if value is None:

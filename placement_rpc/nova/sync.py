@@ -223,8 +223,10 @@ class Sync:
         """Return the node's row; None if the node is new.
 
         :raises ComputeNodeExists: if another node has its host and name
+        :raises InvalidInput: if no column can have its uuid or its names
         """
         node = self._cycle.node
+        store.check_names(node)
         if node.value("uuid"):
             rows = queries.of_uuids(tx, [node.uuid])
             if rows:

@@ -80,6 +80,13 @@ class ReadingTest(NodeTest):
 
 class SavingTest(NodeTest):
 
+    def test_names_that_no_column_can_have_are_refused(self):
+        for text in ("\x00", "\ud800", "x" * 300):
+            unknown = node(host=text)
+            unknown._context = self.context
+            for change in (unknown.save, unknown.destroy):
+                self.assertIn("host", self.assertRaises(exception.InvalidInput, change).text)
+
     def test_only_what_changed_is_written(self):
         new = self.stored()
         self.events()

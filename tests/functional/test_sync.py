@@ -225,6 +225,7 @@ class NodeCycleTest(SyncTest):
             self.assertRaises(exception.InvalidInput, self.sync, **how)
         for bad in (node(vcpus=-1), node(numa_topology="{"), node(name="x" * 201),
                     node(memory_mb=2 ** 70), node(cpu_info="\x00"), node(cpu_info="\ud800"),
+                    node(host="\x00"), node(host="\ud800"),
                     node(mapped=2 ** 40), node(cpu_allocation_ratio=float("nan")),
                     node(numa_topology='{"cells": [{"id": 0, "cpus": "0-99999999999", "mem": 5}]}')
                     ):

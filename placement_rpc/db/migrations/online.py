@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of revisions that run on a store that is in use."""
+"""Statements of revisions that run on a store that is in use.
+
+MariaDB commits each statement. Therefore all of them look for what an interrupted attempt has made
+already, so that a revision can be run again.
+"""
 
 import contextlib
 
+import sqlalchemy as sa
 from alembic import op
 
 #: Seconds to wait for a lock.
@@ -30,10 +35,19 @@ def run(**statements):
         op.execute(statement)
 
 
+def create_table(name, *columns, **options):
+    """Create a table, unless it is there; its indexes need :func:`create_index`."""
+    op.create_table(name, *columns, if_not_exists=True, **options)
+
+
+def create_index(name, table, columns):
+    """Create an index, unless it is there."""
+    if name not in {each["name"] for each in sa.inspect(op.get_bind()).get_indexes(table)}:
+        op.create_index(name, table, columns)
+
+
 def columns(found, table):
     """Return the names of the columns of a table, a set of str.
-
-    MariaDB commits each statement, so a revision looks for what an interrupted attempt has made.
 
     :param found: :class:`sqlalchemy.engine.reflection.Inspector`
     """

@@ -5,8 +5,9 @@ Revision: 0001
 """
 
 import sqlalchemy as sa
-from alembic import op
 from sqlalchemy.dialects import mysql
+
+from placement_rpc.db.migrations import online
 
 revision = "0001"
 down_revision = None
@@ -34,7 +35,7 @@ TABLE = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4"}
 
 
 def upgrade():
-    op.create_table(
+    online.create_table(
         "aggregates",
         sa.Column("id", ID, autoincrement=True, nullable=False),
         sa.Column("uuid", UUID, nullable=False),
@@ -44,7 +45,7 @@ def upgrade():
         sa.UniqueConstraint("uuid", name="uq_aggregates_uuid"),
         **TABLE,
     )
-    op.create_table(
+    online.create_table(
         "consumers",
         sa.Column("id", ID, autoincrement=True, nullable=False),
         sa.Column("uuid", UUID, nullable=False),
@@ -57,8 +58,8 @@ def upgrade():
         sa.UniqueConstraint("uuid", name="uq_consumers_uuid"),
         **TABLE,
     )
-    op.create_index("ix_consumers_project_id_user_id", "consumers", ["project_id", "user_id"])
-    op.create_table(
+    online.create_index("ix_consumers_project_id_user_id", "consumers", ["project_id", "user_id"])
+    online.create_table(
         "requests",
         sa.Column("request_id", REQUEST_ID, nullable=False),
         sa.Column("method", sa.String(length=64), nullable=False),
@@ -68,8 +69,8 @@ def upgrade():
         sa.PrimaryKeyConstraint("request_id", name="pk_requests"),
         **TABLE,
     )
-    op.create_index("ix_requests_created_at", "requests", ["created_at"])
-    op.create_table(
+    online.create_index("ix_requests_created_at", "requests", ["created_at"])
+    online.create_table(
         "resource_classes",
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("name", CLASS_NAME, nullable=False),
@@ -79,7 +80,7 @@ def upgrade():
         sa.UniqueConstraint("name", name="uq_resource_classes_name"),
         **TABLE,
     )
-    op.create_table(
+    online.create_table(
         "resource_providers",
         sa.Column("id", ID, autoincrement=True, nullable=False),
         sa.Column("uuid", UUID, nullable=False),
@@ -92,7 +93,7 @@ def upgrade():
         sa.UniqueConstraint("uuid", name="uq_resource_providers_uuid"),
         **TABLE,
     )
-    op.create_table(
+    online.create_table(
         "services",
         sa.Column("id", ID, autoincrement=True, nullable=False),
         sa.Column("binary", sa.String(length=64), nullable=False),
@@ -106,7 +107,7 @@ def upgrade():
         sa.UniqueConstraint("binary", "host", "worker", name="uq_services_binary_host_worker"),
         **TABLE,
     )
-    op.create_table(
+    online.create_table(
         "inventories",
         sa.Column("id", ID, autoincrement=True, nullable=False),
         sa.Column("resource_provider_id", ID, nullable=False),
@@ -135,12 +136,12 @@ def upgrade():
         ),
         **TABLE,
     )
-    op.create_index(
+    online.create_index(
         "ix_inventories_class_provider",
         "inventories",
         ["resource_class_id", "resource_provider_id"],
     )
-    op.create_table(
+    online.create_table(
         "resource_provider_aggregates",
         sa.Column("aggregate_id", ID, nullable=False),
         sa.Column("resource_provider_id", ID, nullable=False),
@@ -159,12 +160,12 @@ def upgrade():
         ),
         **TABLE,
     )
-    op.create_index(
+    online.create_index(
         "ix_resource_provider_aggregates_provider",
         "resource_provider_aggregates",
         ["resource_provider_id"],
     )
-    op.create_table(
+    online.create_table(
         "allocations",
         sa.Column("id", ID, autoincrement=True, nullable=False),
         sa.Column("consumer_id", ID, nullable=False),
@@ -187,6 +188,6 @@ def upgrade():
         ),
         **TABLE,
     )
-    op.create_index(
+    online.create_index(
         "ix_allocations_inventory", "allocations", ["resource_provider_id", "resource_class_id"]
     )

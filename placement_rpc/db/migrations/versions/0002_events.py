@@ -6,8 +6,9 @@ Revises: 0001
 """
 
 import sqlalchemy as sa
-from alembic import op
 from sqlalchemy.dialects import mysql
+
+from placement_rpc.db.migrations import online
 
 revision = "0002"
 down_revision = "0001"
@@ -23,7 +24,7 @@ TABLE = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4"}
 
 
 def upgrade():
-    op.create_table(
+    online.create_table(
         "events",
         sa.Column("id", ID, autoincrement=True, nullable=False),
         sa.Column("event_id", UUID, nullable=False),
@@ -35,8 +36,8 @@ def upgrade():
         sa.UniqueConstraint("position", name="uq_events_position"),
         **TABLE,
     )
-    op.create_index("ix_events_occurred_at", "events", ["occurred_at"])
-    op.create_table(
+    online.create_index("ix_events_occurred_at", "events", ["occurred_at"])
+    online.create_table(
         "leases",
         sa.Column("name", sa.String(length=64), nullable=False),
         sa.Column("holder", sa.String(length=128), nullable=False),
@@ -44,7 +45,7 @@ def upgrade():
         sa.PrimaryKeyConstraint("name", name="pk_leases"),
         **TABLE,
     )
-    op.create_table(
+    online.create_table(
         "relay_state",
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("last_position", sa.BigInteger(), nullable=False),

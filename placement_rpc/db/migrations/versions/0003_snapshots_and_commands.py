@@ -6,8 +6,9 @@ Revises: 0002
 """
 
 import sqlalchemy as sa
-from alembic import op
 from sqlalchemy.dialects import mysql
+
+from placement_rpc.db.migrations import online
 
 revision = "0003"
 down_revision = "0002"
@@ -23,7 +24,7 @@ TABLE = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4"}
 
 
 def upgrade():
-    op.create_table(
+    online.create_table(
         "snapshot_state",
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("snapshot_id", UUID, nullable=False),
@@ -34,7 +35,7 @@ def upgrade():
         sa.PrimaryKeyConstraint("id", name="pk_snapshot_state"),
         **TABLE,
     )
-    op.create_table(
+    online.create_table(
         "command_attempts",
         sa.Column("command_id", REQUEST_ID, nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
@@ -42,4 +43,4 @@ def upgrade():
         sa.PrimaryKeyConstraint("command_id", name="pk_command_attempts"),
         **TABLE,
     )
-    op.create_index("ix_command_attempts_tried_at", "command_attempts", ["tried_at"])
+    online.create_index("ix_command_attempts_tried_at", "command_attempts", ["tried_at"])

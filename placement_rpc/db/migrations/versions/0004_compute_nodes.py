@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
+from placement_rpc.db.migrations import online
+
 revision = "0004"
 down_revision = "0003"
 branch_labels = ("expand",)
@@ -30,10 +32,10 @@ RATIO = sa.Double()
 
 
 def upgrade():
-    with op.batch_alter_table("services") as services:
-        services.add_column(sa.Column("pin", sa.String(length=32), nullable=True))
-        services.add_column(sa.Column("oldest_caller", sa.String(length=32), nullable=True))
-    op.create_table(
+    found = sa.inspect(op.get_bind())
+    for column in ("pin", "oldest_caller"):
+        online.add_column(found, "services", column, "VARCHAR(32)")
+    online.create_table(
         "compute_nodes",
         sa.Column("id", ID, autoincrement=True, nullable=False),
         sa.Column("uuid", UUID, nullable=True),
@@ -64,6 +66,6 @@ def upgrade():
         sa.UniqueConstraint("host", "hypervisor_hostname", name="uq_compute_nodes_host_name"),
         mysql_engine="InnoDB", mysql_charset="utf8mb4",
     )
-    op.create_index("ix_compute_nodes_uuid", "compute_nodes", ["uuid"])
-    op.create_index(
+    online.create_index("ix_compute_nodes_uuid", "compute_nodes", ["uuid"])
+    online.create_index(
         "ix_compute_nodes_migrated", "compute_nodes", ["inventory_migrated_at", "id"])

@@ -7,11 +7,6 @@ which takes milliseconds, and at most ``online.PATIENCE`` seconds. MariaDB is to
 other way than ``ALGORITHM=INSTANT``. On a Galera cluster it stops all writers
 meanwhile.
 
-On PostgreSQL the revisions of an upgrade are one transaction. If revision 0007 is a part of it,
-``events`` is locked, too, and a relay that has locked its row may wait for ``events``. The
-database then cancels one of the two after ``deadlock_timeout``, by default a second: the relay
-repeats its transaction, and an upgrade can be run again.
-
 Conductors of older releases leave the column as it is, and publish events without an epoch.
 
 Revision: 0008
