@@ -3,6 +3,7 @@
 
 import collections.abc
 import logging
+import threading
 import time
 
 from oslo_policy import policy
@@ -10,6 +11,7 @@ from oslo_policy import policy
 from placement_rpc import exception, policies
 from placement_rpc.versions import contract
 
+LOG = logging.getLogger(__name__)
 # oslo.policy checks its files and the signatures of its checks on each call, which takes as long
 # as reading a provider. Decisions are therefore cached: a changed policy file takes effect within
 # this many seconds.
@@ -55,27 +57,73 @@ class Target(collections.abc.Mapping):
 class Enforcer:
     """Decide by the rules in :mod:`placement_rpc.policies` and the operator's policy file.
 
+    If the file becomes one that cannot be used, the rules that it had before stay in force.
+
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    :raises InvalidInput: if the file cannot be used
     """
 
     def __init__(self, conf):
         # Dict of a tuple of rule and caller to a tuple of the decision and when it expires.
         self._decisions = {}
-        self._enforcer = policy.Enforcer(conf)
-        # The deprecated defaults are Placement's, and on the operator's demand only.
-        self._enforcer.suppress_deprecation_warnings = True
-        self._enforcer.register_defaults(policies.list_rules())
+        self._conf = conf
+        self._lock = threading.Lock()
+        # One that reads the files, whose rules change while it does, and one that decides.
+        self._reader = self._enforcer = self._rules = None
+        self._problem = ""
         # It would warn at each start if the policy file, which is optional, does not exist.
         logging.getLogger("oslo_policy").setLevel(logging.WARNING)
+        try:
+            self._read()
+        except Exception as error:
+            raise exception.InvalidInput(
+                what="[oslo_policy] policy_file", reason=self._unusable(error)) from error
+
+    def _read(self):
+        """Read the files of the policy if they have changed."""
+        reader, self._reader = self._reader or self._new(), None
+        reader.load_rules()
+        # After an error all files are read again: one may have been read before it.
+        self._reader = reader
+        if reader.rules is not self._rules:
+            enforcer, self._rules = self._new(), reader.rules
+            enforcer.set_rules(dict(reader.rules))
+            self._enforcer = enforcer
+
+    def _new(self):
+        enforcer = policy.Enforcer(self._conf)
+        # The deprecated defaults are Placement's, and on the operator's demand only.
+        enforcer.suppress_deprecation_warnings = True
+        enforcer.register_defaults(policies.list_rules())
+        return enforcer
+
+    def _unusable(self, error):
+        # oslo.policy does not check the kind of what it has parsed.
+        reason = "it has to map the names of rules to texts" if isinstance(
+            error, (AttributeError, TypeError)) else " ".join(str(error).split())[:500]
+        return f"{self._conf.oslo_policy.policy_file} cannot be used: {reason}"
+
+    def _current(self):
+        """Return the :class:`oslo_policy.policy.Enforcer` with the rules that are in force."""
+        with self._lock:
+            try:
+                self._read()
+                self._problem = ""
+            except Exception as error:
+                problem = self._unusable(error)
+                if problem != self._problem:
+                    LOG.error("The rules that were read before stay in force: %s", problem)
+                self._problem = problem
+            return self._enforcer
 
     def authorize(self, context, rule, target=None):
         """Check one rule.
 
-        :param context: :class:`placement_rpc.context.RequestContext`
         A rule about what belongs to no project, such as a provider, compares the caller with
         itself, as all rules of OpenStack Placement do: ``project_id:%(project_id)s`` admits each
         caller that has a project.
 
+        :param context: :class:`placement_rpc.context.RequestContext`
         :param rule: str, a rule's name
         :param target: :class:`Target` of a request about one consumer or project; None for others
         :raises Forbidden: if the rule does not allow the caller
@@ -99,7 +147,7 @@ class Enforcer:
 
     def _decide(self, credentials, rule, target):
         try:
-            return self._enforcer.authorize(rule, target, credentials, do_raise=False)
+            return self._current().authorize(rule, target, credentials, do_raise=False)
         except policy.InvalidScope:
             # All rules have project scope, so a system-scoped token is allowed nothing.
             return False

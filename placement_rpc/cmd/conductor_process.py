@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The run of ``placement-rpc-conductor``."""
 
-from oslo_log import log
 
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.cmd import config_sources, errors, state_file
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import schema_version
-from placement_rpc.service import conductor
+from placement_rpc.service import conductor, logs
 from placement_rpc.upgrade import startup_check
 from placement_rpc.versions import pins
 
@@ -23,7 +22,7 @@ def run(options, args):
         config_sources.arguments(options), prog=conductor.BINARY)
     if options.state_dir:
         state_file.configure(conf, options.state_dir)
-    log.setup(conf, configuration.PROJECT)
+    logs.setup(conf)
     # Checked before the workers start, so that an error is reported once and not by each worker.
     with errors.quietly(args):
         _check(conf)

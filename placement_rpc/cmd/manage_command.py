@@ -4,12 +4,11 @@
 import contextlib
 import sys
 
-from oslo_log import log
-
 from placement_rpc.cmd import config_sources, errors, state_file
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import schema_version
+from placement_rpc.service import logs
 
 
 def run(options, args):
@@ -25,7 +24,7 @@ def run(options, args):
     if options.transport_url:
         conf.set_override("transport_url", options.transport_url)
     state_file.configure(conf, options.state_dir)
-    log.setup(conf, configuration.PROJECT)
+    logs.setup(conf)
     # What fails has the command's own exit code.
     reported = errors.one_line_errors("placement-rpc-manage", options.failure)
     with errors.quietly(args) if options.is_quiet else contextlib.nullcontext():

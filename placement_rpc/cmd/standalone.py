@@ -9,8 +9,6 @@ import shutil
 import signal
 import sys
 
-from oslo_log import log
-
 import placement_rpc
 from placement_rpc import api, exception
 from placement_rpc.amqp.broker import EMBEDDED, Broker
@@ -20,7 +18,7 @@ from placement_rpc.conf import service as configuration
 from placement_rpc.db import urls
 from placement_rpc.http.facade import Facade
 from placement_rpc.http.server import Server
-from placement_rpc.service import interpreter, private_files
+from placement_rpc.service import interpreter, logs, private_files
 from placement_rpc.service.conductor import Conductor, prepare_store
 
 IN_PROCESS = f"{EMBEDDED}://standalone/"
@@ -87,7 +85,7 @@ def _configure(options, conf, state_dir):
     # The terminal is for the addresses; the log goes to a file.
     conf.set_default("log_file", str(state_dir / _LOG))
     conf.set_default("use_stderr", False)
-    log.setup(conf, configuration.PROJECT)
+    logs.setup(conf)
 
 
 def _http_server(conf, conductor, stack):

@@ -2,15 +2,15 @@
 """The checks of ``placement-rpc-status upgrade check``."""
 
 from oslo_config import cfg
-from oslo_log import log
 from oslo_upgradecheck import upgradecheck
 
-from placement_rpc import exception
+from placement_rpc import exception, policy
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.cmd import config_sources, errors, outbox_reconcile, state_file
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import schema_version
+from placement_rpc.service import logs
 from placement_rpc.upgrade import contract_check, gate, startup_check, status
 
 
@@ -38,7 +38,7 @@ class Checks(upgradecheck.UpgradeCommands):
 
         :raises StoreUnavailable: if the database cannot be reached
         """
-        log.setup(self._conf, configuration.PROJECT)
+        logs.setup(self._conf)
         with errors.quietly(self._args):
             state_file.configure(self._conf, self._state_dir)
             self._database = db.Database(self._conf)
@@ -149,6 +149,13 @@ class Checks(upgradecheck.UpgradeCommands):
             f"no events are published, since the store has lost changes: {found}; see "
             "'placement-rpc-manage outbox reconcile'"] if found else [])
 
+    def _policy(self):
+        try:
+            policy.Enforcer(self._conf)
+        except exception.InvalidInput as error:
+            return _result(upgradecheck.Code.FAILURE, [str(error)])
+        return _result(upgradecheck.Code.SUCCESS, [])
+
     _upgrade_checks = (
         ("Schema", _schema),
         ("Services alongside this release", _services),
@@ -159,6 +166,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ("Contraction of the schema", _contraction),
         ("Connections to the broker", _broker),
         ("Events of the stream", _stream),
+        ("Policy file", _policy),
     )
 
 

@@ -9,14 +9,13 @@ The environment variable ``PLACEMENT_RPC_CONF`` names the configuration file; th
 
 import os
 
-from oslo_log import log
 from oslo_service import backend
 
 # First, since importing oslo.messaging would select the eventlet backend.
 backend.init_backend(backend.BackendType.THREADING)
 
 from placement_rpc.conf import facade as configuration  # noqa: E402
-from placement_rpc.service import private_files  # noqa: E402
+from placement_rpc.service import logs, private_files  # noqa: E402
 from placement_rpc.service.http import Application  # noqa: E402
 
 
@@ -26,7 +25,7 @@ def _application():
         if os.environ.get(name)]
     conf = configuration.new_config(arguments)
     with private_files.owner_only():
-        log.setup(conf, configuration.PROJECT)
+        logs.setup(conf)
     return Application(conf)
 
 

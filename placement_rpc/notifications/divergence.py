@@ -11,6 +11,7 @@ import datetime
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from placement_rpc import exception
 from placement_rpc.db.queries import events
 from placement_rpc.notifications.event import Event
 
@@ -55,9 +56,8 @@ def compare(database: Any, read: Callable[[datetime.datetime | str], Iterable[Ev
         # Later positions may have been given after the loss, while the broker was away.
         newest = events.newest_time(tx, state.published_position) if state else None
     last = state.last_position if state else 0
-    start = "first" if newest is None else newest.replace(tzinfo=datetime.UTC) - _CLOCKS
     lost, moved, agreed, end = [], [], last, 0
-    for page in _pages(read(start)):
+    for page in _pages(_from_before(read, state, newest)):
         with database.reader() as tx:
             stored = events.ids_at(tx, {event.position for event in page})
             known = events.positions_of(tx, {event.event_id for event in page})
@@ -69,6 +69,32 @@ def compare(database: Any, read: Callable[[datetime.datetime | str], Iterable[Ev
                 (moved if event.event_id in known else lost).append(event)
                 agreed = min(agreed, event.position - 1)
     return events.Comparison(lost, moved, agreed, max(end, agreed), state)
+
+
+def _from_before(read, state, newest):
+    """Yield the events of the stream from one on that the store has, or from the first.
+
+    A clock that was wrong may have made the time at which the reading begins too late.
+
+    :param newest: datetime of the last event that the store says is published; None for none
+    """
+    at = None if newest is None else newest.replace(tzinfo=datetime.UTC)
+    if at is not None and at <= datetime.datetime.now(datetime.UTC):
+        first = None
+        try:
+            for event in read(at - _CLOCKS):
+                first = event if first is None else first
+                if first.position > state.published_position:
+                    break
+                yield event
+            else:
+                if first is not None:
+                    return
+        except exception.ServiceUnavailable:
+            # From a time after its last event, nothing comes.
+            if first is not None:
+                raise
+    yield from read("first")
 
 
 def _contradicts(event, last, stored):

@@ -64,6 +64,7 @@ class Relay:
         self._epoch, self._given, self._sent = None, 0, 0
         # Whether the store has what was published before.
         self._is_compared = False
+        self._watch = leases.Watch()
         #: Whether it held the lease at the last check.
         self.active = False
         #: In what the stream differs from the store, a str; None if it does not, or if another
@@ -150,7 +151,7 @@ class Relay:
         # After a pause of this process another one may have had the lease meanwhile.
         was_held = self.active and time.monotonic() < self._renew_at + self._options.lease * 2 / 3
         self.active = self._database.write(lambda tx: leases.acquire(
-            tx, LEASE, self._holder, self._options.lease), "relay")
+            tx, LEASE, self._holder, self._options.lease, self._watch), "relay")
         self._renew_at = time.monotonic() + self._options.lease / 3
         if not was_held:
             self._is_compared, self._ahead = False, None

@@ -39,6 +39,7 @@ class Housekeeping:
         self._holder = holder
         self._maintenance = IndexMaintenance(
             manager.candidates.index, conf.candidates.verify_sample)
+        self._watch = leases.Watch()
         self._prune_at = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
@@ -89,7 +90,9 @@ class Housekeeping:
 
     def _prune(self, prune, retention, seconds):
         """Delete rows of one kind; return whether none is left."""
-        before = bulk.now() - datetime.timedelta(seconds=retention)
+        with self._database.reader() as tx:
+            # A wrong clock of this machine must not delete what others still need.
+            before = bulk.now_of(tx) - datetime.timedelta(seconds=retention)
         ends = time.monotonic() + seconds
         while self._database.write(functools.partial(prune, before=before), "prune"):
             LOG.debug("Pruned rows older than %s", before)
@@ -105,7 +108,8 @@ class Housekeeping:
         """
         period = self._conf.notifications.snapshot_period or None
         if not snapshot.is_wanted(self._database, period) or not self._database.write(
-                lambda tx: leases.acquire(tx, "snapshot", self._holder, 3 * seconds), "snapshot"):
+                lambda tx: leases.acquire(
+                    tx, "snapshot", self._holder, 3 * seconds, self._watch), "snapshot"):
             return
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:

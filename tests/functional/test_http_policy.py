@@ -2,7 +2,9 @@
 """Rules of OpenStack Placement: their names and defaults, and an operator's file of them."""
 
 import json
+import os
 import re
+import time
 
 import fixtures
 import yaml
@@ -149,6 +151,35 @@ class OperatorsFileTest(http.HTTPTest):
         self.assertEqual(200, self.send("GET", "/resource_providers").status_code)
         self.assertEqual(200, self.send("GET", "/usages?project_id=red").status_code)
         self.refused(403, self.send("GET", "/resource_providers", token="ada"))
+
+    def test_a_file_that_cannot_be_used_is_refused_at_the_start(self):
+        for text, words in (('"a": [', "line 1"), ("- a", "has to map"), ("a", "has to map"),
+                            ("a: 5", "has to map"), ("a: \x00", "not allowed")):
+            self.write(text)
+            error = self.assertRaises(exception.InvalidInput, self.restart)
+            self.assertIn(self.path, error.text)
+            self.assertIn(words, error.text)
+            self.assertNotIn("\n", error.text)
+
+    def test_rules_stay_in_force_when_their_file_becomes_unusable(self):
+        self.write('"placement:resource_providers:list": "role:chief"')
+        self.restart()
+        log = self.useFixture(fixtures.FakeLogger())
+        for text in ('"placement:resource_providers:list": "role:other', "- a"):
+            self.write(text)
+            later = time.time() + 10
+            os.utime(self.path, (later, later))
+            self.patch(authorization, "_CACHE_TIME", 0)
+            for _ in range(2):
+                self.assertEqual(200, self.send(
+                    "GET", "/resource_providers", token="ada", X_Roles="chief").status_code)
+                self.refused(403, self.send(
+                    "GET", "/resource_providers", token="ada", X_Roles="other"))
+        self.assertEqual(2, log.output.count("stay in force"))
+        self.write('"placement:resource_providers:list": "role:other"')
+        os.utime(self.path, (later + 10, later + 10))
+        self.assertEqual(200, self.send(
+            "GET", "/resource_providers", token="ada", X_Roles="other").status_code)
 
     def test_what_a_rule_can_ask_about_a_caller(self):
         self.write(json.dumps({

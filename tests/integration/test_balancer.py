@@ -39,6 +39,7 @@ class Facades(fixtures.Fixture):
         where = self.machines[number]
         where.path("/etc/placement-rpc/placement-rpc.conf").write_text(configured(
             api={"auth_strategy": "noauth2"},
+            oslo_middleware={"enable_proxy_headers_parsing": True},
             database={"connection": self.store.conf.database.connection},
             healthcheck={"backends": "disable_by_file",
                          "disable_by_file_path": self.disabling(number)}))
@@ -111,6 +112,21 @@ class BalancerTest(DeploymentCase):
         self.assertLessEqual(claimed, found)
         self.assertLessEqual(found, claimed | cut_off)
 
+    def test_clients_cannot_choose_the_addresses_that_facades_believe(self):
+        for name, value in (("Forwarded", "for=192.0.2.9;host=elsewhere.example;proto=ftp"),
+                            ("X-Forwarded-For", "192.0.2.9"),
+                            ("X-Forwarded-Host", "elsewhere.example"),
+                            ("X-Forwarded-Port", "99"), ("X-Forwarded-Prefix", "/elsewhere"),
+                            ("X-Forwarded-Proto", "ftp")):
+            location = self.send("POST", "/resource_providers", json={
+                "name": name}, **{name: value, "openstack-api-version": "placement 1.19"}).headers[
+                    "location"]
+            self.assertTrue(location.startswith(
+                f"http://127.0.0.1:{self.proxy.port}/resource_providers/"), (name, location))
+        for each in self.facades.machines:
+            self.assertNotIn("192.0.2.9", each.path(
+                "/var/log/placement-rpc/access.log").read_text())
+
     def test_one_is_taken_out_of_rotation(self):
         self.facades.disabling(1).touch()
         self.proxy.wait_for("UP", "DOWN")
@@ -118,7 +134,8 @@ class BalancerTest(DeploymentCase):
         self.facades.disabling(1).unlink()
         self.proxy.wait_for("UP", "UP")
         # What clients see besides.
-        self.assertEqual(403, self.send("GET", "/metrics").status_code)
+        for path in ("/metrics", "/%6detrics", "/metric%73"):
+            self.assertEqual(403, self.send("GET", path).status_code, path)
         self.assertEqual(200, self.send("GET", "/resource_providers?member_of=in:" + ",".join(
             base.new_uuid() for _ in range(500))).status_code)
         self.assertEqual(200, self.send("GET", "/events?after=now&wait=2").status_code)

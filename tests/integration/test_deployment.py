@@ -128,9 +128,9 @@ class ConductorTest(DeploymentCase):
         self.assertIn("answers calls", self.log.read_text())
         rotated = Rotation(self.machine).run(self.log)
         self.assertIn("answers calls", rotated.read_text())
-        self.assertFalse(self.log.exists())
+        self.assertEqual("", self.log.read_text())
         self.machine.reload(self.running, CONDUCTOR)
-        base.wait_until(lambda: self.log.exists() and "Reloading" in self.log.read_text())
+        base.wait_until(lambda: "Reloading" in self.log.read_text())
         self.assertNotIn("Reloading", rotated.read_text())
         self.assertEqual(0o600, self.log.stat().st_mode & 0o777)
 
@@ -195,9 +195,9 @@ class Rotation:
 
     def __init__(self, where):
         self._state = where.path("/var/lib/logrotate.status")
-        names = f"su {pwd.getpwuid(os.getuid()).pw_name} {grp.getgrgid(os.getgid()).gr_name}"
-        self._path = where.install("logrotate/placement-rpc", "/etc/logrotate.d/placement-rpc",
-                                   {"su placement-rpc placement-rpc": names})
+        names = f"{pwd.getpwuid(os.getuid()).pw_name} {grp.getgrgid(os.getgid()).gr_name}"
+        self._path = where.install("logrotate/placement-rpc", "/etc/logrotate.d/placement-rpc", {
+            "placement-rpc placement-rpc": names})
         self._path.chmod(0o644)
 
     def run(self, log):
@@ -282,13 +282,19 @@ class ServerTest(testscenarios.WithScenarios, DeploymentCase):
             self.get(f"/resource_providers?name=before{number}")
         base.wait_until(lambda: self.access_log.read_text().count("?name=before") == 5)
         rotated = rotation.run(self.access_log)
-        base.wait_until(self.access_log.exists)
+
+        def is_reopened():
+            self.get("/resource_providers?name=between")
+            return "?name=between" in self.access_log.read_text()
+
+        base.wait_until(is_reopened)
         for number in range(5):
             self.get(f"/resource_providers?name=after{number}")
         base.wait_until(lambda: self.access_log.read_text().count("?name=after") == 5)
         self.assertEqual((5, 0), tuple(
             rotated.read_text().count(word) for word in ("?name=before", "?name=after")))
-        lines = [line for line in self.access_log.read_text().splitlines() if "?name=" in line]
+        lines = [line for line in self.access_log.read_text().splitlines()
+                 if "?name=after" in line]
         for line in lines:
             self.assertRegex(line, r'^127\.0\.0\.1 - - \[[^]]+\] '
                                    r'"GET /resource_providers\?name=after\d HTTP/1.1" 200 \d+ '

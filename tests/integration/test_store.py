@@ -92,6 +92,13 @@ class StoreTest(testscenarios.WithScenarios, base.TestCase):
             return [dict(tuple(row) for row in tx.execute(sa.select(
                 table.c.name, table.c.id))) for table in (models.resource_classes, models.traits)]
 
+    def test_the_time_of_the_database_is_that_of_the_tables(self):
+        before = bulk.now()
+        with self.database.reader() as tx:
+            at = bulk.now_of(tx)
+        # On this machine both have the same clock.
+        self.assertTrue(before <= at <= bulk.now(), (before, at))
+
     def test_an_empty_database_is_refused(self):
         directory = self.useFixture(placement_fixtures.fixtures.TempDir())
         url = servers.new_empty_database(self.kind) or f"sqlite:///{directory.join('empty')}"

@@ -17,6 +17,13 @@ def now():
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
+def now_of(tx):
+    """Return the time of the database, as :func:`now`: it is the same for all its processes."""
+    clock = {"postgresql": "clock_timestamp() AT TIME ZONE 'UTC'", "mysql": "UTC_TIMESTAMP(6)",
+             "mariadb": "UTC_TIMESTAMP(6)"}.get(tx.dialect.name)
+    return tx.execute(sa.select(sa.literal_column(clock))).scalar() if clock else now()
+
+
 class OverLists:
     """A statement whose conditions name lists of values.
 

@@ -276,16 +276,22 @@ def prune(tx, before, limit=5000):
     """Delete published events from before a time, the first positions first, at most ``limit``.
 
     With the clocks of several machines, times do not rise with positions: all events after one
-    that is kept are kept, so that no gap is left.
+    that is kept are kept, so that no gap is left. A time in the future is a wrong clock's: such an
+    event is as old as those that follow it.
 
     :returns: int, how many were deleted
     """
+    now = bulk.now_of(tx)
     # Locked against a replay of the events that are being deleted.
     row = state(tx, lock=True)
     rows = tx.execute(sa.select(_events.c.id, _events.c.occurred_at).where(
         _events.c.position <= row.published_position,
     ).order_by(_events.c.position).limit(limit)).all()
-    ids = [each.id for each in itertools.takewhile(lambda each: each.occurred_at < before, rows)]
+    old = list(itertools.takewhile(
+        lambda each: each.occurred_at < before or each.occurred_at > now, rows))
+    while old and old[-1].occurred_at >= before:
+        old.pop()
+    ids = [each.id for each in old]
     if ids:
         tx.execute(sa.delete(_events).where(_events.c.id.in_(ids)))
         # A replay on another node of a Galera cluster does not see the lock.
