@@ -520,6 +520,14 @@ class SchemaOutdated(PlacementException):
     )
 
 
+class SchemaLater(PlacementException):
+    code = "placement.store.schema_later"
+    message = (
+        "The database schema is that of a later release ({current}): change it with the programs "
+        "of that release"
+    )
+
+
 # -- moving from and to OpenStack Placement ----------------------------------------------
 
 class NotPlacementDatabase(PlacementException):

@@ -3,6 +3,7 @@
 
 import collections.abc
 import logging
+import os
 import threading
 import time
 
@@ -57,7 +58,8 @@ class Target(collections.abc.Mapping):
 class Enforcer:
     """Decide by the rules in :mod:`placement_rpc.policies` and the operator's policy file.
 
-    If the file becomes one that cannot be used, the rules that it had before stay in force.
+    If the file becomes one that cannot be used, or is removed, the rules that it had before stay
+    in force.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :raises InvalidInput: if the file cannot be used
@@ -70,7 +72,7 @@ class Enforcer:
         self._lock = threading.Lock()
         # One that reads the files, whose rules change while it does, and one that decides.
         self._reader = self._enforcer = self._rules = None
-        self._problem = ""
+        self._path, self._problem, self._read_at = None, "", 0.0
         # It would warn at each start if the policy file, which is optional, does not exist.
         logging.getLogger("oslo_policy").setLevel(logging.WARNING)
         try:
@@ -82,6 +84,10 @@ class Enforcer:
     def _read(self):
         """Read the files of the policy if they have changed."""
         reader, self._reader = self._reader or self._new(), None
+        self._path = self._path or self._conf.find_file(reader.policy_file)
+        # oslo.policy has the defaults in place of a file that it cannot read.
+        if self._path and not (os.path.isfile(self._path) and os.access(self._path, os.R_OK)):
+            raise OSError("it is no file that can be read")
         reader.load_rules()
         # After an error all files are read again: one may have been read before it.
         self._reader = reader
@@ -101,11 +107,27 @@ class Enforcer:
         # oslo.policy does not check the kind of what it has parsed.
         reason = "it has to map the names of rules to texts" if isinstance(
             error, (AttributeError, TypeError)) else " ".join(str(error).split())[:500]
-        return f"{self._conf.oslo_policy.policy_file} cannot be used: {reason}"
+        return f"{self._unusable_path()} cannot be used: {reason}"
+
+    def _unusable_path(self):
+        """Return the path of the first file that oslo.policy does not parse."""
+        directories = map(self._conf.find_file, self._conf.oslo_policy.policy_dirs)
+        for path in filter(None, (self._path, *(
+                os.path.join(each, name) for each in filter(None, directories)
+                for name in sorted(os.listdir(each)) if not name.startswith(".")))):
+            try:
+                with open(path) as file:
+                    policy.Rules.load(file.read())
+            except Exception:
+                return path
+        return self._conf.oslo_policy.policy_file
 
     def _current(self):
         """Return the :class:`oslo_policy.policy.Enforcer` with the rules that are in force."""
         with self._lock:
+            if self._problem and time.monotonic() < self._read_at + _CACHE_TIME:
+                return self._enforcer
+            self._read_at = time.monotonic()
             try:
                 self._read()
                 self._problem = ""

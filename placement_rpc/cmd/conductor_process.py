@@ -2,6 +2,8 @@
 """The run of ``placement-rpc-conductor``."""
 
 
+from oslo_policy import opts as policy_options
+
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.cmd import config_sources, errors, state_file
 from placement_rpc.conf import service as configuration
@@ -44,3 +46,14 @@ def _check(conf):
     for option in (conf.upgrade_levels.placement, conf.notifications.payload_pin):
         pins.fixed(option or pins.AUTO)
     Broker.of(conf)
+    _check_policy(conf)
+
+
+def _check_policy(conf):
+    """Check the policy file. Only if there is one is oslo.policy loaded, which takes long."""
+    for group, options in policy_options.list_opts():
+        conf.register_opts(options, group)
+    files = conf.oslo_policy.policy_file, *conf.oslo_policy.policy_dirs
+    if any(map(conf.find_file, files)):
+        from placement_rpc import policy
+        policy.Enforcer(conf)

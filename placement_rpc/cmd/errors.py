@@ -161,8 +161,9 @@ def _is_expected(error):
 def _line(error):
     """Return an error in one line, with its cause if that says more."""
     text = _LOCATION.sub(r"\1", str(error).strip())
-    if isinstance(error, OSError) and error.filename is not None and error.filename2 is None:
-        text = f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror and isinstance(
+            error.filename, (str, bytes)):
+        text = f"{os.fsdecode(error.filename)}: {error.strerror}"
     if not _is_expected(error):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     cause = error.__cause__

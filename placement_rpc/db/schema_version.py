@@ -49,6 +49,14 @@ def is_contracted(database):
     return (_last(CONTRACT, heads(database)) or "") >= newest(CONTRACT)
 
 
+def is_later(applied):
+    """Return whether a release after this one has applied revisions.
+
+    :param applied: list of str, as of :func:`heads`
+    """
+    return any((_last(branch, applied) or "") > newest(branch) for branch in _NAMES)
+
+
 def check(database):
     """Check that the schema is the one that this release needs, or a later one.
 
@@ -67,8 +75,13 @@ def _last(branch, names):
 def heads(database):
     """Return the last applied revision of each branch, as a list of str."""
     with database.reader() as connection:
-        # Statements about the schema do not wait on a Galera cluster; this one does.
-        connection.exec_driver_sql("SELECT 1")
-        if not sa.inspect(connection).has_table(_APPLIED.name):
-            return []
-        return connection.scalars(sa.select(_APPLIED.c.version_num)).all()
+        return heads_in(connection)
+
+
+def heads_in(connection):
+    """As :func:`heads`, within a transaction."""
+    # Statements about the schema do not wait on a Galera cluster; this one does.
+    connection.exec_driver_sql("SELECT 1")
+    if not sa.inspect(connection).has_table(_APPLIED.name):
+        return []
+    return connection.scalars(sa.select(_APPLIED.c.version_num)).all()

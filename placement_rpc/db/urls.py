@@ -63,10 +63,11 @@ def check_driver(url: sa.URL) -> None:
             reason=f"the driver {driver} is not supported; write {kind}+{recommended}://")
     try:
         url.get_dialect().import_dbapi()
-    except ImportError:
+    except ImportError as error:
+        other = "" if driver == recommended else f", or write {kind}+{recommended}://"
         raise exception.StoreUnavailable(
-            reason=f"the driver {driver} is not installed; install it, or write "
-                   f"{kind}+{recommended}://") from None
+            reason=f"the driver {driver} is not installed ({' '.join(str(error).split())[:200]}); "
+                   f"install it{other}") from None
 
 
 def with_limits(url: sa.URL, answer_timeout: float) -> sa.URL:

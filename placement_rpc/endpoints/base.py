@@ -2,6 +2,7 @@
 """What the server's methods share: the store, the candidates, and the gates."""
 
 import functools
+import logging
 import types
 from typing import Any
 
@@ -36,6 +37,8 @@ from placement_rpc.telemetry.metrics import Metrics
 from placement_rpc.upgrade.gate import InventoryGate, LiveReleases
 from placement_rpc.versions import contract, pins, releases
 from placement_rpc.versions.seen_clients import SeenClients
+
+LOG = logging.getLogger(__name__)
 
 # The contract whose callers may set a capacity below what is used.
 _BELOW_USE_SINCE = "1.3"
@@ -86,7 +89,13 @@ class ManagerBase(Endpoint):
         elif call.project:
             read = functools.partial(
                 types.SimpleNamespace, project_id=arguments.get(call.project), user_id=None)
-        self.policy.check_call(context, method, read and policy.Target(read))
+        try:
+            enforcer = self.policy
+        except exception.InvalidInput as error:
+            LOG.error("Calls through the HTTP facade are refused: %s", error)
+            raise exception.ServiceUnavailable(
+                reason="the policy file of a conductor cannot be used") from None
+        enforcer.check_call(context, method, read and policy.Target(read))
 
     def _owner(self, consumer: Any) -> Any:
         """Return an object with the project_id and the user_id of a consumer, or None.

@@ -79,7 +79,7 @@ def _from_before(read, state, newest):
     :param newest: datetime of the last event that the store says is published; None for none
     """
     at = None if newest is None else newest.replace(tzinfo=datetime.UTC)
-    if at is not None and at <= datetime.datetime.now(datetime.UTC):
+    if at is not None and at - _CLOCKS <= datetime.datetime.now(datetime.UTC):
         first = None
         try:
             for event in read(at - _CLOCKS):

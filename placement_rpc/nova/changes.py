@@ -257,7 +257,7 @@ def lock(tx, node):
     :param node: a ComputeNode; found by its uuid or, if that is not set, by its host and name or,
         if these are not set, by its id
     :raises ComputeNodeNotFound: if it is not stored
-    :raises InvalidInput: if no column can have its uuid or its names
+    :raises InvalidInput: if its uuid or its names cannot be stored
     """
     store.check_names(node)
     host, name = node.value("host"), node.value("hypervisor_hostname")

@@ -46,7 +46,7 @@ def columns_of(node, names=None):
 def check_names(node):
     """Check that a node can be looked up by its uuid and its names.
 
-    :raises InvalidInput: if no column can have one of them
+    :raises InvalidInput: if one of them cannot be stored
     """
     columns_of(node, ("uuid", "host", "hypervisor_hostname"))
 

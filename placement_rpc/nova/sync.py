@@ -223,7 +223,7 @@ class Sync:
         """Return the node's row; None if the node is new.
 
         :raises ComputeNodeExists: if another node has its host and name
-        :raises InvalidInput: if no column can have its uuid or its names
+        :raises InvalidInput: if its uuid or its names cannot be stored
         """
         node = self._cycle.node
         store.check_names(node)

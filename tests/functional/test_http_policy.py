@@ -161,21 +161,50 @@ class OperatorsFileTest(http.HTTPTest):
             self.assertIn(words, error.text)
             self.assertNotIn("\n", error.text)
 
+    def test_a_directory_in_its_place_is_refused_and_a_file_of_a_directory_is_named(self):
+        os.unlink(self.path)
+        os.mkdir(self.path)
+        self.assertIn("no file", self.assertRaises(exception.InvalidInput, self.restart).text)
+        os.rmdir(self.path)
+        self.write('"placement:resource_providers:list": "role:chief"')
+        directory = self.useFixture(fixtures.TempDir())
+        self.running.conf.set_override("policy_dirs", [directory.path], group="oslo_policy")
+        with open(directory.join("more.yaml"), "w") as file:
+            file.write("- a")
+        self.assertIn(directory.join("more.yaml"), self.assertRaises(
+            exception.InvalidInput, self.restart).text)
+
+    def test_a_conductor_that_cannot_use_its_file(self):
+        """The caller is not told that its input is wrong, nor the path."""
+        self.write("- a")
+        error = self.assertRaises(
+            exception.ServiceUnavailable, self.running.manager.check_policy,
+            RequestContext(rule="placement:resource_providers:list"), "list_providers", {})
+        self.assertNotIn(self.path, error.text)
+        self.write("{}")
+        self.running.manager.check_policy(
+            caller("admin", rule="placement:resource_providers:list"), "list_providers", {})
+
     def test_rules_stay_in_force_when_their_file_becomes_unusable(self):
         self.write('"placement:resource_providers:list": "role:chief"')
         self.restart()
         log = self.useFixture(fixtures.FakeLogger())
-        for text in ('"placement:resource_providers:list": "role:other', "- a"):
-            self.write(text)
-            later = time.time() + 10
-            os.utime(self.path, (later, later))
-            self.patch(authorization, "_CACHE_TIME", 0)
+        self.patch(authorization, "_CACHE_TIME", -1)
+        for change in (lambda: self.write('"placement:resource_providers:list": "role:other'),
+                       lambda: self.write("- a"), lambda: os.unlink(self.path),
+                       lambda: os.mkdir(self.path)):
+            change()
+            if os.path.exists(self.path):
+                later = time.time() + 10
+                os.utime(self.path, (later, later))
             for _ in range(2):
                 self.assertEqual(200, self.send(
                     "GET", "/resource_providers", token="ada", X_Roles="chief").status_code)
                 self.refused(403, self.send(
                     "GET", "/resource_providers", token="ada", X_Roles="other"))
-        self.assertEqual(2, log.output.count("stay in force"))
+        # A directory is no file either.
+        self.assertEqual(3, log.output.count("stay in force"))
+        os.rmdir(self.path)
         self.write('"placement:resource_providers:list": "role:other"')
         os.utime(self.path, (later + 10, later + 10))
         self.assertEqual(200, self.send(

@@ -52,20 +52,31 @@ class LeaseTest(base.TestCase):
 class PruningTest(base.TestCase):
 
     def test_an_event_of_the_future_is_as_old_as_those_that_follow_it(self):
+        self.prune([90, -120, 90, -120, 10], [3, 0])
+
+    def test_many_of_them_in_a_row(self):
+        self.prune([90, -120, -120, -120, -120, 90, 10], [2, 2, 2, 0], limit=2)
+        self.prune([-120, -120, -120, -120, 10, 90], [0], limit=2)
+        self.prune([-120, -120, -120, -120], [0], limit=2)
+
+    def prune(self, ages, wanted, limit=5000):
+        """Prune what is older than 50 minutes, several times.
+
+        :param ages: the minutes since each event
+        :param wanted: how many are deleted each time
+        """
         database = self.useFixture(placement_fixtures.Store()).database
         now = bulk.now()
-        ages = {1: 90, 2: -120, 3: 90, 4: -120, 5: 10}
         with database.writer() as tx:
             events.state(tx, lock=True)
             tx.execute(sa.insert(models.events), [{
                 "event_id": base.new_uuid(), "event_type": "trait.create", "payload": "{}",
                 "occurred_at": now - datetime.timedelta(minutes=age), "position": position}
-                for position, age in ages.items()])
+                for position, age in enumerate(ages, 1)])
             tx.execute(sa.update(models.relay_state).values(
-                last_position=5, published_position=5))
+                last_position=len(ages), published_position=len(ages)))
             before = now - datetime.timedelta(minutes=50)
-            self.assertEqual(3, events.prune(tx, before))
-            self.assertEqual(0, events.prune(tx, before))
+            self.assertEqual(wanted, [events.prune(tx, before, limit) for _ in wanted])
 
 
 class RestoreTest(ReconciliationCase):

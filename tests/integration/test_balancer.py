@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """HAProxy in front of HTTP facades, with the file of ``etc/``."""
 
+import contextlib
+import json
 import threading
+from http import client, server
 
 import fixtures
 import requests
@@ -11,6 +14,12 @@ from tests import base, servers
 from tests.integration import machine
 from tests.integration.deployment import ADDRESS, API, DeploymentCase, configured, run
 from tests.integration.haproxy import HAProxy
+
+# Headers in which a client names an address that is not its own.
+FORGED = {"Forwarded": "for=192.0.2.9;host=elsewhere.example;proto=ftp",
+          "X-Forwarded-For": "192.0.2.9", "X-Forwarded-Host": "elsewhere.example",
+          "X-Forwarded-Port": "99", "X-Forwarded-Prefix": "/elsewhere",
+          "X-Forwarded-Proto": "ftp"}
 
 
 class Facades(fixtures.Fixture):
@@ -60,6 +69,58 @@ class BalancerFileTest(base.TestCase):
                        str(machine.ETC / "haproxy" / name))
             self.assertEqual((0, "Configuration file is valid\n"),
                              (done.returncode, done.stdout))
+
+
+class _Echo(server.BaseHTTPRequestHandler):
+    """Answers with the headers of each request."""
+
+    def do_GET(self):
+        body = json.dumps({name.lower().replace("_", "-"): self.headers.get_all(name)
+                           for name in self.headers}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_arguments):
+        pass
+
+
+class BelievedTest(DeploymentCase):
+    """What HAProxy passes on to a server that is less strict than gunicorn, as uWSGI is."""
+
+    def setUp(self):
+        super().setUp()
+        echo = server.ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
+        self.addCleanup(echo.server_close)
+        self.addCleanup(echo.shutdown)
+        threading.Thread(target=echo.serve_forever, daemon=True).start()
+        self.proxy = self.useFixture(HAProxy("haproxy/haproxy.cfg", ADDRESS, dict.fromkeys(
+            ("192.0.2.11:8778", "192.0.2.12:8778"), f"127.0.0.1:{echo.server_port}"), "facade"))
+        self.proxy.wait_for("UP", "UP")
+
+    def get(self, path, headers):
+        connection = client.HTTPConnection("127.0.0.1", self.proxy.port, timeout=30)
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+    def test_no_header_is_a_clients(self):
+        for name, value in FORGED.items():
+            for spelling in (name, name.upper(), name.replace("-", "_"),
+                             name.replace("-", "_", 1)):
+                _, body = self.get("/", {spelling: value})
+                found = json.loads(body)
+                self.assertEqual((["127.0.0.1"], ["http"]), (
+                    found.pop("x-forwarded-for"), found.pop("x-forwarded-proto")), spelling)
+                self.assertNotIn(name.lower(), found)
+
+    def test_metrics_are_denied_in_any_spelling(self):
+        for path in ("/metrics", "/%6detrics", "/metric%73", "/./metrics", "/x/../metrics",
+                     "//metrics", "/metrics?a=b", "/%2e/metrics", "/x/%2e%2e/metrics"):
+            self.assertEqual(403, self.get(path, {})[0], path)
+        self.assertEqual(200, self.get("/resource_providers", {})[0])
 
 
 class BalancerTest(DeploymentCase):
@@ -113,11 +174,7 @@ class BalancerTest(DeploymentCase):
         self.assertLessEqual(found, claimed | cut_off)
 
     def test_clients_cannot_choose_the_addresses_that_facades_believe(self):
-        for name, value in (("Forwarded", "for=192.0.2.9;host=elsewhere.example;proto=ftp"),
-                            ("X-Forwarded-For", "192.0.2.9"),
-                            ("X-Forwarded-Host", "elsewhere.example"),
-                            ("X-Forwarded-Port", "99"), ("X-Forwarded-Prefix", "/elsewhere"),
-                            ("X-Forwarded-Proto", "ftp")):
+        for name, value in FORGED.items():
             location = self.send("POST", "/resource_providers", json={
                 "name": name}, **{name: value, "openstack-api-version": "placement 1.19"}).headers[
                     "location"]
@@ -134,8 +191,7 @@ class BalancerTest(DeploymentCase):
         self.facades.disabling(1).unlink()
         self.proxy.wait_for("UP", "UP")
         # What clients see besides.
-        for path in ("/metrics", "/%6detrics", "/metric%73"):
-            self.assertEqual(403, self.send("GET", path).status_code, path)
+        self.assertEqual(403, self.send("GET", "/metrics").status_code)
         self.assertEqual(200, self.send("GET", "/resource_providers?member_of=in:" + ",".join(
             base.new_uuid() for _ in range(500))).status_code)
         self.assertEqual(200, self.send("GET", "/events?after=now&wait=2").status_code)

@@ -2,8 +2,8 @@
 """Changes of the schema that are interrupted, that two processes make, or that have to wait."""
 
 import contextlib
+import queue
 import threading
-from concurrent import futures
 
 import fixtures
 import sqlalchemy as sa
@@ -82,18 +82,46 @@ class InterruptionTest(SchemaTest):
 class TwoAtOnceTest(SchemaTest):
 
     def test_they_wait_for_each_other(self):
-        both = [self.connect() for _ in range(2)]
-        with futures.ThreadPoolExecutor(2) as pool:
-            for change in (self.sync, migration.contract):
-                barrier = threading.Barrier(2)
+        for change in (self.sync, migration.contract):
+            done = queue.SimpleQueue()
+            barrier = threading.Barrier(2)
 
-                def begin(database, change=change, barrier=barrier):
-                    barrier.wait()
-                    return change(database)
+            def begin(change=change, barrier=barrier, done=done):
+                database = self.connect()
+                barrier.wait()
+                try:
+                    done.put(change(database))
+                except Exception as error:
+                    done.put(error)
 
-                first, second = pool.map(begin, both)
-                self.assertEqual(first, second)
+            for _ in range(2):
+                threading.Thread(target=begin, daemon=True).start()
+            first, second = (done.get(timeout=60) for _ in range(2))
+            self.assertEqual((str, first), (type(first), second))
         self.assertTrue(schema_version.is_contracted(self.database))
+
+    def test_the_other_one_is_of_a_later_release(self):
+        """It applies revisions that this release does not know."""
+        self.sync()
+        for later, change in (("0013", self.sync), ("c002", migration.contract)):
+            with self.database.writer() as tx:
+                tx.execute(sa.text("DELETE FROM alembic_version"))
+            wait = migration._wait_for_others
+
+            def others(connection, later=later, wait=wait):
+                wait(connection)
+                connection.execute(sa.text("INSERT INTO alembic_version VALUES (:it)"), {
+                    "it": later})
+
+            self.patch(migration, "_wait_for_others", others)
+            change(self.database)
+            self.patch(migration, "_wait_for_others", wait)
+            with self.database.reader() as tx:
+                self.assertEqual([later], tx.scalars(
+                    sa.text("SELECT version_num FROM alembic_version")).all())
+        with self.database.writer() as tx:
+            tx.execute(sa.text("UPDATE alembic_version SET version_num = '0013'"))
+        self.assertRaises(exception.SchemaLater, migration.contract, self.database)
 
 
 class WaitingTest(SchemaTest):

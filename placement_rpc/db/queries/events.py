@@ -272,6 +272,20 @@ def count_between(tx, after, last):
         _events.c.position > after, _events.c.position <= last)).scalar()
 
 
+def _is_followed_by_old(tx, after, last, before, now):
+    """Return whether, of the events after a position, an old one comes before all young ones.
+
+    An old one is from before a time, and a young one from between that time and now.
+    """
+    found = _events.c.position > after, _events.c.position <= last
+    old = tx.execute(sa.select(sa.func.min(_events.c.position)).where(
+        *found, _events.c.occurred_at < before)).scalar()
+    young = tx.execute(sa.select(_events.c.position).where(
+        *found, _events.c.occurred_at >= before, _events.c.occurred_at <= now).order_by(
+            _events.c.position).limit(1)).scalar()
+    return old is not None and (young is None or old < young)
+
+
 def prune(tx, before, limit=5000):
     """Delete published events from before a time, the first positions first, at most ``limit``.
 
@@ -284,12 +298,14 @@ def prune(tx, before, limit=5000):
     now = bulk.now_of(tx)
     # Locked against a replay of the events that are being deleted.
     row = state(tx, lock=True)
-    rows = tx.execute(sa.select(_events.c.id, _events.c.occurred_at).where(
+    rows = tx.execute(sa.select(_events.c.id, _events.c.occurred_at, _events.c.position).where(
         _events.c.position <= row.published_position,
     ).order_by(_events.c.position).limit(limit)).all()
     old = list(itertools.takewhile(
         lambda each: each.occurred_at < before or each.occurred_at > now, rows))
-    while old and old[-1].occurred_at >= before:
+    while old and old[-1].occurred_at >= before and not (
+            len(old) == limit
+            and _is_followed_by_old(tx, rows[-1].position, row.published_position, before, now)):
         old.pop()
     ids = [each.id for each in old]
     if ids:

@@ -10,7 +10,8 @@ from placement_rpc.db import models
 from placement_rpc.db.queries import bulk
 
 _leases = models.leases
-# A lease that was not renewed for so many times its length is nobody's, whenever it ends.
+# A lease that was not renewed for so many times its length counts as expired, even if its
+# ``expires_at`` is later.
 _SILENT = 10
 
 

@@ -5,8 +5,8 @@ The first of the contract branch: it removes columns that the previous release n
 (compute-node-inventory, the note at its 4d, and the columns of its 4a and 4b).
 
 No statement waits for a lock for more than ``online.PATIENCE`` seconds, since all reports of
-compute nodes would wait behind it, as long as a backup reads the table. After that it fails, and
-can be run again.
+compute nodes would wait behind it for as long as a backup reads the table. After that it fails,
+and can be run again.
 
 Revision: c001
 Revises: 0003
