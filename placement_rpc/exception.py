@@ -520,6 +520,13 @@ class SchemaOutdated(PlacementException):
     )
 
 
+class ClientClosed(InvalidInput):
+    """The client was closed, or belongs to another process."""
+
+    code = "placement.client.closed"
+    message = "This PlacementAPI cannot be used: {reason}"
+
+
 class SchemaLater(PlacementException):
     code = "placement.store.schema_later"
     message = (

@@ -30,6 +30,8 @@ _REFUSED = (exception.StoreBusy, exception.ServiceOverloaded)
 # Seconds that a cast waits for the service's release; after that it is made in the
 # oldest release that has all of it.
 _PIN_TIMEOUT = 2.0
+# The most seconds that a call can be given: some thirty years.
+_LONGEST = 1_000_000_000
 
 
 def new_request_id() -> str:
@@ -52,7 +54,7 @@ class Client:
         self.conf = conf or configuration.new_config()
         options = self.conf.placement_client
         #: Seconds within which a call ends that is made without a time-out.
-        self.deadline = options.deadline if deadline is None else deadline
+        self.deadline = options.deadline if deadline is None else _checked("deadline", deadline)
         self._attempt_timeout = options.attempt_timeout
         self._is_remote = transport == "rpc"
         self._given_pin, self._object_versions = pin, object_versions
@@ -278,9 +280,14 @@ def seconds_of(timeout: float | None, deadline: float) -> float:
     """
     if timeout is None:
         return deadline
-    if type(timeout) not in (int, float) or not timeout >= 0:
-        raise exception.InvalidInput(what="timeout", reason="it is not a number of seconds")
-    return timeout
+    return _checked("timeout", timeout)
+
+
+def _checked(what, seconds):
+    if type(seconds) not in (int, float) or not 0 <= seconds <= _LONGEST:
+        raise exception.InvalidInput(
+            what=what, reason=f"it is not a number of seconds between 0 and {_LONGEST}")
+    return seconds
 
 
 def _broker(conf, url):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client's end of the command queue: a cast is sent when the broker has confirmed it."""
 
+import os
 import threading
 import time
 from typing import Any
@@ -14,6 +15,7 @@ from placement_rpc.amqp.publisher import Publisher, Unconfirmed
 from placement_rpc.context import RequestContext
 from placement_rpc.rpc import command_queue, routing, serializer
 from placement_rpc.rpc.daemon_pool import DaemonPool
+from placement_rpc.rpc.reply_connection import FORKED
 
 
 class CommandPublisher:
@@ -33,6 +35,8 @@ class CommandPublisher:
         self._threads = DaemonPool(conf.placement_client.max_concurrent_calls)
         self._mutex = threading.Lock()
         self._closed = False
+        # Of the process that has made the first cast.
+        self._pid: int | None = None
 
     def cast(self, context: RequestContext, method: str, arguments: dict[str, Any],
              timeout: float) -> None:
@@ -45,9 +49,11 @@ class CommandPublisher:
         :param arguments: by name, ``request_id`` among them
         :param timeout: seconds
         :raises ServiceUnavailable: if the broker did not confirm the command
+        :raises ClientClosed: if this was closed, or was used by another process first
         :raises MessageTooLarge: if it exceeds a limit of ``[messages]``; it is not sent
         :raises InvalidInput: if something in it cannot be written as JSON
         """
+        self._check()
         body = command_queue.sealed(
             context.release.contract, method,
             {name: self._serializer.serialize_entity(context, value)
@@ -62,12 +68,18 @@ class CommandPublisher:
         except Unconfirmed as error:
             raise exception.ServiceUnavailable(reason=f"the command queue: {error}") from error
 
+    def _check(self):
+        self._pid = self._pid or os.getpid()
+        if self._pid != os.getpid():
+            raise exception.ClientClosed(reason=FORKED)
+        if self._closed:
+            raise exception.ClientClosed(reason="it was closed")
+
     def _send(self, body, request_id, ends):
         if not self._mutex.acquire(timeout=max(0, ends - time.monotonic())):
             raise TimeoutError
         try:
-            if self._closed:
-                raise exception.ServiceUnavailable(reason="this client was closed")
+            self._check()
             self._publisher.publish(
                 [Outgoing(body, "", self._queue, request_id)], ends - time.monotonic())
         finally:
@@ -75,8 +87,11 @@ class CommandPublisher:
 
     def close(self) -> None:
         """Close the connection, and end the threads."""
-        self._threads.close()
         self._closed = True
+        if self._pid not in (None, os.getpid()):
+            # The connection, and the threads, are those of another process.
+            return
+        self._threads.close()
         if self._mutex.acquire(timeout=1):
             self._publisher.close()
             self._mutex.release()

@@ -13,6 +13,7 @@ import contextlib
 import itertools
 import logging
 import math
+import os
 import socket
 import threading
 import time
@@ -42,6 +43,8 @@ _LOOK = 1.0
 _CLOSE_TIMEOUT = 2
 # Calls of which a late answer is known to belong to them.
 _MOST_LATE = 1000
+#: Why a child process cannot use what its parent has used.
+FORKED = "it was used before this process was forked; make one in each process"
 _SHORT = "the broker is short of memory or of disk"
 
 
@@ -89,7 +92,10 @@ class ReplyConnection:
         self.reply_to: str | None = None
         self._waiting: dict[str, _Waiter] = {}
         self._changed = threading.Condition()
+        self._running = threading.Lock()
         self._thread: threading.Thread | None = None
+        # Of the process that has made the first call.
+        self._pid: int | None = None
         self._consumer: Consumer | None = None
         self._echo: Echo
         self._routes = Routes()
@@ -122,7 +128,7 @@ class ReplyConnection:
             connection
         :raises Unroutable: if no queue is bound to the routing key
         :raises ServiceUnavailable: if the outcome is unknown
-        :raises InvalidInput: if this was closed
+        :raises ClientClosed: if this was closed, or was used by another process first
         :raises TimeoutError: if no answer came in time
         :raises MessageTooLarge: if the call exceeds a limit of ``[messages]``; it is not sent
         :raises AnswerTooLarge: if the answer exceeds one
@@ -187,16 +193,19 @@ class ReplyConnection:
         """Return the consumer of an open connection.
 
         :raises ServiceUnavailable: if there is no connection in time
-        :raises InvalidInput: if this was closed
+        :raises ClientClosed: if this was closed, or was used by another process first
         """
+        if self._pid not in (None, os.getpid()):
+            raise exception.ClientClosed(reason=FORKED)
         consumer = self._consumer
         if consumer is not None:
             return consumer
-        with self._changed:
+        with self._changing():
             while self._consumer is None:
                 if self._ended.is_set():
-                    raise exception.InvalidInput(what="PlacementAPI", reason="it was closed")
+                    raise exception.ClientClosed(reason="it was closed")
                 if self._thread is None or not self._thread.is_alive():
+                    self._pid = os.getpid()
                     self._thread = threading.Thread(
                         target=self._run, name="placement calls", daemon=True)
                     self._thread.start()
@@ -205,6 +214,18 @@ class ReplyConnection:
                     raise exception.ServiceUnavailable(reason=self._trouble())
                 self._changed.wait(min(left, _LOOK))
             return self._consumer
+
+    @contextlib.contextmanager
+    def _changing(self):
+        """Hold the lock for a block of a calling thread, which a signal can interrupt anywhere."""
+        try:
+            self._changed.acquire()
+            yield
+        finally:
+            # An interrupt can come when the lock is taken and before this code knows it, and
+            # while a wait has released it.
+            with contextlib.suppress(RuntimeError):
+                self._changed.release()
 
     def _trouble(self):
         error = self._reconnect.failure
@@ -226,6 +247,15 @@ class ReplyConnection:
     # -- the thread that reads ------------------------------------------------------------
 
     def _run(self):
+        # An interrupt can come when a thread has started and before its caller knows it.
+        if not self._running.acquire(blocking=False):
+            return
+        try:
+            self._read_answers()
+        finally:
+            self._running.release()
+
+    def _read_answers(self):
         for session in self._reconnect.sessions():
             try:
                 with session as connection:
@@ -311,7 +341,7 @@ class ReplyConnection:
 
     def close(self) -> None:
         """Close the connection; calls that wait fail with ServiceUnavailable."""
-        with self._changed:
+        with self._changing():
             self._ended.set()
             self._changed.notify_all()
         self._waker.close()

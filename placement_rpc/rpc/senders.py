@@ -18,10 +18,10 @@ from placement_rpc.rpc.reply_connection import ReplyConnection, Unroutable
 from placement_rpc.rpc.serializer import Serializer
 from placement_rpc.rpc.tracing import Tracing
 
-#: Errors with which a server refuses a call for a reason of its own: at another server, or
-#: earlier, the same call may have succeeded.
+#: Errors with which a server refuses a call for a reason of its own, and that of a client that was
+#: closed: at another server, or earlier, the same call may have succeeded.
 NOTHING_DONE = (exception.RequestExpired, exception.ServiceTooOld, exception.UnsupportedCall,
-                exception.IncompatibleObjectVersion, exception.StoreHeld)
+                exception.IncompatibleObjectVersion, exception.StoreHeld, exception.ClientClosed)
 
 
 class RabbitSender:
