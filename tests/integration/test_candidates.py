@@ -113,11 +113,17 @@ class OwnWritesTest(testscenarios.WithScenarios, base.TestCase):
                     if (uuid in found) != there:
                         wrong.append((uuid, there))
 
+        def live_on(uuid):
+            try:
+                live(uuid)
+            except Exception as error:
+                wrong.append((uuid, repr(error)))
+
         uuids = []
         for number in range(6):
             uuids.append(service.api.create_provider(None, f"provider {number}").uuid)
             service.api.set_inventory(None, uuids[-1], [base.inventory("VCPU", 4)])
-        threads = [threading.Thread(target=live, args=(uuid,)) for uuid in uuids]
+        threads = [threading.Thread(target=live_on, args=(uuid,)) for uuid in uuids]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -126,7 +132,10 @@ class OwnWritesTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual({}, search.index.verify(0, 100)["differences"])
         statistics = search.index.statistics()
         self.assertEqual(1, statistics["made"])
-        self.assertGreater(statistics["applied"], 100)
+        # Of claims that were settled together only one event says what was touched, and the others
+        # are not read before they have positions: of 144 claims and releases, 24 at the least, and
+        # two events of each provider.
+        self.assertGreaterEqual(statistics["applied"], 36)
 
 
 class ChangingTreesTest(testscenarios.WithScenarios, base.TestCase):
