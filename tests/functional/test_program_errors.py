@@ -99,6 +99,20 @@ class ConfigurationTest(ProgramTest):
                 for word in ("Errno", "LocationInfo"):
                     self.assertNotIn(word, line)
 
+    def test_a_policy_file_that_cannot_be_used(self):
+        store = self.useFixture(placement_fixtures.Store())
+        policy = self.file("policy.yaml", "- a")
+        file = self.file("policy.conf", f"[DEFAULT]\ntransport_url = {self.url}\n[oslo_policy]\n"
+                         f"policy_file = {policy}\n[database]\n"
+                         f"connection = {store.conf.database.connection}\n")
+        self.refused("placement-rpc-conductor", "--config-file", file, words=(policy,))
+        done = self.run_program(
+            "placement-rpc-status", "--config-file", file, "upgrade", "check", "--json")
+        found, = (each for each in json.loads(done.stdout)["checks"]
+                  if each["check"] == "Policy file")
+        self.assertEqual(2, found["result"])
+        self.assertIn(policy, found["details"])
+
     def test_a_file_in_place_of_the_state_directory(self):
         file = self.file("state", "")
         self.assertEqual(f"placement-rpc: {file}: File exists", self.refused(
