@@ -78,6 +78,13 @@ class InvalidInput(PlacementException, ValueError):
     message = "Invalid {what}: {reason}"
 
 
+class ClientClosed(InvalidInput):
+    """The client was closed, or belongs to another process."""
+
+    code = "placement.client.closed"
+    message = "This PlacementAPI cannot be used: {reason}"
+
+
 class InvalidInventory(InvalidInput):
     code = "placement.inventory.invalid"
     message = "Invalid inventory of {resource_class}: {reason}"
@@ -518,13 +525,6 @@ class SchemaOutdated(PlacementException):
         "The database schema is at {current}, but this release needs {needed}: "
         "run 'placement-rpc-manage db sync'"
     )
-
-
-class ClientClosed(InvalidInput):
-    """The client was closed, or belongs to another process."""
-
-    code = "placement.client.closed"
-    message = "This PlacementAPI cannot be used: {reason}"
 
 
 class SchemaLater(PlacementException):

@@ -4,6 +4,7 @@
 import collections.abc
 import logging
 import os
+import pathlib
 import threading
 import time
 
@@ -111,10 +112,12 @@ class Enforcer:
 
     def _unusable_path(self):
         """Return the path of the first file that oslo.policy does not parse."""
-        directories = map(self._conf.find_file, self._conf.oslo_policy.policy_dirs)
-        for path in filter(None, (self._path, *(
-                os.path.join(each, name) for each in filter(None, directories)
-                for name in sorted(os.listdir(each)) if not name.startswith(".")))):
+        paths = [self._path] if self._path else []
+        for name in self._conf.oslo_policy.policy_dirs:
+            directory = self._conf.find_file(name)
+            if directory:
+                paths += sorted(pathlib.Path(directory).glob("[!.]*"))
+        for path in paths:
             try:
                 with open(path) as file:
                     policy.Rules.load(file.read())

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The run of ``placement-rpc-conductor``."""
 
-
 from oslo_policy import opts as policy_options
 
 from placement_rpc.amqp.broker import Broker

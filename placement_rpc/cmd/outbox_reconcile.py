@@ -21,8 +21,8 @@ _COLUMNS = ["lost", "moved", "providers", "consumers", "agreed_position", "strea
 
 def reconcile(database, options, conf):
     broker = Broker.needed(
-        conf, "only the events on RabbitMQ can be compared with the store; a service without it "
-              "needs 'placement-rpc-manage outbox begin-epoch' instead; otherwise")
+        conf, "only the events on RabbitMQ can be compared with the store (a service without it "
+              "needs 'placement-rpc-manage outbox begin-epoch')")
 
     def read(start: datetime.datetime | str) -> Iterable[Event]:
         reader = StreamReader(broker, conf.notifications.stream, start, on_gap=_ignore_gap)

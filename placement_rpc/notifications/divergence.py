@@ -78,22 +78,20 @@ def _from_before(read, state, newest):
 
     :param newest: datetime of the last event that the store says is published; None for none
     """
-    at = None if newest is None else newest.replace(tzinfo=datetime.UTC)
-    if at is not None and at - _CLOCKS <= datetime.datetime.now(datetime.UTC):
-        first = None
+    now = datetime.datetime.now(datetime.UTC)
+    start = newest and newest.replace(tzinfo=datetime.UTC) - _CLOCKS
+    if start and start <= now:
         try:
-            for event in read(at - _CLOCKS):
-                first = event if first is None else first
-                if first.position > state.published_position:
-                    break
-                yield event
-            else:
-                if first is not None:
-                    return
+            found = iter(read(start))
+            first = next(found, None)
         except exception.ServiceUnavailable:
-            # From a time after its last event, nothing comes.
-            if first is not None:
-                raise
+            # Nothing comes from a time after the last event. If the broker is away, the second
+            # read raises this.
+            first = None
+        if first and first.position <= state.published_position:
+            yield first
+            yield from found
+            return
     yield from read("first")
 
 

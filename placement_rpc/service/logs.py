@@ -14,8 +14,8 @@ from placement_rpc.conf import PROJECT
 def setup(conf: cfg.ConfigOpts) -> None:
     """Set up the log as the options of oslo.log say.
 
-    If its file cannot be opened again after a rotation, its lines go to standard error, each with
-    the reason, until the file can be opened.
+    If its file cannot be opened after a rotation, each line goes to standard error, with the
+    reason, until the file can be opened.
     """
     log.setup(conf, PROJECT)
     for handler in logging.getLogger().handlers:

@@ -273,17 +273,17 @@ def count_between(tx, after, last):
 
 
 def _is_followed_by_old(tx, after, last, before, now):
-    """Return whether, of the events after a position, an old one comes before all young ones.
+    """Return whether an event from before a time is the next one whose time is not in the future.
 
-    An old one is from before a time, and a young one from between that time and now.
+    :param after: the position after which to look, up to ``last``
     """
     found = _events.c.position > after, _events.c.position <= last
     old = tx.execute(sa.select(sa.func.min(_events.c.position)).where(
         *found, _events.c.occurred_at < before)).scalar()
-    young = tx.execute(sa.select(_events.c.position).where(
-        *found, _events.c.occurred_at >= before, _events.c.occurred_at <= now).order_by(
-            _events.c.position).limit(1)).scalar()
-    return old is not None and (young is None or old < young)
+    if old is None:
+        return False
+    return tx.execute(sa.select(_events.c.position).where(
+        *found, _events.c.position < old, _events.c.occurred_at <= now).limit(1)).first() is None
 
 
 def prune(tx, before, limit=5000):
@@ -303,10 +303,10 @@ def prune(tx, before, limit=5000):
     ).order_by(_events.c.position).limit(limit)).all()
     old = list(itertools.takewhile(
         lambda each: each.occurred_at < before or each.occurred_at > now, rows))
-    while old and old[-1].occurred_at >= before and not (
-            len(old) == limit
-            and _is_followed_by_old(tx, rows[-1].position, row.published_position, before, now)):
-        old.pop()
+    if len(old) < limit or old[-1].occurred_at < before or not _is_followed_by_old(
+            tx, old[-1].position, row.published_position, before, now):
+        while old and old[-1].occurred_at >= before:
+            old.pop()
     ids = [each.id for each in old]
     if ids:
         tx.execute(sa.delete(_events).where(_events.c.id.in_(ids)))
