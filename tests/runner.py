@@ -13,6 +13,7 @@ whole test, before they could judge; nothing is run again if many tests failed.
 import argparse
 import collections
 import datetime
+import os
 import pathlib
 import re
 import subprocess
@@ -63,7 +64,9 @@ def _run(repository, *arguments):
     :returns: tuple of its exit status and a dict of test id to :class:`Result`
     """
     runs = repository.count()
-    status = subprocess.run([*_STESTR, "run", *arguments], check=False).returncode
+    # stestr's workers run this interpreter, which "make test PYTHON=..." sets to another one.
+    status = subprocess.run([*_STESTR, "run", *arguments], check=False,
+                            env={**os.environ, "PYTHON": sys.executable}).returncode
     found = {}
     if repository.count() > runs:
         results = testtools.StreamToDict(lambda test: found.update({test["id"]: _result(test)}))
