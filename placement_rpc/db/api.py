@@ -51,8 +51,6 @@ _PLANNED_AT = "placement_planned_at"
 # Seconds of the pauses after a collision: the first at the most, and any.
 _FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 0.5
-# From this attempt on, counted from 0, a foreign key error is not taken for a collision.
-_REFERENCE_ATTEMPTS = 2
 
 
 class Stale(Exception):
@@ -268,11 +266,19 @@ class Database:
                 LOG.debug("Attempt %d of %s met a locked row: %s", attempt + 1, method,
                           error.__cause__)
             except (*errors.DATABASE_ERRORS, Stale) as error:
-                if not _is_collision(error, attempt):
+                if not self._is_collision(error, attempt):
                     raise
                 LOG.debug("Attempt %d of %s collided: %s", attempt + 1, method, error)
             time.sleep(backoff.next())
         raise exception.StoreBusy(method=method, attempts=self.max_attempts)
+
+    def _is_collision(self, error, attempt):
+        kind = errors.Kind.COLLISION if isinstance(error, Stale) else errors.kind(error)
+        if kind is errors.Kind.REFERENCE:
+            # A busy row can be deleted, or referenced, before each of several attempts. If none
+            # succeeds, the database's error says more than that it was busy.
+            return attempt + 1 < self.max_attempts
+        return kind is errors.Kind.COLLISION
 
     def _prepare(self, connection, versions):
         """Say what queries need to know of a change that begins."""
@@ -292,14 +298,6 @@ def _busy_if_locked():
         yield
     except Locked as error:
         raise exception.StoreBusy(method="a transaction", attempts=1) from error
-
-
-def _is_collision(error, attempt):
-    kind = errors.Kind.COLLISION if isinstance(error, Stale) else errors.kind(error)
-    if kind is errors.Kind.REFERENCE:
-        # Either a race, or a row that really is missing or referenced.
-        return attempt < _REFERENCE_ATTEMPTS
-    return kind is errors.Kind.COLLISION
 
 
 def _pool_of_files(engine):

@@ -10,7 +10,7 @@ from oslo_db import exception as db_exc
 
 from placement_rpc import exception
 from placement_rpc.db import models
-from placement_rpc.db.queries import providers, services
+from placement_rpc.db.queries import providers, services, traits
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private_servers
 from tests import base, database_sessions, servers
@@ -126,6 +126,40 @@ class ServerErrorsTest(testscenarios.WithScenarios, base.TestCase):
                 models.resource_providers.c.generation)).scalars().all()
         self.assertEqual([3, 3], generations)
         self.assertGreater(len(attempts), 2)
+
+
+class ReferenceTest(testscenarios.WithScenarios, base.TestCase):
+    """Foreign keys: what a change has read is deleted before it is referred to."""
+
+    scenarios = [(kind, {"kind": kind}) for kind in servers.DATABASES]
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(placement_fixtures.Store(
+            servers.new_database(self.kind))).database
+        self.attempts = 0
+
+    def give_a_trait(self, lost):
+        """Return a change that gives a provider a trait, which is gone in the first attempts."""
+        def change(tx):
+            self.attempts += 1
+            providers.insert(tx, base.new_uuid(), "its provider")
+            trait = max(traits.ids(tx, ["HW_CPU_X86_AVX"]).values())
+            provider = tx.execute(sa.select(models.resource_providers.c.id)).scalar()
+            traits.link(tx, provider, [trait + 100_000 if self.attempts <= lost else trait])
+        return change
+
+    def test_a_change_is_made_although_it_was_late_several_times(self):
+        self.database.write(self.give_a_trait(lost=8))
+        self.assertEqual(9, self.attempts)
+        with self.database.reader() as tx:
+            self.assertEqual(
+                ["its provider"], [row.name for row in providers.page(tx, limit=10).rows])
+
+    def test_a_row_that_really_is_missing_is_reported(self):
+        self.assertRaises(
+            db_exc.DBReferenceError, self.database.write, self.give_a_trait(lost=99))
+        self.assertEqual(10, self.attempts)
 
 
 class SqliteErrorsTest(base.TestCase):
