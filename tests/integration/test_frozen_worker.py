@@ -23,9 +23,9 @@ from tests.integration import ledger, processes
 from tests.integration.claimer import Claimer
 
 _PROVIDERS = 8
-# The goals are 1 second on other providers and 3 on the same, at the median of the stops. Within
+# The goals are 1 second on other providers and 3 on the same, at the median of many stops. Within
 # them lie the time-outs, which do not depend on the machine. A busy machine may need more time for
-# the rest, at a single stop.
+# the rest, at a single stop, and so at the median of a few.
 _OTHERS, _SAME, _BUSY = 1.0, 3.0, 2.0
 _ROUNDS = 20 if base.FULL else 3
 
@@ -167,8 +167,9 @@ class FrozenWorkerTest(testscenarios.WithScenarios, base.TestCase):
             {"held": each.held, "sent": each.sent, "failures": each.failures, **each.outcomes}
             for each in clients])
         for name, goal in (("other providers", _OTHERS), ("the same providers", _SAME)):
-            self.assertLess(statistics.median(gaps[name]), goal, name)
             self.assertLess(max(gaps[name]), goal + _BUSY, name)
+            if base.FULL:
+                self.assertLess(statistics.median(gaps[name]), goal, name)
 
 
 def _gap(clients, began, ended):
