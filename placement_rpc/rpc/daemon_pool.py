@@ -17,18 +17,24 @@ from placement_rpc import exception
 class _Task:
     """A call, its result or error, and the lock that the caller waits on."""
 
-    __slots__ = ("call", "done", "error", "result")
+    __slots__ = ("began", "call", "done", "error", "result")
 
     def __init__(self, call):
         self.call = call
+        self.began = False
         self.result = None
         self.error = None
         self.done = threading.Lock()
         self.done.acquire()
 
     def run(self):
+        """Make the call, unless its caller waits no more."""
+        call = self.call
+        if call is None:
+            return
+        self.began = True
         try:
-            self.result = self.call()
+            self.result = call()
         except BaseException as error:
             self.error = error
 
@@ -36,20 +42,29 @@ class _Task:
 class DaemonPool:
     """A bounded number of threads, started when they are needed.
 
+    Calls that find no thread wait for one, and get it in the order in which they came.
+
     :param limit: the most calls under way, including calls whose caller has timed out
     """
 
     def __init__(self, limit: int):
         self._limit = limit
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        # The threads alone count themselves: a caller can be interrupted at any place.
         self._mutex = threading.Lock()
         self._threads = 0
         self._idle = 0
+        self._closed = False
 
     @property
     def idle(self) -> int:
         """How many threads wait for a call."""
         return self._idle
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for a thread."""
+        return self._tasks.qsize()
 
     def run(self, call: Callable[[], Any], timeout: float) -> Any:
         """Make a call in a thread and wait for it.
@@ -58,38 +73,49 @@ class DaemonPool:
         :param timeout: seconds
         :returns: what the call returned
         :raises TimeoutError: if the call has not ended in time; it continues in its thread
-        :raises ServiceUnavailable: if every thread is occupied by an earlier call, or no further
-            one can be started
+        :raises ServiceUnavailable: if all threads were occupied by other calls for so long, or
+            none can be started
         """
         task = _Task(call)
-        with self._mutex:
-            if self._idle:
-                self._idle -= 1
-            elif self._threads < self._limit:
-                self._start()
-                self._threads += 1
-            else:
+        try:
+            self._tasks.put(task)
+            self._start_if_needed()
+            if not task.done.acquire(timeout=timeout):
+                if task.began:
+                    raise TimeoutError
                 raise exception.ServiceUnavailable(
                     reason=f"all {self._limit} calls that may be under way are waiting")
-        self._tasks.put(task)
-        if not task.done.acquire(timeout=timeout):
-            raise TimeoutError
+        finally:
+            # A thread that comes to it later has nothing to do.
+            task.call = None
         if task.error is not None:
             raise task.error
         return task.result
 
-    def _start(self):
+    def _start_if_needed(self):
+        with self._mutex:
+            if (self._closed or self._threads >= self._limit
+                    or self._tasks.qsize() <= self._idle):
+                return
         try:
             threading.Thread(target=self._work, daemon=True).start()
         except RuntimeError as error:
-            raise exception.ServiceUnavailable(
-                reason=f"there is no thread for the call: {error}") from error
+            if not self._threads:
+                raise exception.ServiceUnavailable(
+                    reason=f"there is no thread for the call: {error}") from error
 
     def _work(self):
-        while True:
-            task = self._tasks.get()
-            if task is None:
+        with self._mutex:
+            # Several callers may have started one for the last place.
+            if self._closed or self._threads >= self._limit:
                 return
+            self._threads += 1
+            self._idle += 1
+        while (task := self._tasks.get()) is not None:
+            with self._mutex:
+                self._idle -= 1
+            # A caller that came between these two lines counted on this thread.
+            self._start_if_needed()
             task.run()
             with self._mutex:
                 self._idle += 1
@@ -98,6 +124,6 @@ class DaemonPool:
     def close(self) -> None:
         """End idle threads, and the others when their calls return."""
         with self._mutex:
+            self._closed = True
             for _ in range(self._threads):
                 self._tasks.put(None)
-            self._threads = self._idle = 0

@@ -195,13 +195,15 @@ def _sealed(text, limits, in_pieces=False):
 class Answer:
     """The answer to a call: ``result`` as it travels, or ``failure`` as the library writes it.
 
-    ``copies`` is how many copies of the call were sent until it came.
+    ``copies`` is how many copies of the call were sent until it came, and ``seconds`` the time
+    since the first.
     """
 
     message_id: str
     result: object
     failure: str | None
     copies: int = 1
+    seconds: float = 0.0
 
 
 def open_answer(body: bytes | str, compressed: object = None,

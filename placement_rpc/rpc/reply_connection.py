@@ -33,6 +33,7 @@ from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.rpc import echo, envelope
 from placement_rpc.rpc.echo import Echo
 from placement_rpc.rpc.routes import Routes
+from placement_rpc.rpc.waiting_line import WaitingLine
 
 LOG = logging.getLogger(__name__)
 #: Seconds that the broker may leave half a message unread or unsent.
@@ -91,6 +92,8 @@ class ReplyConnection:
         #: The queue of the answers; None before the first connection.
         self.reply_to: str | None = None
         self._waiting: dict[str, _Waiter] = {}
+        # Of calls beyond the limit.
+        self._line = WaitingLine()
         self._changed = threading.Condition()
         self._running = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -115,17 +118,21 @@ class ReplyConnection:
         return len(self._waiting)
 
     def ask(self, routing_key: str, call: envelope.Call, seconds: float,
-            pauses: Iterable[float] = (), to_one: bool = False) -> envelope.Answer:
+            pauses: Iterable[float] = (), to_one: bool = False,
+            patience: float = 0.0) -> envelope.Answer:
         """Send a call and wait for its answer.
 
         The server that took the call may be stopped, so the call is sent again while there is no
-        answer. The first answer to any of the copies is returned.
+        answer. The first answer to any of the copies is returned. Calls beyond
+        ``[placement_client] max_concurrent_calls`` are sent in the order in which they came.
 
         :param call: without a message id, which is made here
         :param seconds: how long to wait
         :param pauses: seconds after which each further copy is sent
         :param to_one: whether one server alone could answer, whose silence says nothing about the
             connection
+        :param patience: how long the call may take with the time that it waits until fewer calls
+            are under way; at least ``seconds``
         :raises Unroutable: if no queue is bound to the routing key
         :raises ServiceUnavailable: if the outcome is unknown
         :raises ClientClosed: if this was closed, or was used by another process first
@@ -134,21 +141,25 @@ class ReplyConnection:
         :raises AnswerTooLarge: if the answer exceeds one
         :raises ValueError: if something in the call cannot be written as JSON
         """
-        ends = time.monotonic() + seconds
+        latest = time.monotonic() + max(seconds, patience)
         call.message_id = uuid.uuid4().hex
         waiter = _Waiter(None if to_one else routing_key)
-        # Before it is sent: the answer may be faster than this thread.
-        self._enter(call.message_id, waiter)
         try:
+            # Before it is sent: the answer may be faster than this thread.
+            self._enter(call.message_id, waiter, latest)
+            ends = min(time.monotonic() + seconds, latest)
             consumer = self._opened(ends)
             call.reply_to = self.reply_to
+            began = time.monotonic()
             copies = self._send_copies(consumer, routing_key, call, waiter, ends, pauses)
         finally:
             if self._waiting.pop(call.message_id, None) and waiter.route is not None:
                 self._stopped(call.message_id, routing_key)
+            if self._line:
+                self._line.move()
         if waiter.error is not None:
             raise waiter.error
-        waiter.answer.copies = copies
+        waiter.answer.copies, waiter.answer.seconds = copies, time.monotonic() - began
         return waiter.answer
 
     def _stopped(self, message_id, routing_key):
@@ -183,11 +194,19 @@ class ReplyConnection:
             correlation_id=call.message_id, reply_to=call.reply_to,
             expiration=str(int(seconds * 1000)))
 
-    def _enter(self, message_id, waiter):
-        if len(self._waiting) >= self._limit:
+    def _enter(self, message_id, waiter, ends):
+        """Take one of the places of the calls that may be under way."""
+        def take():
+            if len(self._waiting) >= self._limit:
+                return False
+            self._waiting[message_id] = waiter
+            return True
+
+        if not self._line and take():
+            return
+        if not self._line.wait(take, ends):
             raise exception.ServiceUnavailable(
                 reason=f"all {self._limit} calls that may be under way are waiting")
-        self._waiting[message_id] = waiter
 
     def _opened(self, ends):
         """Return the consumer of an open connection.

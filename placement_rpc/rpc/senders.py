@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One attempt at a call: over RabbitMQ, or in this process."""
 
+import functools
 import time
 from typing import Any
 
@@ -57,7 +58,7 @@ class RabbitSender:
         began = time.monotonic()
         try:
             answer = self._ask(context, method, arguments, timeout, server)
-            self._repeats.answered(method, time.monotonic() - began)
+            self._repeats.answered(method, answer.seconds)
         except exception.PlacementException:
             raise
         except TimeoutError:
@@ -92,17 +93,20 @@ class RabbitSender:
     def _send(self, context, call, timeout, server):
         """Send a call, and return its answer."""
         method = call.method
+        # Waiting for its turn takes the call's time, and not that of this attempt.
+        ask = functools.partial(
+            self.connection.ask, patience=(context.deadline or 0.0) - time.time())
         if server is not None:
-            return self.connection.ask(f"{self._topic}.{server}", call, timeout, to_one=True)
+            return ask(f"{self._topic}.{server}", call, timeout, to_one=True)
         topic = routing.topic_of(
             self._topic, method, context.service_release or context.release)
         try:
-            return self.connection.ask(topic, call, timeout, self._repeats.pauses(method))
+            return ask(topic, call, timeout, self._repeats.pauses(method))
         except Unroutable:
             if topic == self._topic:
                 raise
             # An older service has no such request queue and takes all calls from the first.
-            return self.connection.ask(self._topic, call, timeout, self._repeats.pauses(method))
+            return ask(self._topic, call, timeout, self._repeats.pauses(method))
 
     def close(self) -> None:
         """Close the connection; calls that wait fail."""

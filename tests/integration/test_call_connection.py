@@ -185,18 +185,34 @@ class AnswersTest(ConversationTest):
             self.assertEqual("high", self.say("high", caller=caller))
             caller.close()
 
-    def test_calls_beyond_the_limit_are_refused(self):
+    def test_calls_beyond_the_limit_wait(self):
         caller = self.make_caller(placement_client__max_concurrent_calls=2)
         threads, _ = self.in_threads(
             lambda text: self.say(text, caller=caller, after=30), "one", "two")
         base.wait_until(lambda: caller.connection.waiting == 2)
         error = self.assertRaises(
-            exception.ServiceUnavailable, self.say, "three", caller=caller)
+            exception.ServiceUnavailable, self.say, "three", 0.2, caller=caller)
         self.assertIn("all 2 calls", error.text)
+        more, answers = self.in_threads(
+            lambda text: self.say(text, caller=caller), *map(str, range(20)))
         self.speaker.go_on.set()
-        for thread in threads:
+        for thread in (*threads, *more):
             thread.join()
-        self.assertEqual("three", self.say("three", caller=caller))
+        self.assertEqual([*map(str, range(20))], answers)
+
+    def test_waiting_for_others_takes_the_calls_time_and_not_the_attempts(self):
+        caller = self.make_caller(placement_client__max_concurrent_calls=1)
+        threads, _ = self.in_threads(lambda text: self.say(text, caller=caller, after=30), "one")
+        base.wait_until(lambda: caller.connection.waiting == 1)
+        call = {"text": "two"}
+        late, answers = self.in_threads(lambda seconds: caller.call(
+            RequestContext(deadline=time.time() + seconds), "say", call, 1), 3, 60)
+        late[0].join()
+        self.assertIn("all 1 calls", answers[0].text)
+        self.speaker.go_on.set()
+        for thread in (*threads, *late):
+            thread.join()
+        self.assertEqual("two", answers[1])
 
     def test_a_closed_client_leaves_no_thread_and_no_file_open(self):
         process = psutil.Process()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client: attempts, deadlines and threads, without a bus."""
 
+import functools
 import json
+import signal
 import threading
 import time
 import types
@@ -197,7 +199,7 @@ class ErrorTest(base.TestCase):
             for copies, expected in ((1, type(error)), (2, exception.ServiceUnavailable)):
                 answer = envelope.open_answer(envelope.seal_answer(call, error=error))
                 answer.copies = copies
-                sender.connection.ask = lambda *_, answer=answer: answer
+                sender.connection.ask = lambda *_, answer=answer, **_kw: answer
                 self.assertIs(expected, type(self.assertRaises(
                     exception.PlacementException, sender.call, RequestContext(),
                     "claim_allocations", {}, 1)))
@@ -250,10 +252,53 @@ class CallThreadsTest(base.TestCase):
     def test_calls_that_never_end_do_not_pile_up(self):
         for _ in range(2):
             self.assertRaises(TimeoutError, self.threads.run, lambda: self.blocked.wait(20), 0.1)
-        self.assertRaises(exception.ServiceUnavailable, self.threads.run, lambda: 5, 1)
+        self.assertRaises(exception.ServiceUnavailable, self.threads.run, lambda: 5, 0.1)
         self.blocked.set()
         base.wait_until(lambda: self.threads.idle)
         self.assertEqual(5, self.threads.run(lambda: 5, 1))
+
+    def test_calls_beyond_the_limit_are_made_in_their_order(self):
+        threads, begun, made, callers = DaemonPool(1), [], [], []
+        self.addCleanup(threads.close)
+
+        def make(number):
+            begun.append(number)
+            self.blocked.wait(20)
+            made.append(number)
+
+        for number in range(8):
+            callers.append(threading.Thread(
+                target=threads.run, args=(functools.partial(make, number), 30)))
+            callers[-1].start()
+            base.wait_until(lambda: begun and threads.waiting == number)  # noqa: B023
+        self.blocked.set()
+        for caller in callers:
+            caller.join()
+        self.assertEqual([*range(8)], made)
+
+    def test_interrupted_callers_take_no_thread_along(self):
+        """A signal's handler may raise an exception at any place of the calling thread."""
+        class Interrupt(Exception):
+            pass
+
+        def interrupt(_number, _frame):
+            raise Interrupt
+
+        interrupts = 0
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, interrupt))
+        self.addCleanup(signal.setitimer, signal.ITIMER_REAL, 0)
+        while interrupts < 500:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0001 + interrupts % 7 / 30_000)
+                while True:
+                    self.threads.run(lambda: 5, 30)
+            except Interrupt:
+                interrupts += 1
+        both = threading.Barrier(2, timeout=30)
+        other = threading.Thread(target=self.threads.run, args=(both.wait, 30))
+        other.start()
+        self.threads.run(both.wait, 30)
+        other.join()
 
     def test_threads_are_used_again(self):
         before = threading.active_count()
