@@ -12,11 +12,19 @@ import json
 from placement_rpc import exception
 from placement_rpc.accounting import providers as provider_rules
 from placement_rpc.accounting.inventories import changes, merge
+from placement_rpc.db import api as db
 from placement_rpc.db.queries import compute_nodes as queries
 from placement_rpc.db.queries import consumers, providers
 from placement_rpc.nova import store
 from placement_rpc.nova.inventory import CLASSES, DEVICES, inventories_of
-from placement_rpc.nova.migration import NodeToMigrate, devices_of, mark, migrate, provide
+from placement_rpc.nova.migration import (
+    NodeToMigrate,
+    devices_of,
+    expected_provider,
+    mark,
+    migrate,
+    provide,
+)
 from placement_rpc.objects.resource_provider import ResourceProvider
 
 # The fields that identify a node; saving a node does not change them.
@@ -173,6 +181,9 @@ def create(tx, outbox, node, settings, report=None):
     migrant = NodeToMigrate(
         node_id, node.uuid, node, bool(report.shares_disk), report.devices_in_use)
     _provide(tx, outbox, migrant, settings)
+    if len(queries.of_uuids(tx, [node.uuid])) > 1:
+        # Another transaction made one, committed, and left the provider to this one.
+        raise db.Stale(f"compute node {node.uuid}")
     if settings.migrates:
         mark(tx, outbox, [migrant])
     return node_id
@@ -213,11 +224,12 @@ def save(tx, outbox, row, given, settings, report=None, below_use=False):
             row.id, row.uuid, wanted.node, bool(row.shares_disk),
             wanted.devices_in_use), settings)
         return [*changed, *wanted.changed, "provider"]
-    if wanted.classes:
-        merge(tx, outbox, row.uuid, wanted.inventories, wanted.reported_classes, below_use)
-    if "hypervisor_hostname" in wanted.columns and view.provider is not None:
-        provider_rules.update(tx, outbox, ResourceProvider(
-            uuid=row.uuid, name=store.provider_name(given)))
+    with expected_provider(row.uuid):
+        if wanted.classes:
+            merge(tx, outbox, row.uuid, wanted.inventories, wanted.reported_classes, below_use)
+        if "hypervisor_hostname" in wanted.columns and view.provider is not None:
+            provider_rules.update(tx, outbox, ResourceProvider(
+                uuid=row.uuid, name=store.provider_name(given)))
     return changed + wanted.changed
 
 
@@ -283,4 +295,5 @@ def destroy(tx, outbox, node):
     row = lock(tx, node)
     queries.delete(tx, row.id)
     if row.uuid and providers.get(tx, row.uuid) is not None:
-        provider_rules.delete(tx, outbox, row.uuid)
+        with expected_provider(row.uuid):
+            provider_rules.delete(tx, outbox, row.uuid)

@@ -5,6 +5,7 @@ The caller opens the transaction, so a set of nodes is migrated as a whole or no
 that cannot be migrated is left out and reported; the others are migrated.
 """
 
+import contextlib
 import dataclasses
 import json
 import uuid as uuids
@@ -14,6 +15,7 @@ from placement_rpc.accounting import providers
 from placement_rpc.accounting.inventories import merge
 from placement_rpc.accounting.outbox import primitive
 from placement_rpc.accounting.resource_classes import resolve
+from placement_rpc.db import api as db
 from placement_rpc.db.queries import compute_nodes as queries
 from placement_rpc.nova import store
 from placement_rpc.nova.inventory import CLASSES, DEVICES, in_use, inventories_of
@@ -203,12 +205,25 @@ def _allocated(tx, known):
     return found
 
 
+@contextlib.contextmanager
+def expected_provider(uuid):
+    """Change a provider in a block, which was read before and not locked.
+
+    :raises placement_rpc.db.api.Stale: if it was deleted meanwhile
+    """
+    try:
+        yield
+    except exception.ProviderNotFound as error:
+        raise db.Stale(f"resource provider {uuid}") from error
+
+
 def _adopt(tx, outbox, node):
     """Make an existing provider the node's."""
-    renamed = providers.update(
-        tx, outbox, ResourceProvider(uuid=node.uuid, name=node.name))
-    node.generation = renamed.generation
-    node.generation = merge(tx, outbox, node.uuid, node.inventories, CLASSES).generation
+    with expected_provider(node.uuid):
+        renamed = providers.update(
+            tx, outbox, ResourceProvider(uuid=node.uuid, name=node.name))
+        node.generation = renamed.generation
+        node.generation = merge(tx, outbox, node.uuid, node.inventories, CLASSES).generation
 
 
 def _keep_devices(tx, nodes):

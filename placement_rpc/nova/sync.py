@@ -232,8 +232,9 @@ class Sync:
             if rows:
                 return rows[0]
         row = queries.named(tx, node.value("host"), node.value("hypervisor_hostname"))
-        if row is not None and row.uuid and node.value("uuid"):
-            # Another node with the same name: the existing one has to be deleted first.
+        if row is not None and row.uuid and node.value("uuid") not in (None, row.uuid):
+            # Another node with the same name: the existing one has to be deleted first. The same
+            # node may have been made since it was looked for by its uuid.
             raise exception.ComputeNodeExists(node=node.label)
         return row
 
@@ -254,7 +255,12 @@ class Sync:
             if not node.value("uuid"):
                 node = node.obj_clone()
                 node.uuid = fields.new_uuid()
-            changes.create(tx, outbox, node, self._context.nodes.settings, self._cycle.report)
+            try:
+                changes.create(
+                    tx, outbox, node, self._context.nodes.settings, self._cycle.report)
+            except exception.ComputeNodeExists as error:
+                # Another transaction made it since it was looked for.
+                raise db.Stale(f"compute node {node.uuid}") from error
             return node.uuid, ["compute_node"]
         if row.uuid is None:
             queries.set_uuids(tx, {row.id: self._cycle.node.value("uuid") or fields.new_uuid()})
