@@ -276,7 +276,10 @@ class Ledger:
         for provider_id in sorted({key[0] for key in (*amounts, *before)}):
             provider = self.providers[provider_id]
             if provider_id not in touched:
-                generations[provider_id] = provider.generation, provider.generation
+                # In a set the step may have been made for a consumer before this one. All that
+                # follow share it, or the generations of their events would go back.
+                generations[provider_id] = (raised or {}).get(
+                    provider_id, (provider.generation, provider.generation))
             elif raised is None:
                 generations[provider_id] = provider.raise_generation()
             else:

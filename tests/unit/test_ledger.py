@@ -199,6 +199,14 @@ class LedgerTest(base.TestCase):
         self.assertEqual([{1: (2, 3), 2: (1, 2)}, {2: (2, 3)}],
                          [each.generations for each in changes])
 
+    def test_the_generations_of_a_set_do_not_go_back(self):
+        """A consumer that keeps what it has shares the step that one before it has made."""
+        self.hold(*((name, {"provider a": {"VCPU": 1}}, {}) for name in ("one", "two", "three")))
+        changes = self.hold(*((name, {"provider a": {"VCPU": amount}}, {"consumer_type": "OTHER"})
+                              for name, amount in (("one", 1), ("two", 2), ("three", 1))))
+        self.assertEqual([{1: (1, 1)}, {1: (1, 2)}, {1: (1, 2)}],
+                         [each.generations for each in changes])
+
     def test_the_generation_of_a_consumer_is_checked_before_what_it_asks_for(self):
         self.assertRaises(
             exception.ConsumerConflict, self.hold, ("one", {"nowhere": {"VCPU": 4}}, {}),
