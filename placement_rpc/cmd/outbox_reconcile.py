@@ -62,7 +62,7 @@ def _ignore_gap(_expected, _found):
 
 
 def difference(database: db.Database, conf: cfg.ConfigOpts) -> str | None:
-    """Return in what the stream differs from the store; None if it does not.
+    """Return in what the stream differs from the store, or what it lacks; None for nothing.
 
     :raises ServiceUnavailable: if the stream cannot be read
     """
@@ -71,7 +71,7 @@ def difference(database: db.Database, conf: cfg.ConfigOpts) -> str | None:
         return None
     with database.reader() as tx:
         state = events.state(tx)
-    tail = StreamReader(broker, conf.notifications.stream).last_events(
-        state.published_position if state else 0)
+    published = state.published_position if state else 0
+    tail = StreamReader(broker, conf.notifications.stream).last_events(published)
     with database.reader() as tx:
-        return divergence.difference(tx, tail)
+        return divergence.difference(tx, tail) or divergence.lack(published, tail)

@@ -45,6 +45,22 @@ def difference(tx: Any, tail: Iterable[Event]) -> str | None:
     return None
 
 
+def lack(published: int, tail: Iterable[Event]) -> str | None:
+    """Return what the end of the stream lacks; None if it has all that was published.
+
+    A broker that was replaced, or restored, has none of the events, or not the newest.
+
+    :param published: position up to which events had been published before the tail was read
+    :param tail: as of :func:`difference`
+    """
+    newest = max((event.position for event in tail), default=0)
+    if newest >= published:
+        return None
+    return (f"events up to position {published} were published, and the stream "
+            + (f"ends at {newest}" if newest else "has none")
+            + "; 'placement-rpc-manage outbox replay --since TIME' publishes events again")
+
+
 def compare(database: Any, read: Callable[[datetime.datetime | str], Iterable[Event]],
             ) -> events.Comparison:
     """Compare the stream with the store from a time before they can differ.
@@ -68,7 +84,7 @@ def compare(database: Any, read: Callable[[datetime.datetime | str], Iterable[Ev
             if not agrees and _contradicts(event, last, stored):
                 (moved if event.event_id in known else lost).append(event)
                 agreed = min(agreed, event.position - 1)
-    return events.Comparison(lost, moved, agreed, max(end, agreed), state)
+    return events.Comparison(lost, moved, agreed, end, state)
 
 
 def _from_before(read, state, newest):

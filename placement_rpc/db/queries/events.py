@@ -34,7 +34,7 @@ class Comparison(typing.NamedTuple):
     :param moved: the events that the store has, and not at the position of the stream, which it
         has not given or has given to another event
     :param agreed: the last position at which both agree
-    :param last: the last position of the stream
+    :param last: the last position of the stream, 0 if it has no event
     :param state: of the store when it was compared, as of :func:`state`
     """
 
