@@ -80,7 +80,8 @@ def _add_standalone(command):
     command.add_argument(
         "--bus", choices=("inprocess", "rabbit"), default="inprocess",
         help="inprocess: calls are made in this process only, over HTTP; rabbit: start a "
-             "private RabbitMQ that other processes can call over")
+             "private RabbitMQ that other processes can call over, a new one each time, on "
+             "which the stored events are published again")
     command.add_argument(
         "--database", type=arguments.url, metavar="URL",
         help="SQLAlchemy URL (default: an SQLite file in the state directory)")

@@ -16,6 +16,7 @@ from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.cmd import state_file
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import urls
+from placement_rpc.db.queries import events, relaying
 from placement_rpc.http.facade import Facade
 from placement_rpc.http.server import Server
 from placement_rpc.service import interpreter, logs, private_files
@@ -59,6 +60,9 @@ def run(options, conf):
         prepare_store(conf)
         stack.callback(conductor.stop)
         conductor.start()
+        if management_url:
+            # The broker is private.
+            conductor.database.write(_publish_again)
         server = _http_server(conf, conductor, stack)
         state_file.write(state_dir, transport_url=url, database=conf.database.connection,
                          management_url=management_url, http_url=server.url)
@@ -68,6 +72,13 @@ def run(options, conf):
         print("\nStopping after the accepted calls are finished.", flush=True)
     print("Stopped.", flush=True)
     return 0
+
+
+def _publish_again(tx):
+    """Have the relay fill the stream of a private broker, which is empty at each start."""
+    oldest = events.status(tx)["oldest_kept"]
+    if oldest is not None:
+        relaying.rewind(tx, oldest - 1)
 
 
 def _configure(options, conf, state_dir):

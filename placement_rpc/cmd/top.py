@@ -40,7 +40,7 @@ def run(client, options):
         console = rich.console.Console()
         if options.once or not console.is_terminal:
             for state in states:
-                console.print(_screen(state, console.height))
+                console.print(_screen(state, console.height, is_live=False))
             return
         with rich.live.Live(console=console, screen=True, auto_refresh=False) as live:
             for state in states:
@@ -125,12 +125,14 @@ def _fullest(client, options):
         key=lambda row: row["percent"])
 
 
-def _screen(state, height):
+def _screen(state, height, is_live=True):
     """Return a state as what the console prints.
 
     :param height: int, lines of the terminal, of which the providers get those that are left
+    :param is_live: bool, whether another state follows
     """
-    parts = [_line(f"placement-rpc top, {time.strftime('%H:%M:%S')}, Ctrl-C ends it", "bold"),
+    title = f"placement-rpc top, {time.strftime('%H:%M:%S')}"
+    parts = [_line(f"{title}, Ctrl-C ends it" if is_live else title, "bold"),
              *(_line(text, "red") for text in state["problems"]),
              _line(_of_services(state["services"]))]
     methods = state.get("calls", [])[:_METHODS]

@@ -12,6 +12,20 @@ from tests.compute_nodes import nodes, without_id
 from tests.functional.node_case import NodeTest, node
 
 
+class ContextTest(NodeTest):
+
+    def test_none_is_needed(self):
+        created = node()
+        created._context = None
+        created.create()
+        read = ComputeNode.get_by_uuid(None, created.uuid)
+        read.vcpus = 20
+        read.save()
+        self.assertEqual(20, ComputeNode.get_by_uuid(None, created.uuid).vcpus)
+        read.destroy()
+        self.assertEqual([], ComputeNodeList.get_all(None).objects)
+
+
 class ReadingTest(NodeTest):
 
     def test_capacity_is_read_from_inventories(self):

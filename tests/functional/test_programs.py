@@ -189,6 +189,17 @@ class CommandTest(base.TestCase):
             self.assertIn("placement-rpc", called.stderr, arguments)
 
 
+class LibraryTest(base.TestCase):
+
+    def test_importing_it_prints_nothing(self):
+        """As a program is started: the warnings of libraries are for their authors."""
+        for module in ("placement_rpc.api", "placement_rpc.notifications.listener"):
+            done = subprocess.run(
+                [sys.executable, "-c", f"import {module}"], check=False, capture_output=True,
+                text=True, cwd=_ROOT)
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
+
+
 class PrivateFilesTest(base.TestCase):
     """Databases and logs that a program creates are for their owner only."""
 

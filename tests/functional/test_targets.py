@@ -18,8 +18,9 @@ _TESTS = ".venv-test"
 def _recipes(target):
     """Return the commands that ``make`` would run for a target on a fresh machine: str."""
     # What 'make test' and the runner set for their children would change them.
-    environment = {name: value for name, value in os.environ.items()
-                   if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PYTHON", "VENV", "TEST_VENV")}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in (
+            "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PYTHON", "VENV", "TEST_VENV")}
     return subprocess.run(
         ["make", "--dry-run", "--always-make", "--no-print-directory", target], check=True,
         capture_output=True, text=True, cwd=_ROOT, env=environment).stdout

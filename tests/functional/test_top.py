@@ -101,6 +101,14 @@ class TopTest(base.TestCase):
                          [each["binary"] for each in state["services"]])
         self.assertEqual([], state["problems"])
 
+    def test_once_as_a_table(self):
+        done = subprocess.run(self.command("--once", "--format", "table"), check=False,
+                              capture_output=True, text=True, cwd=_ROOT)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertIn("placement-rpc top", done.stdout)
+        self.assertIn("node-1", done.stdout)
+        self.assertNotIn("Ctrl-C", done.stdout)
+
     def test_metrics_that_do_not_answer(self):
         done = subprocess.run(
             self.command("--once", "--metrics", "http://127.0.0.1:1/metrics"), check=False,

@@ -23,8 +23,8 @@ class StandaloneOnRabbitTest(base.TestCase):
 
     time_limit = 120
 
-    def test_other_processes_reach_it_as_any_client_would(self):
-        state_dir = self.useFixture(fixtures.TempDir()).join("state")
+    def start(self, state_dir):
+        """Start it; return the process, and what it says until it is ready."""
         process = subprocess.Popen(
             [sys.executable, "-m", "placement_rpc.cmd.main", "--state-dir", state_dir,
              "standalone", "--bus", "rabbit", "--http-port", "0"],
@@ -36,6 +36,16 @@ class StandaloneOnRabbitTest(base.TestCase):
             line = process.stdout.readline()
             self.assertTrue(line, process.stderr.read() if not line else "")
             said += line
+        return process, said
+
+    def stop(self, process):
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual((0, ""), (process.returncode, err))
+
+    def test_other_processes_reach_it_as_any_client_would(self):
+        state_dir = self.useFixture(fixtures.TempDir()).join("state")
+        process, said = self.start(state_dir)
         here = ("--state-dir", state_dir)
         self.assert_password_is_in_the_state_file_only(process, state_dir, said)
         ping = json.loads(test_programs.run(*here, "ping").stdout)
@@ -51,9 +61,15 @@ class StandaloneOnRabbitTest(base.TestCase):
                          set(usages[0]))
         services = json.loads(test_programs.run(*here, "services").stdout)
         self.assertEqual([True], [each["alive"] for each in services])
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-        self.assertEqual((0, ""), (process.returncode, err))
+        listen = (*here, "listen", "--from", "1", "--count", "20", "--idle", "60")
+        events = test_programs.run(*listen).stdout
+        self.assertEqual([*range(1, 21)], [
+            json.loads(line)["position"] for line in events.splitlines()])
+        self.stop(process)
+        # The next broker, which is empty, gets the events again.
+        process, _ = self.start(state_dir)
+        self.assertEqual(events, test_programs.run(*listen).stdout)
+        self.stop(process)
 
     def assert_password_is_in_the_state_file_only(self, process, state_dir, said):
         state_file = pathlib.Path(state_dir, "service.json")

@@ -22,12 +22,15 @@ class RestoreTest(testscenarios.WithScenarios, base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.broker = self.useFixture(servers.VirtualHost())
         directory = self.useFixture(fixtures.TempDir())
         self.url = servers.new_database(self.kind) if self.kind != "sqlite" else (
             f"sqlite:///{directory.join('placement.sqlite')}")
         self.backup = backups.BACKUPS[self.kind](self.url, directory.path)
         self.file = pathlib.Path(directory.join("placement-rpc.conf"))
+        self.use_new_broker()
+
+    def use_new_broker(self):
+        self.broker = self.useFixture(servers.VirtualHost())
         self.file.write_text(f"[DEFAULT]\ntransport_url = {self.broker.url}\n"
                              f"[database]\nconnection = {self.url}\n")
 
@@ -85,6 +88,28 @@ class RestoreTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual(([], [], 2), (books.gaps, books.broken, len(books.epochs)))
         taken_back, = books.reconciled
         self.assertEqual({"CUSTOM_LOST": False}, taken_back.payload["traits"])
+        found, = self.run_program(manage, "outbox", "status")
+        self.assertEqual("", found["difference"])
+
+    def test_a_broker_that_was_replaced_gets_the_events_again(self):
+        with self.running() as service:
+            provider = service.api.create_provider(None, "provider").uuid
+            service.api.set_inventory(None, provider, [base.inventory("VCPU", 100)])
+            self.claim(service, provider, 1)
+            last = base.wait_published(service.database)
+        self.use_new_broker()
+        found, = self.run_program(manage, "outbox", "status")
+        self.assertEqual((last, 0), (found["published_position"], found["unsent"]))
+        self.assertIn(f"events up to position {last} were published", found["difference"])
+        done = programs.run(
+            manage, "--config-file", str(self.file), "outbox", "replay", "--position", "1")
+        self.assertEqual((0, ""), (done.code, done.stderr))
+        with self.running() as service:
+            self.claim(service, provider, 2)
+            base.wait_published(service.database)
+            books = self.books(service.conf.notifications.stream)
+            self.assertEqual(stream_books.stored(service.database), books.as_stored())
+        self.assertEqual(([], []), (books.gaps, books.broken))
         found, = self.run_program(manage, "outbox", "status")
         self.assertEqual("", found["difference"])
 

@@ -5,6 +5,7 @@ import collections
 import functools
 import typing
 
+from oslo_context import context as oslo_context
 from oslo_versionedobjects import base as ovo
 
 from placement_rpc import exception
@@ -79,7 +80,12 @@ def remotable(method: typing.Callable) -> typing.Callable:
 
     @functools.wraps(instance_method)
     def call(first, *args, **kwargs):
-        if not isinstance(first, type) or first.indirection_api is None:
+        if first.indirection_api is None:
+            return instance_method(first, *args, **kwargs)
+        if not isinstance(first, type):
+            if first._context is None:
+                # Calls may be made without a context; the library's method refuses that.
+                first._context = oslo_context.RequestContext(overwrite=False)
             return instance_method(first, *args, **kwargs)
         context, *rest = args
         return first.indirection_api.object_class_action_versions(
