@@ -22,7 +22,8 @@ def status(database, options, conf):
     with database.reader() as tx:
         status = events.status(tx)
     try:
-        status["difference"] = outbox_reconcile.difference(database, conf) or ""
+        differs, is_emptied = outbox_reconcile.compared(database, conf)
+        status["difference"] = differs or is_emptied or ""
     except exception.ServiceUnavailable as error:
         status["difference"] = f"unknown: {error}"
     oldest = status.pop("oldest_unsent")

@@ -62,16 +62,26 @@ def _ignore_gap(_expected, _found):
 
 
 def difference(database: db.Database, conf: cfg.ConfigOpts) -> str | None:
-    """Return in what the stream differs from the store, or what it lacks; None for nothing.
+    """Return in what the stream differs from the store; None if it does not.
+
+    Without RabbitMQ there is no stream, and the result is None.
 
     :raises ServiceUnavailable: if the stream cannot be read
     """
+    return compared(database, conf)[0]
+
+
+def compared(database: db.Database, conf: cfg.ConfigOpts) -> tuple[str | None, str | None]:
+    """As :func:`difference`, with whether the stream is empty although events were published.
+
+    :returns: tuple of two sentences, or None
+    """
     broker = Broker.of(conf)
     if broker is None:
-        return None
+        return None, None
     with database.reader() as tx:
         state = events.state(tx)
     published = state.published_position if state else 0
     tail = StreamReader(broker, conf.notifications.stream).last_events(published)
     with database.reader() as tx:
-        return divergence.difference(tx, tail) or divergence.lack(published, tail)
+        return divergence.difference(tx, tail), divergence.emptied(published, tail)

@@ -15,6 +15,7 @@ from placement_rpc.amqp.broker import EMBEDDED, Broker
 from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.cmd import state_file
 from placement_rpc.conf import service as configuration
+from placement_rpc.db import api as db
 from placement_rpc.db import urls
 from placement_rpc.db.queries import events, relaying
 from placement_rpc.http.facade import Facade
@@ -58,11 +59,11 @@ def run(options, conf):
         conf.set_override("transport_url", url)
         conductor = Conductor(conf, binary="placement-rpc-standalone")
         prepare_store(conf)
-        stack.callback(conductor.stop)
-        conductor.start()
         if management_url:
             # The broker is private.
-            conductor.database.write(_publish_again)
+            _publish_again(conf)
+        stack.callback(conductor.stop)
+        conductor.start()
         server = _http_server(conf, conductor, stack)
         state_file.write(state_dir, transport_url=url, database=conf.database.connection,
                          management_url=management_url, http_url=server.url)
@@ -74,11 +75,19 @@ def run(options, conf):
     return 0
 
 
-def _publish_again(tx):
-    """Have the relay fill the stream of a private broker, which is empty at each start."""
-    oldest = events.status(tx)["oldest_kept"]
-    if oldest is not None:
-        relaying.rewind(tx, oldest - 1)
+def _publish_again(conf):
+    """Have the relay fill the stream of a private broker, which is empty at each start.
+
+    A store on a server may be that of other services, which have another broker.
+    """
+    def rewind(tx):
+        oldest = events.status(tx)["oldest_kept"]
+        if oldest is not None:
+            relaying.rewind(tx, oldest - 1)
+
+    with contextlib.closing(db.Database(conf)) as database:
+        if database.dialect == "sqlite":
+            database.write(rewind, "replay")
 
 
 def _configure(options, conf, state_dir):

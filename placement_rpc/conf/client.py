@@ -29,9 +29,9 @@ OPTS = [
              "slow service."),
     cfg.IntOpt(
         "max_concurrent_calls", default=64, min=1,
-        help="Maximum number of calls that one PlacementAPI makes at a time, and of casts that "
-             "wait for the broker; further ones wait in the order in which they came, until "
-             "their deadline."),
+        help="Maximum number of calls that one PlacementAPI makes at a time; further calls wait "
+             "until their deadline, in the order in which they came. As many casts at a time wait "
+             "for the broker's confirm."),
     cfg.ListOpt(
         "cells", default=[],
         help="Names of the cells that placement_rpc.cells.CellsAPI calls, each with a group "

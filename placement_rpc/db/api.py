@@ -235,6 +235,8 @@ class Database:
         :raises Locked: if a row stays locked, and ``waits`` is false; nothing was done
         :raises StoreUnavailable: when the database cannot be reached. If the connection was lost
             during COMMIT, the change may have been made
+        :raises oslo_db.exception.DBReferenceError: if the last attempt still refers to a row that
+            does not exist, or deletes one that is referred to; nothing was done
         """
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, jitter=1)
         versions = self.versions()
@@ -277,7 +279,7 @@ class Database:
         if kind is errors.Kind.REFERENCE:
             # A busy row can be deleted, or referenced, before each of several attempts. If none
             # succeeds, the database's error says more than that it was busy.
-            return attempt + 1 < self.max_attempts
+            return attempt < max(2, self.max_attempts - 1)
         return kind is errors.Kind.COLLISION
 
     def _prepare(self, connection, versions):

@@ -45,20 +45,19 @@ def difference(tx: Any, tail: Iterable[Event]) -> str | None:
     return None
 
 
-def lack(published: int, tail: Iterable[Event]) -> str | None:
-    """Return what the end of the stream lacks; None if it has all that was published.
+def emptied(published: int, tail: Iterable[Event]) -> str | None:
+    """Return that the stream has no events although some were published; None otherwise.
 
-    A broker that was replaced, or restored, has none of the events, or not the newest.
+    So it is after the broker was replaced.
 
-    :param published: position up to which events had been published before the tail was read
+    :param published: position up to which events had been published before the tail was read; 0
+        for none
     :param tail: as of :func:`difference`
     """
-    newest = max((event.position for event in tail), default=0)
-    if newest >= published:
+    if not published or any(tail):
         return None
-    return (f"events up to position {published} were published, and the stream "
-            + (f"ends at {newest}" if newest else "has none")
-            + "; 'placement-rpc-manage outbox replay --since TIME' publishes events again")
+    return (f"events up to position {published} were published, and the stream has none; "
+            "'placement-rpc-manage outbox replay --since TIME' publishes events again")
 
 
 def compare(database: Any, read: Callable[[datetime.datetime | str], Iterable[Event]],

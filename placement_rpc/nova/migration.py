@@ -207,7 +207,7 @@ def _allocated(tx, known):
 
 @contextlib.contextmanager
 def expected_provider(uuid):
-    """Change a provider in a block, which was read before and not locked.
+    """Surround changes of a provider that was read before, without a lock.
 
     :raises placement_rpc.db.api.Stale: if it was deleted meanwhile
     """

@@ -187,7 +187,8 @@ class Client:
             return self._make(context, method, arguments, release, ends, make)
         except (exception.UnsupportedCall, exception.IncompatibleObjectVersion):
             self.pin.forget()
-            lower = self.pin.release(max(0.0, ends - time.monotonic()))
+            # The call may have waited for its turn longer than the attempt was to take.
+            lower = self.pin.release(max(_PIN_TIMEOUT, ends - time.monotonic()))
             if lower.number >= release.number:
                 raise
         return self._make(context, method, arguments, lower, ends, make)

@@ -6,6 +6,7 @@ The caller therefore waits for a thread of this pool. The threads are daemons: a
 while one of them is still blocked.
 """
 
+import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -50,7 +51,7 @@ class DaemonPool:
     def __init__(self, limit: int):
         self._limit = limit
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
-        # The threads alone count themselves: a caller can be interrupted at any place.
+        # Only the threads change the counters: a caller can be interrupted at any place.
         self._mutex = threading.Lock()
         self._threads = 0
         self._idle = 0
@@ -79,12 +80,12 @@ class DaemonPool:
         task = _Task(call)
         try:
             self._tasks.put(task)
-            self._start_if_needed()
+            trouble = self._start_if_needed()
             if not task.done.acquire(timeout=timeout):
                 if task.began:
                     raise TimeoutError
                 raise exception.ServiceUnavailable(
-                    reason=f"all {self._limit} calls that may be under way are waiting")
+                    reason=trouble or f"all {self._limit} calls that may be under way are waiting")
         finally:
             # A thread that comes to it later has nothing to do.
             task.call = None
@@ -93,36 +94,54 @@ class DaemonPool:
         return task.result
 
     def _start_if_needed(self):
+        """Start a thread if more calls wait than threads.
+
+        :returns: why there cannot be another thread, while there are some; otherwise None
+        :raises ServiceUnavailable: if there cannot be any
+        """
         with self._mutex:
-            if (self._closed or self._threads >= self._limit
-                    or self._tasks.qsize() <= self._idle):
-                return
+            if self._threads >= self._limit or self._tasks.qsize() <= self._idle:
+                return None
         try:
             threading.Thread(target=self._work, daemon=True).start()
         except RuntimeError as error:
+            trouble = f"there is no thread for the call: {error}"
             if not self._threads:
-                raise exception.ServiceUnavailable(
-                    reason=f"there is no thread for the call: {error}") from error
+                raise exception.ServiceUnavailable(reason=trouble) from error
+            return trouble
+        return None
 
     def _work(self):
         with self._mutex:
             # Several callers may have started one for the last place.
-            if self._closed or self._threads >= self._limit:
+            if self._threads >= self._limit:
                 return
             self._threads += 1
             self._idle += 1
-        while (task := self._tasks.get()) is not None:
-            with self._mutex:
-                self._idle -= 1
-            # A caller that came between these two lines counted on this thread.
-            self._start_if_needed()
+        while (task := self._next()) is not None:
+            # A caller that came before this thread was counted as occupied relied on it.
+            with contextlib.suppress(exception.ServiceUnavailable):
+                self._start_if_needed()
             task.run()
             with self._mutex:
                 self._idle += 1
             task.done.release()
 
+    def _next(self):
+        """Wait for the next task; None if the pool is closed and there is none."""
+        task = None if self._closed else self._tasks.get()
+        with self._mutex:
+            self._idle -= 1
+            while task is None:
+                try:
+                    task = self._tasks.get_nowait()
+                except queue.Empty:
+                    self._threads -= 1
+                    return None
+        return task
+
     def close(self) -> None:
-        """End idle threads, and the others when their calls return."""
+        """End idle threads, and the others when no call waits any more."""
         with self._mutex:
             self._closed = True
             for _ in range(self._threads):

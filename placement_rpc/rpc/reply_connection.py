@@ -92,8 +92,8 @@ class ReplyConnection:
         #: The queue of the answers; None before the first connection.
         self.reply_to: str | None = None
         self._waiting: dict[str, _Waiter] = {}
-        # Of calls beyond the limit.
-        self._line = WaitingLine()
+        #: Calls beyond the limit.
+        self.line = WaitingLine()
         self._changed = threading.Condition()
         self._running = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -119,7 +119,7 @@ class ReplyConnection:
 
     def ask(self, routing_key: str, call: envelope.Call, seconds: float,
             pauses: Iterable[float] = (), to_one: bool = False,
-            patience: float = 0.0) -> envelope.Answer:
+            latest: float = -math.inf, at_once: bool = False) -> envelope.Answer:
         """Send a call and wait for its answer.
 
         The server that took the call may be stopped, so the call is sent again while there is no
@@ -131,8 +131,9 @@ class ReplyConnection:
         :param pauses: seconds after which each further copy is sent
         :param to_one: whether one server alone could answer, whose silence says nothing about the
             connection
-        :param patience: how long the call may take with the time that it waits until fewer calls
-            are under way; at least ``seconds``
+        :param latest: time of the monotonic clock until which the call may wait until fewer are
+            under way, if that is more than ``seconds`` away
+        :param at_once: whether it is made although as many calls as allowed are under way
         :raises Unroutable: if no queue is bound to the routing key
         :raises ServiceUnavailable: if the outcome is unknown
         :raises ClientClosed: if this was closed, or was used by another process first
@@ -141,12 +142,16 @@ class ReplyConnection:
         :raises AnswerTooLarge: if the answer exceeds one
         :raises ValueError: if something in the call cannot be written as JSON
         """
-        latest = time.monotonic() + max(seconds, patience)
+        self._check()
+        latest = max(latest, time.monotonic() + seconds)
         call.message_id = uuid.uuid4().hex
         waiter = _Waiter(None if to_one else routing_key)
         try:
             # Before it is sent: the answer may be faster than this thread.
-            self._enter(call.message_id, waiter, latest)
+            if at_once:
+                self._waiting[call.message_id] = waiter
+            else:
+                self._enter(call.message_id, waiter, latest)
             ends = min(time.monotonic() + seconds, latest)
             consumer = self._opened(ends)
             call.reply_to = self.reply_to
@@ -155,12 +160,18 @@ class ReplyConnection:
         finally:
             if self._waiting.pop(call.message_id, None) and waiter.route is not None:
                 self._stopped(call.message_id, routing_key)
-            if self._line:
-                self._line.move()
+            if self.line:
+                self.line.move()
         if waiter.error is not None:
             raise waiter.error
         waiter.answer.copies, waiter.answer.seconds = copies, time.monotonic() - began
         return waiter.answer
+
+    def _check(self):
+        if self._pid not in (None, os.getpid()):
+            raise exception.ClientClosed(reason=FORKED)
+        if self._ended.is_set():
+            raise exception.ClientClosed(reason="it was closed")
 
     def _stopped(self, message_id, routing_key):
         """Take note of a call whose thread stopped waiting; its answer may still come."""
@@ -202,9 +213,9 @@ class ReplyConnection:
             self._waiting[message_id] = waiter
             return True
 
-        if not self._line and take():
+        if not self.line and take():
             return
-        if not self._line.wait(take, ends):
+        if not self.line.wait(take, ends):
             raise exception.ServiceUnavailable(
                 reason=f"all {self._limit} calls that may be under way are waiting")
 
@@ -212,17 +223,14 @@ class ReplyConnection:
         """Return the consumer of an open connection.
 
         :raises ServiceUnavailable: if there is no connection in time
-        :raises ClientClosed: if this was closed, or was used by another process first
+        :raises ClientClosed: if this was closed
         """
-        if self._pid not in (None, os.getpid()):
-            raise exception.ClientClosed(reason=FORKED)
         consumer = self._consumer
         if consumer is not None:
             return consumer
         with self._changing():
             while self._consumer is None:
-                if self._ended.is_set():
-                    raise exception.ClientClosed(reason="it was closed")
+                self._check()
                 if self._thread is None or not self._thread.is_alive():
                     self._pid = os.getpid()
                     self._thread = threading.Thread(

@@ -63,7 +63,7 @@ class RabbitSender:
             raise
         except TimeoutError:
             # If most calls end so, the service is overloaded, and copies would make it worse.
-            self._repeats.answered(method, time.monotonic() - began)
+            self._repeats.answered(method, min(timeout, time.monotonic() - began))
             raise exception.ServiceUnavailable(
                 reason=f"no answer within {timeout:.1f} s") from None
         except Unroutable:
@@ -93,9 +93,11 @@ class RabbitSender:
     def _send(self, context, call, timeout, server):
         """Send a call, and return its answer."""
         method = call.method
-        # Waiting for its turn takes the call's time, and not that of this attempt.
+        # Waiting for its turn takes the call's time, and not that of this attempt. Calls that wait
+        # may need to know the release of the services.
         ask = functools.partial(
-            self.connection.ask, patience=(context.deadline or 0.0) - time.time())
+            self.connection.ask, at_once=method == "get_versions",
+            latest=time.monotonic() + (context.deadline or 0.0) - time.time())
         if server is not None:
             return ask(f"{self._topic}.{server}", call, timeout, to_one=True)
         topic = routing.topic_of(

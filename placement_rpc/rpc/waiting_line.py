@@ -3,20 +3,40 @@
 
 import collections
 import contextlib
+import math
 import threading
 import time
+import weakref
 from collections.abc import Callable
+
+# Seconds between two looks of a thread that was not told of a free place.
+_LOOK = 1.0
+
+
+class _Turn:
+    """The place of a thread in the line; ``ends`` is when it stops waiting."""
+
+    __slots__ = ("__weakref__", "ends", "told")
+
+    def __init__(self, ends):
+        self.ends = ends
+        self.told = threading.Lock()
+        self.told.acquire()
 
 
 class WaitingLine:
     """Threads that wait; the first that came takes the first place that is free.
 
-    Its length is the number of threads that wait. Who takes a place without waiting makes sure
-    before that it is 0, and who gives one back calls :meth:`move`.
+    Its length is the number of threads that wait. A thread that takes a place without waiting
+    makes sure before that it is 0; one that gives a place back calls :meth:`move`.
+
+    A signal handler can raise an exception at any place of a waiting thread, also where it leaves
+    the line. So the line holds turns weakly, and a thread looks from time to time without being
+    told.
     """
 
     def __init__(self) -> None:
-        self._turns: collections.deque[threading.Lock] = collections.deque()
+        self._turns: collections.deque[weakref.ref[_Turn]] = collections.deque()
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -28,24 +48,38 @@ class WaitingLine:
         :param ends: time of the monotonic clock at which waiting ends
         :returns: whether a place was taken
         """
-        turn = threading.Lock()
-        turn.acquire()
+        turn = _Turn(ends)
         try:
-            self._turns.append(turn)
-            while not (self._turns[0] is turn and take()):
+            self._turns.append(weakref.ref(turn))
+            while not (self._first() is turn and take()):
                 left = ends - time.monotonic()
-                if left <= 0 or not turn.acquire(timeout=left):
+                if left <= 0:
                     return False
+                turn.told.acquire(timeout=min(left, _LOOK))
             return True
         finally:
-            # An interrupt can come before it is in the line.
-            with contextlib.suppress(ValueError):
-                self._turns.remove(turn)
+            turn.ends = -math.inf
             # There may be a second place.
             self.move()
 
     def move(self) -> None:
         """Let the first thread look whether there is a place."""
-        # Nobody waits, or the first thread has been told before.
-        with contextlib.suppress(IndexError, RuntimeError):
-            self._turns[0].release()
+        first = self._first()
+        if first is not None:
+            # It may have been told before.
+            with contextlib.suppress(RuntimeError):
+                first.told.release()
+
+    def _first(self):
+        """Return the first turn, and remove those before it of threads that wait no more."""
+        while True:
+            try:
+                reference = self._turns[0]
+            except IndexError:
+                return None
+            turn = reference()
+            if turn is not None and turn.ends > time.monotonic():
+                return turn
+            # Another thread may have removed it.
+            with contextlib.suppress(ValueError):
+                self._turns.remove(reference)

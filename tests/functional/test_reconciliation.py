@@ -77,12 +77,10 @@ class ReconciliationTest(ReconciliationCase):
         with self.database.reader() as tx:
             self.assertIsNone(divergence.difference(tx, self.stream.events))
             self.assertIsNone(divergence.difference(tx, []))
-        last = found.last
-        self.assertEqual(last, found.agreed)
-        self.assertIsNone(divergence.lack(last, self.stream.events))
-        self.assertIn(f"ends at {last}", divergence.lack(last + 1, self.stream.events))
-        self.assertIn("has none", divergence.lack(1, []))
-        self.assertIsNone(divergence.lack(0, []))
+        self.assertEqual(found.last, found.agreed)
+        self.assertIsNone(divergence.emptied(found.last, self.stream.events))
+        self.assertIn("has none", divergence.emptied(found.last, []))
+        self.assertIsNone(divergence.emptied(0, []))
         self.assertEqual(0, divergence.compare(self.database, lambda _start: ()).last)
         self.database.write(lambda tx: events.prune(tx, bulk.now()))
         self.assertFalse(self.compare().differs)

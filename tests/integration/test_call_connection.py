@@ -206,13 +206,37 @@ class AnswersTest(ConversationTest):
         base.wait_until(lambda: caller.connection.waiting == 1)
         call = {"text": "two"}
         late, answers = self.in_threads(lambda seconds: caller.call(
-            RequestContext(deadline=time.time() + seconds), "say", call, 1), 3, 60)
+            RequestContext(deadline=time.time() + seconds), "say", call, 5), 8, 90)
         late[0].join()
         self.assertIn("all 1 calls", answers[0].text)
         self.speaker.go_on.set()
         for thread in (*threads, *late):
             thread.join()
         self.assertEqual("two", answers[1])
+
+    def test_calls_that_wait_for_others_learn_that_the_client_is_closed(self):
+        caller = self.make_caller(placement_client__max_concurrent_calls=1)
+        threads, first = self.in_threads(lambda text: self.say(text, caller=caller, after=30), "1")
+        base.wait_until(lambda: caller.connection.waiting == 1)
+        more, answers = self.in_threads(lambda text: self.say(text, caller=caller), *"23")
+        base.wait_until(lambda: len(caller.connection.line) == 2)
+        caller.close()
+        for thread in (*threads, *more):
+            thread.join()
+        # It may not have been sent.
+        self.assertIn(type(first[0]), (exception.ServiceUnavailable, exception.ClientClosed))
+        self.assertEqual([exception.ClientClosed] * 2, [*map(type, answers)])
+
+    def test_the_release_of_the_services_is_asked_for_at_once(self):
+        """Calls that wait may need it."""
+        caller = self.make_caller(placement_client__max_concurrent_calls=1)
+        threads, _ = self.in_threads(lambda text: self.say(text, caller=caller, after=30), "one")
+        base.wait_until(lambda: caller.connection.waiting == 1)
+        # The server answers; it has no database.
+        self.assertRaises(exception.RemoteFailure, caller.call, RequestContext(), "get_versions",
+                          {}, 30)
+        self.speaker.go_on.set()
+        threads[0].join()
 
     def test_a_closed_client_leaves_no_thread_and_no_file_open(self):
         process = psutil.Process()

@@ -63,6 +63,10 @@ class NodeRacesTest(testscenarios.WithScenarios, base.TestCase):
     def act(self, node, action):
         return lambda client: client.object_action(None, node.obj_clone(), action, (), {})
 
+    @staticmethod
+    def delete(uuid):
+        return lambda client: client.delete_provider(None, uuid)
+
     def nodes(self, uuid):
         with self.database.reader() as tx:
             return tx.execute(sa.select(models.compute_nodes.c.hypervisor_hostname).where(
@@ -92,8 +96,7 @@ class NodeRacesTest(testscenarios.WithScenarios, base.TestCase):
         for number, uuid in self.rounds():
             node = _node(uuid, f"node {number}")
             self.sync(node)(self.api)
-            destroyed, deleted = self.race(
-                self.act(node, "destroy"), lambda client: client.delete_provider(None, uuid))  # noqa: B023
+            destroyed, deleted = self.race(self.act(node, "destroy"), self.delete(uuid))
             self.assertNotIsInstance(destroyed, exception.PlacementException)
             if deleted is not None:
                 self.assertIsInstance(deleted, exception.ProviderNotFound)
@@ -103,15 +106,13 @@ class NodeRacesTest(testscenarios.WithScenarios, base.TestCase):
         for number, uuid in self.rounds():
             self.sync(_node(uuid, f"node {number}"))(self.api)
             self.assert_provided(uuid, 8, *self.race(
-                self.sync(_node(uuid, f"node {number}", vcpus=8)),
-                lambda client: client.delete_provider(None, uuid)))  # noqa: B023
+                self.sync(_node(uuid, f"node {number}", vcpus=8)), self.delete(uuid)))
 
     def test_a_new_node_takes_a_provider_that_is_deleted(self):
         for number, uuid in self.rounds():
             self.api.create_provider(None, f"node {number}", uuid)
             self.assert_provided(uuid, 4, *self.race(
-                self.sync(_node(uuid, f"node {number}")),
-                lambda client: client.delete_provider(None, uuid)))  # noqa: B023
+                self.sync(_node(uuid, f"node {number}")), self.delete(uuid)))
 
     def assert_provided(self, uuid, vcpus, synced, deleted):
         """The node is stored, and its provider is what it reported unless it is deleted now."""

@@ -43,6 +43,11 @@ class RestoreTest(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual("", done.stderr)
         return json.loads(done.stdout)
 
+    def checked(self):
+        """Return the results of the checks of an upgrade that concern the stream."""
+        checks = self.run_program(status, "upgrade", "check", "--json")["checks"]
+        return [each["result"] for each in checks if "stream" in each["check"]]
+
     def books(self, stream):
         """Return the books of a listener that reads the stream from its first event on."""
         return stream_books.read(self.broker.url, stream)
@@ -101,6 +106,7 @@ class RestoreTest(testscenarios.WithScenarios, base.TestCase):
         found, = self.run_program(manage, "outbox", "status")
         self.assertEqual((last, 0), (found["published_position"], found["unsent"]))
         self.assertIn(f"events up to position {last} were published", found["difference"])
+        self.assertEqual([0], self.checked())
         done = programs.run(
             manage, "--config-file", str(self.file), "outbox", "replay", "--position", "1")
         self.assertEqual((0, ""), (done.code, done.stderr))
@@ -119,9 +125,7 @@ class RestoreTest(testscenarios.WithScenarios, base.TestCase):
             base.wait_until(lambda: service.conductor.relay.difference)
             self.claim(service, kept, 5)
             self.assertEqual(last, self.books(stream).position)
-            checks = self.run_program(status, "upgrade", "check", "--json")["checks"]
-            self.assertEqual(
-                [2], [each["result"] for each in checks if "stream" in each["check"]])
+            self.assertEqual([2], self.checked())
             self.run_program(manage, "outbox", "reconcile")
             base.wait_until(lambda: service.conductor.relay.difference is None)
             base.wait_published(service.database)

@@ -300,6 +300,18 @@ class CallThreadsTest(base.TestCase):
         self.threads.run(both.wait, 30)
         other.join()
 
+    def test_a_closed_pool_ends_its_threads_and_makes_the_calls_that_come_late(self):
+        before = threading.active_count()
+        self.threads.run(lambda: 5, 30)
+        caller = threading.Thread(
+            target=self.threads.run, args=(lambda: self.blocked.wait(20), 30))
+        caller.start()
+        self.threads.close()
+        self.assertEqual(6, self.threads.run(lambda: 6, 30))
+        self.blocked.set()
+        caller.join()
+        base.wait_until(lambda: threading.active_count() == before)
+
     def test_threads_are_used_again(self):
         before = threading.active_count()
         for _ in range(20):

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The line of the calls that wait until fewer are under way."""
 
+import signal
 import threading
 import time
 
 from placement_rpc.rpc.waiting_line import WaitingLine
 from tests import base
+
+
+class _Interrupt(Exception):
+    pass
 
 
 class WaitingLineTest(base.TestCase):
@@ -55,12 +60,30 @@ class WaitingLineTest(base.TestCase):
 
     def test_who_waits_too_long_leaves_the_line(self):
         self.assertFalse(self.line.wait(self.taker("late"), time.monotonic() + 0.05))
-        first, second = self.wait("first", 0.2), self.wait("second")
+        first, second = self.wait("first", 2), self.wait("second")
         first.join()
         self.free = 1
         self.line.move()
         second.join()
         self.assertEqual(["second"], self.entered)
+
+    def test_interrupted_threads_do_not_hold_up_the_line(self):
+        """A signal's handler may raise an exception at any place."""
+        def interrupt(_number, _frame):
+            raise _Interrupt
+
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, interrupt))
+        self.addCleanup(signal.setitimer, signal.ITIMER_REAL, 0)
+        for number in range(3000):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.00005 + number % 7 / 50_000)
+                while True:
+                    self.line.wait(lambda: False, 0)
+            except _Interrupt:
+                pass
+        self.free = 1
+        self.assertTrue(self.line.wait(self.taker("next"), time.monotonic() + 30))
+        self.assertEqual(0, len(self.line))
 
     def test_a_place_that_is_free_already(self):
         self.free = 1
