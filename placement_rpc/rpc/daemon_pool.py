@@ -6,7 +6,6 @@ The caller therefore waits for a thread of this pool. The threads are daemons: a
 while one of them is still blocked.
 """
 
-import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -120,8 +119,7 @@ class DaemonPool:
             self._idle += 1
         while (task := self._next()) is not None:
             # A caller that came before this thread was counted as occupied relied on it.
-            with contextlib.suppress(exception.ServiceUnavailable):
-                self._start_if_needed()
+            self._start_if_needed()
             task.run()
             with self._mutex:
                 self._idle += 1
@@ -137,6 +135,9 @@ class DaemonPool:
                     task = self._tasks.get_nowait()
                 except queue.Empty:
                     self._threads -= 1
+                    if self._threads:
+                        # Another thread's sign of the end may have been taken here.
+                        self._tasks.put(None)
                     return None
         return task
 

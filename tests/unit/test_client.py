@@ -300,7 +300,20 @@ class CallThreadsTest(base.TestCase):
         self.threads.run(both.wait, 30)
         other.join()
 
-    def test_a_closed_pool_ends_its_threads_and_makes_the_calls_that_come_late(self):
+    def test_a_closed_pool_ends_its_threads(self):
+        before = threading.active_count()
+        for _ in range(20):
+            threads, together = DaemonPool(4), threading.Barrier(4, timeout=30)
+            callers = [threading.Thread(target=threads.run, args=(together.wait, 30))
+                       for _ in range(4)]
+            for caller in callers:
+                caller.start()
+            for caller in callers:
+                caller.join()
+            threads.close()
+        base.wait_until(lambda: threading.active_count() == before)
+
+    def test_a_call_that_comes_to_a_closed_pool_is_made(self):
         before = threading.active_count()
         self.threads.run(lambda: 5, 30)
         caller = threading.Thread(
