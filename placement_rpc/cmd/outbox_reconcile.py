@@ -64,7 +64,7 @@ def _ignore_gap(_expected, _found):
 def difference(database: db.Database, conf: cfg.ConfigOpts) -> str | None:
     """Return in what the stream differs from the store; None if it does not.
 
-    Without RabbitMQ there is no stream, and the result is None.
+    It does not either if the service runs without RabbitMQ, and so without a stream.
 
     :raises ServiceUnavailable: if the stream cannot be read
     """
@@ -72,9 +72,11 @@ def difference(database: db.Database, conf: cfg.ConfigOpts) -> str | None:
 
 
 def compared(database: db.Database, conf: cfg.ConfigOpts) -> tuple[str | None, str | None]:
-    """As :func:`difference`, with whether the stream is empty although events were published.
+    """Compare the end of the stream with the store.
 
-    :returns: tuple of two sentences, or None
+    :returns: tuple of what :func:`difference` returns, and of a sentence if the stream is empty
+        although events were published, otherwise None
+    :raises ServiceUnavailable: if the stream cannot be read
     """
     broker = Broker.of(conf)
     if broker is None:

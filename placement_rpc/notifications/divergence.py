@@ -46,9 +46,9 @@ def difference(tx: Any, tail: Iterable[Event]) -> str | None:
 
 
 def emptied(published: int, tail: Iterable[Event]) -> str | None:
-    """Return that the stream has no events although some were published; None otherwise.
+    """Return a sentence if the stream has no events although some were published; otherwise None.
 
-    So it is after the broker was replaced.
+    A broker that was replaced has such a stream.
 
     :param published: position up to which events had been published before the tail was read; 0
         for none

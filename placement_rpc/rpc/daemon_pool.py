@@ -126,7 +126,7 @@ class DaemonPool:
             task.done.release()
 
     def _next(self):
-        """Wait for the next task; None if the pool is closed and there is none."""
+        """Return the next task; None when the pool is closed and all its calls are made."""
         task = None if self._closed else self._tasks.get()
         with self._mutex:
             self._idle -= 1

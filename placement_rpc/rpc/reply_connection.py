@@ -92,7 +92,7 @@ class ReplyConnection:
         #: The queue of the answers; None before the first connection.
         self.reply_to: str | None = None
         self._waiting: dict[str, _Waiter] = {}
-        #: Calls beyond the limit.
+        #: The threads whose calls are beyond the limit.
         self.line = WaitingLine()
         self._changed = threading.Condition()
         self._running = threading.Lock()
