@@ -6,6 +6,7 @@ The caller therefore waits for a thread of this pool. The threads are daemons: a
 while one of them is still blocked.
 """
 
+import _thread
 import queue
 import threading
 from collections.abc import Callable
@@ -102,7 +103,9 @@ class DaemonPool:
             if self._threads >= self._limit or self._tasks.qsize() <= self._idle:
                 return None
         try:
-            threading.Thread(target=self._work, daemon=True).start()
+            # A signal's handler that interrupts threading.Thread.start() with an exception can
+            # leave a thread that never works, and the caller gets a KeyError of threading's own.
+            _thread.start_new_thread(self._work, ())
         except RuntimeError as error:
             trouble = f"there is no thread for the call: {error}"
             if not self._threads:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The system has no room for another thread for a while: that costs what needs it, and no more."""
 
+import _thread
 import contextlib
 import threading
 import types
@@ -28,8 +29,9 @@ class NoRoomTest(base.TestCase):
 
     @contextlib.contextmanager
     def no_room(self):
-        with mock.patch.object(threading.Thread, "start",
-                               side_effect=RuntimeError("can't start new thread")):
+        refuse = RuntimeError("can't start new thread")
+        with (mock.patch.object(threading.Thread, "start", side_effect=refuse),
+              mock.patch.object(_thread, "start_new_thread", side_effect=refuse)):
             yield
 
     def test_a_pool_needs_no_room_later(self):
