@@ -15,7 +15,7 @@ from placement_rpc.amqp.publisher import Publisher, Unconfirmed
 from placement_rpc.context import RequestContext
 from placement_rpc.rpc import command_queue, routing, serializer
 from placement_rpc.rpc.daemon_pool import DaemonPool
-from placement_rpc.rpc.reply_connection import FORKED
+from placement_rpc.rpc.reply_connection import check_usable
 
 
 class CommandPublisher:
@@ -70,10 +70,7 @@ class CommandPublisher:
 
     def _check(self):
         self._pid = self._pid or os.getpid()
-        if self._pid != os.getpid():
-            raise exception.ClientClosed(reason=FORKED)
-        if self._closed:
-            raise exception.ClientClosed(reason="it was closed")
+        check_usable(self._pid, self._closed)
 
     def _send(self, body, request_id, ends):
         if not self._mutex.acquire(timeout=max(0, ends - time.monotonic())):

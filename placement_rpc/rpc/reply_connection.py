@@ -44,13 +44,25 @@ _LOOK = 1.0
 _CLOSE_TIMEOUT = 2
 # Calls of which a late answer is known to belong to them.
 _MOST_LATE = 1000
-#: Why a child process cannot use what its parent has used.
-FORKED = "it was used before this process was forked; make one in each process"
 _SHORT = "the broker is short of memory or of disk"
 
 
 class Unroutable(Exception):
     """There is no queue for a call."""
+
+
+def check_usable(pid: int | None, closed: bool) -> None:
+    """Check that this process may use a connection.
+
+    :param pid: of the process that used the connection first; None if none did
+    :param closed: whether the connection was closed
+    :raises ClientClosed: if it may not
+    """
+    if pid not in (None, os.getpid()):
+        raise exception.ClientClosed(
+            reason="it was used before this process was forked; make one in each process")
+    if closed:
+        raise exception.ClientClosed(reason="it was closed")
 
 
 class _Waiter:
@@ -142,7 +154,7 @@ class ReplyConnection:
         :raises AnswerTooLarge: if the answer exceeds one
         :raises ValueError: if something in the call cannot be written as JSON
         """
-        self._check()
+        check_usable(self._pid, self._ended.is_set())
         latest = max(latest, time.monotonic() + seconds)
         call.message_id = uuid.uuid4().hex
         waiter = _Waiter(None if to_one else routing_key)
@@ -166,12 +178,6 @@ class ReplyConnection:
             raise waiter.error
         waiter.answer.copies, waiter.answer.seconds = copies, time.monotonic() - began
         return waiter.answer
-
-    def _check(self):
-        if self._pid not in (None, os.getpid()):
-            raise exception.ClientClosed(reason=FORKED)
-        if self._ended.is_set():
-            raise exception.ClientClosed(reason="it was closed")
 
     def _stopped(self, message_id, routing_key):
         """Take note of a call whose thread stopped waiting; its answer may still come."""
@@ -230,7 +236,7 @@ class ReplyConnection:
             return consumer
         with self._changing():
             while self._consumer is None:
-                self._check()
+                check_usable(self._pid, self._ended.is_set())
                 if self._thread is None or not self._thread.is_alive():
                     self._pid = os.getpid()
                     self._thread = threading.Thread(
