@@ -2,6 +2,7 @@
 """Authorization of HTTP callers, by oslo.policy."""
 
 import collections.abc
+import graphlib
 import logging
 import os
 import pathlib
@@ -56,6 +57,34 @@ class Target(collections.abc.Mapping):
         return len(self._owner())
 
 
+def _refuse_cycles(rules):
+    """Check that no rule refers to itself, also by way of others: it would decide nothing.
+
+    oslo.policy finds some of them, and only warns.
+
+    :param rules: :class:`oslo_policy.policy.Rules`
+    :raises ValueError: if one does
+    """
+    try:
+        # One that there is not is the default rule, which may be missing as well.
+        graphlib.TopologicalSorter({
+            name: {each if each in rules else rules.default_rule for each in _referred_to(check)}
+            for name, check in rules.items()}).prepare()
+    except graphlib.CycleError as error:
+        raise ValueError(f"rules refer to themselves: {', '.join(sorted({*error.args[1]}))}"
+                         ) from None
+
+
+def _referred_to(check):
+    """Yield the names of the rules that a check refers to."""
+    if isinstance(check, policy.RuleCheck):
+        yield check.match
+    for part in getattr(check, "rules", ()):
+        yield from _referred_to(part)
+    if isinstance(check, policy.NotCheck):
+        yield from _referred_to(check.rule)
+
+
 class Enforcer:
     """Decide by the rules in :mod:`placement_rpc.policies` and the operator's policy file.
 
@@ -90,12 +119,13 @@ class Enforcer:
         if self._path and not (os.path.isfile(self._path) and os.access(self._path, os.R_OK)):
             raise OSError("it is no file that can be read")
         reader.load_rules()
-        # After an error all files are read again: one may have been read before it.
-        self._reader = reader
         if reader.rules is not self._rules:
+            _refuse_cycles(reader.rules)
             enforcer, self._rules = self._new(), reader.rules
             enforcer.set_rules(dict(reader.rules))
             self._enforcer = enforcer
+        # Not kept after an error: one file may have been read before another failed.
+        self._reader = reader
 
     def _new(self):
         enforcer = policy.Enforcer(self._conf)

@@ -161,6 +161,22 @@ class OperatorsFileTest(http.HTTPTest):
             self.assertIn(words, error.text)
             self.assertNotIn("\n", error.text)
 
+    def test_rules_that_refer_to_themselves_are_refused(self):
+        listing = "placement:resource_providers:list"
+        for rules, names in (
+                ({listing: f"rule:{listing}"}, listing),
+                ({listing: "role:a or (role:b and not rule:x)", "x": "rule:y", "y": "rule:x"},
+                 "x, y"),
+                ({listing: "rule:gone", "default": "rule:gone_too"}, "default")):
+            self.write(json.dumps(rules))
+            error = self.assertRaises(exception.InvalidInput, self.restart)
+            self.assertIn(f"{self.path} cannot be used: rules refer to themselves: {names}",
+                          error.text)
+        for rules in ({listing: "rule:x and rule:y", "x": "rule:y", "y": "role:a"},
+                      {listing: "rule:gone"}):
+            self.write(json.dumps(rules))
+            self.restart()
+
     def test_a_directory_in_its_place_is_refused_and_a_file_of_a_directory_is_named(self):
         os.unlink(self.path)
         os.mkdir(self.path)
@@ -191,7 +207,8 @@ class OperatorsFileTest(http.HTTPTest):
         log = self.useFixture(fixtures.FakeLogger())
         self.patch(authorization, "_CACHE_TIME", -1)
         for change in (lambda: self.write('"placement:resource_providers:list": "role:other'),
-                       lambda: self.write("- a"), lambda: os.unlink(self.path),
+                       lambda: self.write("- a"), lambda: self.write("a: rule:a"),
+                       lambda: os.unlink(self.path),
                        lambda: os.mkdir(self.path)):
             change()
             if os.path.exists(self.path):
@@ -203,7 +220,7 @@ class OperatorsFileTest(http.HTTPTest):
                 self.refused(403, self.send(
                     "GET", "/resource_providers", token="ada", X_Roles="other"))
         # A directory is no file either.
-        self.assertEqual(3, log.output.count("stay in force"))
+        self.assertEqual(4, log.output.count("stay in force"))
         os.rmdir(self.path)
         self.write('"placement:resource_providers:list": "role:other"')
         os.utime(self.path, (later + 10, later + 10))
