@@ -240,15 +240,19 @@ class DeadLetters:
 
     @contextlib.contextmanager
     def _held(self):
-        """Hold all dead letters unacknowledged; the broker requeues them after the block."""
+        """Hold all dead letters unacknowledged; those that stay are requeued after the block."""
         try:
             with self._broker.connected() as connection:
                 self._queue.declare(connection)
                 reader = Consumer(connection)
                 held = []
-                while (message := reader.get(self._queue.name)) is not None:
-                    held.append((DeadLetter.of_message(message), message))
-                yield reader, ConfirmedChannel(connection), held
+                try:
+                    while (message := reader.get(self._queue.name)) is not None:
+                        held.append((DeadLetter.of_message(message), message))
+                    yield reader, ConfirmedChannel(connection), held
+                finally:
+                    # The broker would requeue those of a closed connection in any order.
+                    reader.requeue_all()
         except (Unconfirmed, *FAILURES) as error:
             raise exception.ServiceUnavailable(
                 reason=f"{type(error).__name__}: {error}") from error

@@ -223,8 +223,12 @@ class CellsAPI:
 
 
 def _configured(conf):
-    """Return the cells of a configuration, with clients over RabbitMQ."""
-    for name in conf.placement_client.cells:
+    """Yield the cells of a configuration, with clients over RabbitMQ."""
+    names = conf.placement_client.cells
+    for name in names:
+        if names.count(name) > 1:
+            raise exception.InvalidInput(
+                what="[placement_client] cells", reason=f"it names {name} more than once")
         group = options.register(conf, name)
         if not group.transport_url:
             raise exception.InvalidInput(

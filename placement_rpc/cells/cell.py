@@ -33,13 +33,19 @@ class Cell:
         # Threads of its own, so that a cell that does not answer occupies no other cell's.
         self._threads = futures.ThreadPoolExecutor(
             api.conf.placement_client.max_concurrent_calls, thread_name_prefix=f"cell {name}")
+        self._closed = False
         self._left_out_until = self._pause = 0.0
 
     def __repr__(self):
         return f"<Cell {self.name}>"
 
     def submit(self, question: Callable[[PlacementAPI], Any]) -> futures.Future:
-        """Begin a call in a thread."""
+        """Begin a call in a thread.
+
+        :raises ClientClosed: if this was closed
+        """
+        if self._closed:
+            raise exception.ClientClosed(reason="it was closed")
         return self._threads.submit(question, self.api)
 
     def is_left_out(self) -> bool:
@@ -66,6 +72,7 @@ class Cell:
 
     def close(self) -> None:
         """Close the client; calls under way end at their deadlines."""
+        self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.api.close()
 
@@ -109,10 +116,14 @@ class Answers:
 
         :param unknown: the errors that say so
         :raises PlacementException: if a cell refused for another reason, or all cells did
+        :raises CellUnreachable: if no cell knows the name, and one did not answer
         """
         for error in self.refused.values():
-            if not self.found or not isinstance(error, unknown):
+            if not isinstance(error, unknown):
                 raise error
+        if not self.found:
+            self.check_complete("a find")
+            raise next(iter(self.refused.values()))
         return list(self.found.values())
 
 

@@ -14,6 +14,7 @@ from placement_rpc.client.base import list_of
 from placement_rpc.objects import fields
 from placement_rpc.objects.candidates import CandidatesRequest
 from placement_rpc.objects.claim import Claim
+from placement_rpc.objects.inventory import InventoryList
 from placement_rpc.rpc.client import new_request_id
 
 if typing.TYPE_CHECKING:
@@ -42,7 +43,7 @@ def claim(cells: "CellsAPI", call: Call) -> typing.Any:
 def claim_together(cells: "CellsAPI", call: Call) -> typing.Any:
     """Change the inventories of providers, and what consumers have, in one cell."""
     claims = list_of(Claim, "claims", call.arguments["claims"])
-    inventories = call.arguments.get("inventories", ())
+    inventories = list_of(InventoryList, "inventories", call.arguments.get("inventories", ()))
     released = {cells.of_consumer(call, each.consumer_uuid)
                 for each in claims if not each.value("allocations")}
     return _claim(cells, call, claims, [each.provider_uuid for each in inventories],

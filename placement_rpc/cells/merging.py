@@ -137,14 +137,19 @@ def _added(one, other):
 def page(cls: Any, found: Sequence[Any], limit: int | None) -> Any:
     """Return a page of all cells, in the order of uuids.
 
+    A consumer that is in several cells has an object for each. They are in the same page, even
+    beyond its limit, since the next page begins after their uuid.
+
     :param cls: the class of the pages
-    :param limit: the most objects
+    :param limit: the most objects of different uuids
     """
     # Beyond the last one of a page that has others after it, that cell may have more.
     horizon = min((each.objects[-1].uuid for each in found if each.more), default=None)
     merged = sorted(itertools.chain.from_iterable(each.objects for each in found),
                     key=lambda each: each.uuid)
-    kept = [each for each in merged if horizon is None or each.uuid <= horizon][:limit]
+    complete = [each for each in merged if horizon is None or each.uuid <= horizon]
+    last = complete[:limit][-1].uuid if complete else None
+    kept = [each for each in complete if each.uuid <= last]
     return codec.stored(cls, objects=kept,
                         more=horizon is not None or len(kept) < len(merged))
 

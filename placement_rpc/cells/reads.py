@@ -10,7 +10,8 @@ from placement_rpc.cells import merging, routes
 from placement_rpc.cells.calls import Call
 from placement_rpc.cells.cell import Answers, Cell, ask, find
 from placement_rpc.cells.locations import is_accepted
-from placement_rpc.client.base import list_of
+from placement_rpc.client.base import any_list, list_of
+from placement_rpc.objects import fields
 from placement_rpc.objects.candidates import CandidatesRequest
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.objects.resource_class import ResourceClassList
@@ -23,8 +24,14 @@ if typing.TYPE_CHECKING:
 
 #: What a cell answers about a name that it does not have, and another cell may.
 UNKNOWN = (exception.ResourceClassNotFound, exception.TraitNotFound)
-# What a cell answers to the change of a name that is in the wanted state already.
-_DONE = (exception.ResourceClassExists, exception.TraitExists, *UNKNOWN)
+# What a cell answers to the change of a name that is in the wanted state already. One that has the
+# new name of a class may have the old one, too.
+_DONE: dict[str, tuple[type[exception.PlacementException], ...]] = {
+    "resource_class_create": (exception.ResourceClassExists,),
+    "resource_class_rename": (exception.ResourceClassNotFound,),
+    "resource_class_delete": (exception.ResourceClassNotFound,),
+    "create_trait": (exception.TraitExists,),
+    "delete_trait": (exception.TraitNotFound,)}
 
 
 # -- finds ---------------------------------------------------------------------------------
@@ -64,12 +71,13 @@ def find_providers(cells: "CellsAPI", call: Call) -> typing.Any:
 def find_candidates(cells: "CellsAPI", call: Call) -> typing.Any:
     """Find allocations in the cells that answer."""
     seconds = patience(cells, call)
-    answers = find(cells.shuffled(_candidates(cells, aggregates_of(call.arguments["wanted"]))),
+    wanted, = list_of(CandidatesRequest, "wanted", [call.arguments["wanted"]])
+    answers = find(cells.shuffled(_candidates(cells, aggregates_of(wanted))),
                    lambda api: call(api, timeout=seconds), seconds)
     found = answers.results(UNKNOWN)
     for cell, each in answers.found.items():
         cells.locations.providers.put(merging.providers_of(each.allocation_requests), cell)
-    return merging.candidates(found, call.arguments["wanted"].value("limit"))
+    return merging.candidates(found, wanted.value("limit"))
 
 
 # -- reads of all cells --------------------------------------------------------------------
@@ -114,8 +122,10 @@ def list_providers(cells: "CellsAPI", call: Call) -> typing.Any:
 def _listed(cells, call):
     arguments = call.arguments
     marker, limit = arguments["marker"], arguments["limit"]
+    lists = [[fields.Uuid().coerce(None, "member_of", each) for each in any_list("member_of", one)]
+             for one in any_list("member_of", arguments["member_of"] or ())]
     begin = cells.cells[0] if marker is None else cells.of_provider(call, marker)
-    chosen = _candidates(cells, arguments["member_of"] or ())
+    chosen = _candidates(cells, lists)
     found: list[typing.Any] = []
     more, answered = False, 0
     refused: exception.PlacementException | None = None
@@ -157,11 +167,12 @@ def get_request_result(cells: "CellsAPI", call: Call) -> typing.Any:
 def list_names(cells: "CellsAPI", call: Call) -> typing.Any:
     """List the names that any cell has."""
     limit = call.arguments["limit"]
+    if limit is not None:
+        limit = fields.WholeNumber(minimum=1).coerce(None, "limit", limit)
 
     def every(api):
         """Return all objects of a cell up to the limit; an answer may have fewer."""
         found, marker = [], call.arguments["marker"]
-        # Asked once in any case: the cell refuses a limit below 1.
         while part := call(api, marker=marker, limit=limit and limit - len(found)).objects:
             found, marker = [*found, *part], part[-1].name
             if limit is not None and len(found) >= limit:
@@ -188,10 +199,10 @@ def in_every_cell(cells: "CellsAPI", call: Call) -> typing.Any:
     A cell that has the wanted state already is no error if the change was made in another: a call
     that some cells did not answer is completed by the same call.
     """
-    request_id = call.arguments["request_id"] or new_request_id()
+    request_id, done = call.arguments["request_id"] or new_request_id(), _DONE[call.method]
     answers = ask(cells.cells, lambda api: call(api, request_id=request_id), call.left)
     for error in answers.refused.values():
-        if not isinstance(error, _DONE):
+        if not isinstance(error, done):
             raise error
     answers.check_complete(call.method)
-    return answers.results(_DONE)[0]
+    return answers.results(done)[0]

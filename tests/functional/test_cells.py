@@ -61,7 +61,10 @@ class ConfigurationTest(base.TestCase):
             self.assertIn("middle", error.text)
 
     def test_what_is_missing_is_named(self):
-        for lines, words in (((), "cells"), (("[placement_client]", "cells = a"), "[cell:a]")):
+        for lines, words in (
+                ((), "cells"), (("[placement_client]", "cells = a"), "[cell:a]"),
+                (("[placement_client]", "cells = a, a", "[cell:a]", "transport_url = rabbit://a/"),
+                 "a more than once")):
             error = self.assertRaises(exception.InvalidInput, CellsAPI, self.conf(*lines))
             self.assertIn(words, error.text)
 
@@ -153,7 +156,53 @@ class ProviderTest(CellsCase):
         self.assertEqual(sorted(uuids), uuids)
 
 
+    def test_a_consumer_in_several_cells_is_in_one_page(self):
+        for _ in range(5):
+            consumer = base.new_uuid()
+            for cell, service in self.services.items():
+                service.api.claim_allocations(None, self.claim(cell, consumer=consumer))
+        for page in (1, 3, 4):
+            found = [each.uuid for each in self.api.all_consumers(None, page=page)]
+            self.assertEqual((10, 5), (len(found), len(set(found))))
+            self.assertEqual(sorted(found), found)
+
+    def test_bad_input_is_refused_as_by_one_service(self):
+        service = self.services["north"].api
+        for make in (
+                lambda one: one.reshape(None, [{"x": 1}]), lambda one: one.reshape(None, None),
+                lambda one: one.list_providers(None, member_of=5),
+                lambda one: one.list_providers(None, member_of=[5]),
+                lambda one: one.list_providers(None, member_of=[[{}]]),
+                lambda one: one.list_traits(None, limit="a"),
+                lambda one: one.list_traits(None, limit=0),
+                lambda one: one.get_allocation_candidates(None, {"x": 1})):
+            errors = [self.assertRaises(exception.InvalidInput, make, one)
+                      for one in (service, self.api)]
+            self.assertEqual(errors[0].code, errors[1].code)
+        closed = self.make_api()
+        for cell in closed.fleet:
+            # The services are used further.
+            self.patch(cell.api, "close", lambda: None)
+        closed.close()
+        self.assertRaises(exception.ClientClosed, closed.list_traits, None)
+
+
 class NamesTest(CellsCase):
+
+    def test_a_new_name_that_another_class_has_is_refused(self):
+        for name in ("CUSTOM_GOLD", "CUSTOM_SILVER"):
+            self.services["north"].api.resource_class_create(None, name)
+        self.services["south"].api.resource_class_create(None, "CUSTOM_GOLD")
+        self.assertRaises(exception.ResourceClassExists, self.api.resource_class_rename, None,
+                          "CUSTOM_GOLD", "CUSTOM_SILVER")
+
+    def test_a_rename_of_which_a_part_is_done_is_completed(self):
+        self.api.resource_class_create(None, "CUSTOM_GOLD")
+        self.services["north"].api.resource_class_rename(None, "CUSTOM_GOLD", "CUSTOM_SILVER")
+        self.api.resource_class_rename(None, "CUSTOM_GOLD", "CUSTOM_SILVER")
+        self.services["south"].api.resource_class_get(None, "CUSTOM_SILVER")
+        self.assertRaises(exception.ResourceClassNotFound, self.api.resource_class_rename, None,
+                          "CUSTOM_GOLD", "CUSTOM_SILVER")
 
     def test_names_are_made_in_every_cell(self):
         self.api.create_trait(None, "CUSTOM_FAST")
@@ -233,6 +282,19 @@ class UnreachableTest(CellsCase):
                 base.claim(None, consumer_generation=0))
             self.assertEqual("south", error.kwargs["cells"])
         self.assertEqual(1, self.log.output.count("Cell south is left out"))
+
+    def test_what_only_it_may_know_is_not_unknown(self):
+        client = self.make_api()
+        self.lose("south")
+        wanted = api.ResourceRequest(resources={"CUSTOM_GOLD": 1})
+        for make in (
+                lambda: client.get_by_request(None, wanted),
+                lambda: client.get_allocation_candidates(None, api.CandidatesRequest(
+                    groups=[api.CandidateGroup(resources={"CUSTOM_GOLD": 1})])),
+                lambda: client.claim_by_request(
+                    None, wanted, base.claim(None, consumer_generation=0))):
+            error = self.assertRaises(exception.CellUnreachable, make)
+            self.assertEqual("south", error.kwargs["cells"])
 
     def test_its_claims_in_a_batch_have_an_unknown_outcome(self):
         self.lose("south")
