@@ -28,7 +28,6 @@ _SIZE, _HEADER = "placement-size", "placement-header"
 _HEADER_EXCERPT = 1024
 # How the body is compressed, as the message itself said.
 _COMPRESSION = "compression"
-_LONGEST_NAME = 255
 # The year 9999.
 _LATEST = 253_370_764_800
 #: Header of a message that an operator replayed: an id of the replay, under which the attempts at
@@ -87,7 +86,7 @@ class DeadLetterQueue:
         if message.raw_header:
             headers[_HEADER] = message.raw_header[:_HEADER_EXCERPT].hex()
         compression = (message.headers or {}).get(_COMPRESSION)
-        if isinstance(compression, str) and len(compression) <= _LONGEST_NAME:
+        if isinstance(compression, str) and len(compression) <= topology.LONGEST_NAME:
             headers[_COMPRESSION] = compression
         return Outgoing(body, "", self.name, message.properties.get("message_id"), headers)
 
@@ -224,7 +223,7 @@ class DeadLetters:
     @staticmethod
     def _resend(channel, letter, message):
         """Publish a dead letter to its queue; return whether the queue took it."""
-        if letter.truncated or len(letter.queue.encode()) > _LONGEST_NAME:
+        if letter.truncated or len(letter.queue.encode()) > topology.LONGEST_NAME:
             return False
         headers = {REPLAYED: str(uuid.uuid4())}
         compression = (message.headers or {}).get(_COMPRESSION)

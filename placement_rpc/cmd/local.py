@@ -51,12 +51,15 @@ def report_usage(database, options, names=None):
         account.apply(event)
     while True:
         with database.reader() as tx:
+            last = outbox.last_position(tx)
             waiting = outbox.waiting(tx)
             # Events that were given a position since the last read.
             rows = outbox.after(tx, account.position or 0, _PAGE)
         for row in rows or waiting:
             account.apply(Event.of_row(row))
         if not rows:
+            if account.position is None and not last:
+                account.nothing_happened()
             return usage_report.report(account, options, names)
 
 

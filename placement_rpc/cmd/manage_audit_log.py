@@ -2,44 +2,65 @@
 """``placement-rpc-manage audit-log``: who changed what, as lines of JSON in a file."""
 
 import signal
+import threading
+
+from oslo_log import log
 
 from placement_rpc import exception
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.amqp.frames import FAILURES
+from placement_rpc.backoff import Backoff
 from placement_rpc.notifications.audit_log import AuditLog
 from placement_rpc.notifications.queue import QueueListener
 from placement_rpc.notifications.sequence import SavedPosition
+
+LOG = log.getLogger(__name__)
 
 
 def run(options, conf):
     """Write lines until a signal, or until no event came for a while; return the exit code.
 
-    :raises InvalidInput: if there is no RabbitMQ
-    :raises OSError: if the file cannot be written
+    :raises InvalidInput: if there is no RabbitMQ, or the queue is another program's
+    :raises OSError: if the file cannot be written at the start
     :raises ServiceUnavailable: if the broker cannot be reached, and it is to end without events;
         otherwise it waits for the broker, and its log says so
     """
     broker = Broker.needed(conf, "only RabbitMQ has events for a queue")
-    audit_log = AuditLog(options.file)
-    # An event for which it fails would become a dead letter.
+    audit_log, ended = AuditLog(options.file), threading.Event()
     audit_log.check()
-    if options.idle is not None:
-        _check(broker)
-    listener = QueueListener(conf, options.queue, audit_log, broker,
+    listener = QueueListener(conf, options.queue, _patient(audit_log, ended), broker,
                              SavedPosition(f"{options.file}.position"))
+    try:
+        listener.declare()
+    except exception.ServiceUnavailable:
+        if options.idle is not None:
+            raise
+
+    def stop(*_signal):
+        ended.set()
+        listener.stop()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_signal: listener.stop())
+        signal.signal(number, stop)
     listener.run(options.idle)
     return 0
 
 
-def _check(broker):
-    """Check that the broker can be reached.
+def _patient(audit_log, ended):
+    """Return a handler that waits until the file can be written.
 
-    :raises ServiceUnavailable: if it cannot
+    If it failed, the event would become a dead letter, and so would all that come while a disk is
+    full.
+
+    :param ended: the :class:`threading.Event` that ends the wait
     """
-    try:
-        with broker.connected():
-            pass
-    except FAILURES as error:
-        raise exception.ServiceUnavailable(reason=f"RabbitMQ: {error}") from error
+    def write(event):
+        backoff = Backoff(first=1, longest=60)
+        while True:
+            try:
+                return audit_log(event)
+            except OSError as error:
+                LOG.error("Event %d cannot be written, and waits: %s", event.position, error)
+                if ended.wait(backoff.next()):
+                    raise
+
+    return write

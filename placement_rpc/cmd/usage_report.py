@@ -43,7 +43,13 @@ def from_stream(reader, options, look_back, client):
         account = _from_snapshot(reader, options, tail, look_back)
         if not account.complete:
             account = _from_first(reader, options, tail)
-    if account.as_of is None:
+    if account.as_of is None and last == 0:
+        print("placement-rpc: no event has been published yet. If nothing was ever claimed, "
+              "there is nothing to report; 'placement-rpc-manage outbox status' says whether "
+              "events wait", file=sys.stderr)
+        if not options.allow_incomplete:
+            return 1
+    elif account.as_of is None:
         print("placement-rpc: the stream is empty", file=sys.stderr)
     elif account.as_of < account.end:
         _note_what_waits(account, last)

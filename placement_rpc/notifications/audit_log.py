@@ -7,8 +7,10 @@ the bus authenticated; a change that the service makes itself has no initiator.
 """
 
 import contextlib
+import errno
 import json
 import os
+import stat
 from typing import Any
 
 from placement_rpc.notifications.event import Event
@@ -65,10 +67,12 @@ class AuditLog:
     def check(self) -> None:
         """Check that the file can be written, and create it if it is missing.
 
-        :raises OSError: if it cannot
+        :raises OSError: if it cannot, or if it is no regular file: a line in a pipe is not on a
+            disk
         """
-        with self._opened():
-            pass
+        with self._opened() as descriptor:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "Not a regular file", self._path)
 
     def __call__(self, event: Event) -> None:
         """Append the line of an event.

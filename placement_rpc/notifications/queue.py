@@ -9,10 +9,11 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement_rpc import bodies
+from placement_rpc import bodies, exception
 from placement_rpc.amqp import dead_letters, topology
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.consumer import Consumer, body_of, deliveries
+from placement_rpc.amqp.frames import FAILURES
 from placement_rpc.amqp.publisher import ConfirmedChannel
 from placement_rpc.amqp.reconnect import Reconnect
 from placement_rpc.backoff import Backoff
@@ -68,12 +69,16 @@ class QueueListener:
         line in the log
     :param exchange: where the topic is
     :raises ValueError: if no broker is given and ``transport_url`` is not RabbitMQ
+    :raises InvalidInput: if the queue has no name, or one that AMQP does not have
     """
 
     def __init__(self, conf: cfg.ConfigOpts, queue: str, handler: Callable[[Event], object],
                  broker: Broker | str | None = None, saved: Any = None,
                  on_gap: Callable[[int, int], object] | None = None,
                  exchange: str = "placement") -> None:
+        if not 0 < len(queue.encode()) <= topology.LONGEST_NAME:
+            raise exception.InvalidInput(
+                what="queue", reason=f"its name has 1 to {topology.LONGEST_NAME} bytes")
         self._conf = conf
         self._options = conf.queues
         self._limits = bodies.Limits.of_answers(conf)
@@ -90,7 +95,7 @@ class QueueListener:
         self._saved = saved
         self._on_gap = on_gap
         self._exchange = exchange
-        self._rabbit = found.options
+        self._broker, self._rabbit = found, found.options
         self._ended = threading.Event()
         self._reconnect = Reconnect(
             f"Queue {queue}", found, self._ended, largest_body=self._limits.size)
@@ -107,6 +112,20 @@ class QueueListener:
     def position(self) -> int | None:
         """The position of the last event that was handled; None before the first"""
         return self._sequence.position if self._sequence else None
+
+    def declare(self) -> None:
+        """Declare the queue, so that it has the events from now on; :meth:`run` does so, too.
+
+        :raises InvalidInput: if it exists and is of another kind
+        :raises ServiceUnavailable: if the broker cannot be reached, or does not allow it
+        """
+        try:
+            with self._broker.connected() as connection:
+                self._declare(connection)
+        except topology.Unsuitable as error:
+            raise exception.InvalidInput(what="queue", reason=str(error)) from error
+        except FAILURES as error:
+            raise exception.ServiceUnavailable(reason=f"RabbitMQ: {error}") from error
 
     def stop(self) -> None:
         """Have :meth:`run` return after the event that is being handled; from any thread."""

@@ -112,6 +112,10 @@ class UsageAccount:
         return not self.complete and self._snapshot is None and (
             self.as_of is not None and self.as_of > self.begin)
 
+    def nothing_happened(self):
+        """Have the account be complete without an event: there has never been one."""
+        self._complete = True
+
     def apply(self, event):
         """Apply an event to the account.
 

@@ -170,6 +170,8 @@ class CandidatesRequest(base.PlacementObject):
 def _check_group(group, together):
     forbidden = set(group.value("forbidden", []))
     for names in group.value("required", []):
+        if not names:
+            raise _invalid(f"a list of alternatives in required of group {group.name!r} is empty")
         if forbidden.issuperset(names):
             raise _invalid(f"group {group.name!r} needs one of {', '.join(names)[:200]}, and "
                            "all of them are forbidden")

@@ -126,12 +126,30 @@ def document_of(response):
     :raises osc_lib.exceptions.CommandError: if it is something else, for example because the
         endpoint is the address of another program
     """
+    # A JSON object that another service answers lacks what is looked for in it.
+    if not header_of(response, "OpenStack-API-Version").startswith("placement "):
+        raise _not_ours(response)
     try:
         document = response.json()
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        raise exceptions.CommandError(
-            f"{response.url} did not answer with a JSON object; check that the endpoint is that "
-            "of the placement service")
+        raise _not_ours(response)
     return document
+
+
+def header_of(response, name):
+    """Return a header that such an answer of the service always has.
+
+    :raises osc_lib.exceptions.CommandError: as :func:`document_of`
+    """
+    value = response.headers.get(name)
+    if value is None:
+        raise _not_ours(response)
+    return value
+
+
+def _not_ours(response):
+    return exceptions.CommandError(
+        f"{response.url} did not answer as the placement service does; check that the endpoint "
+        "is that of the service")

@@ -48,7 +48,7 @@ class Reader:
             raise exceptions.CommandError(
                 f"{refused}; the oldest event that is kept has position "
                 f"{refused.error.get('oldest_position')}") from refused
-        self.position = response.headers["placement-position"]
+        self.position = placement_client.header_of(response, "placement-position")
         # Not splitlines, which also splits at separators that a text may contain.
         return [json.loads(line) for line in response.content.split(b"\n") if line.strip()]
 

@@ -5,6 +5,7 @@ import json
 import sys
 import textwrap
 
+import yaml
 from cliff import utils
 
 _FOR_PEOPLE = ("table", "value")
@@ -17,6 +18,10 @@ class Mapping(dict):
 
     def __str__(self):
         return json.dumps(self, sort_keys=True)
+
+
+# cliff writes YAML with the safe dumper, which refuses classes that it does not know.
+yaml.SafeDumper.add_representer(Mapping, yaml.SafeDumper.represent_dict)
 
 
 def is_for_people(options):

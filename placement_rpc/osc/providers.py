@@ -6,6 +6,7 @@ from osc_lib.cli import format_columns
 from osc_lib.command import command
 
 from placement_rpc.osc import arguments, membership, resource_types, retry
+from placement_rpc.osc import client as placement_client
 
 
 def shown(client, kind, uuid):
@@ -139,7 +140,7 @@ class CreateProvider(command.ShowOne):
             body["parent_provider_uuid"] = options.parent
         created = client.send("POST", resource_types.PROVIDER.path() if options.parent
                               else self.kind.path(), body, minor=minor)
-        uuid = created.headers["Location"].rstrip("/").rpartition("/")[2]
+        uuid = placement_client.header_of(created, "Location").rstrip("/").rpartition("/")[2]
         if options.aggregate_uuid:
             self._associate(client, uuid, options.aggregate_uuid)
         return shown(client, self.kind, uuid)

@@ -51,7 +51,10 @@ def _suffix(text):
 
 
 def _names(text):
-    return [name for name in text.split(",") if name]
+    names = [name for name in text.split(",") if name]
+    if not names:
+        raise argparse.ArgumentTypeError(f"{text!r} has no name")
+    return names
 
 
 def _resource(group, value):

@@ -39,7 +39,8 @@ _GROUP = {
     "type": "object",
     "properties": {
         "suffix": _SUFFIX, "resources": common.RESOURCES,
-        "required": {"type": "array", "maxItems": 100, "items": _TRAITS}, "forbidden": _TRAITS,
+        "required": {"type": "array", "maxItems": 100, "items": {**_TRAITS, "minItems": 1}},
+        "forbidden": _TRAITS,
         "member_of": _MEMBER_OF, "not_member_of": {
             "type": "array", "maxItems": 500, "items": common.UUID},
         "in_tree": common.UUID},

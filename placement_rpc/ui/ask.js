@@ -58,7 +58,7 @@ class Ask {
   read() {
     const groups = [...this.groups.children].map((set) => parseGroup(Object.fromEntries(
       [...set.querySelectorAll("input")].map((each) => [each.dataset.part, each.value.trim()]))));
-    const used = groups.filter((group) => group.suffix || Object.keys(group.resources).length || group.required.length);
+    const used = groups.filter((group) => group.suffix || [Object.keys(group.resources), group.required, group.forbidden, group.member_of].some((each) => each.length));
     if (!used.some((group) => Object.keys(group.resources).length)) throw new Error("Give at least one amount, such as VCPU:2");
     return { groups: used, policy: this.policy.value };
   }
@@ -95,7 +95,7 @@ class Ask {
     if (requests.length === 0) return h("p", { class: "notice" }, "No provider has room for this. The next panel says why.");
     const note = requests.length === LIMIT ? `The first ${LIMIT}` : `${requests.length} of ${requests.length}`;
     return table(note, ["#Number", "Allocations"], requests.map(({ allocations }, at) => [at + 1, h("div", {}, ...Object.entries(allocations).map(([uuid, { resources }]) => h("div", {},
-      h("a", { href: `#providers/${uuid}` }, this.app.fleet.name(uuid)), ": ",
+      h("a", { href: `#providers/${uuid}` }, h("bdi", {}, this.app.fleet.name(uuid))), ": ",
       amounts(resources))))]));
   }
 

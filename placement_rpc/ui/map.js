@@ -129,9 +129,10 @@ export class FleetMap extends EventTarget {
     this.#at = at;
     const provider = this.#cells[at];
     const inventory = provider.inventories[this.class];
-    this.label.textContent = inventory
-      ? `${provider.name}: ${inventory.used} of ${inventory.capacity} ${this.class} used (${percent(inventory.used, inventory.capacity)})`
-      : `${provider.name}: no ${this.class ?? "inventory"}`;
+    // A name that is written from right to left leaves the order of the rest as it is.
+    this.label.replaceChildren(h("bdi", {}, provider.name), inventory
+      ? `: ${inventory.used} of ${inventory.capacity} ${this.class} used (${percent(inventory.used, inventory.capacity)})`
+      : `: no ${this.class ?? "inventory"}`);
     this.redraw();
   }
 

@@ -4,7 +4,7 @@
 import { address } from "./service.js";
 
 const words = (text) => text.split(/[\s,]+/).filter(Boolean);
-const alternatives = (text) => words(text).map((word) => word.split("|").filter(Boolean));
+const alternatives = (text) => words(text).map((word) => word.split("|").filter(Boolean)).filter((each) => each.length);
 
 /** Return the group of a form's texts; :raises Error: if an amount cannot be read. */
 export function parseGroup({ suffix = "", resources, required, forbidden, memberOf }) {
@@ -13,6 +13,7 @@ export function parseGroup({ suffix = "", resources, required, forbidden, member
     const [, name, amount] = /^([A-Z0-9_]+)[:=]([1-9][0-9]*)$/.exec(word) ?? [];
     if (!name) throw new Error(`${word} is not a class and an amount, such as VCPU:2`);
     if (name in group.resources) throw new Error(`${name} is given twice in a group`);
+    if (!Number.isSafeInteger(Number(amount))) throw new Error(`${amount} of ${name} is more than this page can ask for`);
     group.resources[name] = Number(amount);
   }
   return group;
@@ -67,7 +68,7 @@ export function curlLines(request, limit) {
 /** Return the lines that ask the same with the openstack client. */
 export function openstackLines({ groups, policy }) {
   const options = [];
-  const add = (option, value) => options.push(`--${option} ${/^[\w:=,.-]+$/.test(value) ? value : quoted(value)}`);
+  const add = (option, value) => options.push(`--${option}${value.startsWith("-") ? "=" : " "}${/^[\w:=,.-]+$/.test(value) ? value : quoted(value)}`);
   for (const { suffix, resources, required, forbidden, member_of: memberOf } of groups) {
     if (suffix) add("group", suffix);
     for (const [name, amount] of Object.entries(resources)) add("resource", `${name}=${amount}`);

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import fixtures
+import yaml
 from keystoneauth1 import adapter, noauth, session
 
 from placement_rpc.osc import client, membership, resource_types
@@ -130,6 +131,26 @@ class AllocationTest(FacadeTest):
         self.done("allocation", "delete", consumer)
         self.assertEqual([], self.run_json("allocation", "show", consumer))
         self.refused("allocation", "delete", consumer)
+
+    def test_a_separator_alone_is_no_name(self):
+        code, _, err = self.openstack("resource-provider", "explain", "--required", ",")
+        self.assertEqual(2, code)
+        self.assertIn("',' has no name", err)
+
+    def test_yaml_is_what_json_is(self):
+        consumer = base.new_uuid()
+        wanted = ("--resource", "VCPU=1")
+        for arguments in (
+                ("allocation", "set", consumer, "--allocation", f"rp={self.small},VCPU=2"),
+                ("allocation", "show", consumer), ("resource-consumer", "list"),
+                ("resource-provider", "headroom", *wanted),
+                ("resource-provider", "headroom", *wanted, "--by", "trait"),
+                ("resource-provider", "headroom", *wanted, "--by", "class-limit"),
+                ("resource-provider", "explain", *wanted),
+                ("resource-provider", "tree", "--long"), ("event", "list")):
+            code, out, err = self.openstack(*arguments, "-f", "yaml")
+            self.assertEqual(0, code, err)
+            self.assertEqual(self.run_json(*arguments), yaml.safe_load(out), arguments)
 
     def test_a_consumer_keeps_the_owner_that_it_was_given(self):
         consumer = base.new_uuid()

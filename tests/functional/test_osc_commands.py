@@ -70,7 +70,9 @@ class StandIn(fixtures.Fixture):
         status, document, headers = (*(left.pop(0) if len(left) > 1 else left[0]), None, {})[:3]
         if isinstance(document, (dict, list)):
             document = json.dumps(document).encode()
-        start_response(f"{status} {_REASONS[status]}", list((headers or {}).items()))
+        start_response(f"{status} {_REASONS[status]}", [
+            (name, value) for name, value in {
+                "OpenStack-API-Version": "placement 1.39", **(headers or {})}.items() if value])
         return [document or b""]
 
 
@@ -241,6 +243,13 @@ class ProviderTest(CommandTest):
     def test_an_address_that_is_no_placement_service(self):
         self.server.on("GET /resource_providers", (200, b"<html>hello</html>"))
         self.assertIn("endpoint", self.refused("resource-provider", "list"))
+        # Answers of another service.
+        self.server.on("GET /resource_providers", (200, {}, {"OpenStack-API-Version": None}))
+        self.server.on("POST /resource_providers", (200, {}))
+        self.server.on("GET /events", (200, b""))
+        for command in (("resource-provider", "list"), ("resource-provider", "create", "node"),
+                        ("event", "list")):
+            self.assertIn("endpoint", self.refused(*command))
         self.server.on("GET /resource_providers", (503, b"<html>away</html>"))
         self.assertIn("503 Unavailable", self.refused("resource-provider", "list"))
 

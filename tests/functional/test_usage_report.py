@@ -4,6 +4,8 @@
 import contextlib
 import io
 import json
+import types
+from unittest import mock
 
 import fixtures
 import yaml
@@ -11,6 +13,7 @@ import yaml
 from placement_rpc import exception
 from placement_rpc.cmd import client_parser, local, provider_names, usage_report
 from placement_rpc.notifications.event import Event
+from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 from tests.functional import candidate_fleet
 
@@ -84,6 +87,26 @@ class UsageReportTest(base.ContractTest):
         lines = json.loads(self.report("--format", "json"))["lines"]
         self.assertEqual(8, len(lines))
         self.assertEqual(set(self.nodes), {each["provider_uuid"] for each in lines})
+
+    def test_a_store_without_any_event_has_a_complete_report(self):
+        options = client_parser.parser().parse_args(
+            ["usage-report", "--from", "2026-01-01", "--format", "json"])
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            self.assertEqual(0, local.report_usage(
+                self.useFixture(placement_fixtures.Store()).database, options))
+        self.assertEqual((True, []), tuple(
+            json.loads(shown.getvalue())[name] for name in ("complete", "lines")))
+
+    def test_a_stream_without_any_event_proves_nothing(self):
+        """The first events may wait to be published."""
+        options = client_parser.parser().parse_args(["usage-report", "--from", "2026-01-01"])
+        client = mock.Mock(get_event_positions=lambda *_, **_kw: types.SimpleNamespace(last=0))
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            self.assertEqual(1, usage_report.from_stream(
+                lambda *_: mock.Mock(tail=lambda: None), options, 0, client))
+        self.assertIn("outbox status", said.getvalue())
+        self.assertNotIn("stream_max_age", said.getvalue())
 
     def notes(self, client, read):
         """Return what a report of the first events of the stream says on standard error."""

@@ -57,6 +57,23 @@ class DeadLettersTest(test_queue_listener.QueueTest):
         self.assertEqual([1, 2], self.listen())
         self.assertEqual([], json.loads(self.manage("list").stdout))
 
+    def test_a_look_at_them_does_not_change_their_order(self):
+        self.listen()
+        names = [str(number) for number in range(60)]
+        for name in names:
+            self.publish(name, message_id=name)
+        self.listen()
+        letters = self.dead_letters()
+        # The broker's order would be a matter of chance.
+        for _ in range(5):
+            self.assertEqual(names, [letter.id for letter in letters.all()])
+        letters.discard(lambda letter: letter.id in names[:20:2])
+        names = [*names[1:20:2], *names[20:]]
+        self.assertEqual(names, [letter.id for letter in letters.all()])
+        letters.replay(lambda letter: True)
+        self.listen()
+        self.assertEqual(names, [letter.id for letter in letters.all()])
+
     def test_a_dead_letter_whose_queue_is_deleted_stays_and_others_are_replayed(self):
         self.listen()
         self.publish("nonsense")

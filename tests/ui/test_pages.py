@@ -91,6 +91,26 @@ class ProvidersTest(PageTest):
     def type_search(self, text):
         self.wait("#search").send_keys(text)
 
+    def test_long_names_and_names_from_right_to_left(self):
+        facade = self.facade()
+        long = fleets.provider(facade.api, "x" * 200, VCPU={"total": 8})
+        name = "\u05e9\u05dc\u05d5\u05dd"
+        fleets.claim(facade.api, fleets.provider(facade.api, name, VCPU={"total": 64}), VCPU=12)
+        self.open(facade.url, f"providers/{long}")
+        self.wait_text("#details h2", "x" * 200)
+        self.assertTrue(self.run_script("""
+            const page = document.documentElement;
+            return page.scrollWidth <= page.clientWidth"""))
+        self.press("#map", "Home", "ArrowRight")
+        self.wait_text("#map-cell", f"{name}: 12 of 64")
+        # From left to right: the name, and then the number.
+        self.assertTrue(self.run_script("""
+            const [name, text] = document.querySelector("#map-cell").childNodes;
+            const number = document.createRange();
+            number.setStart(text, 2);
+            number.setEnd(text, 4);
+            return name.getBoundingClientRect().right <= number.getBoundingClientRect().left"""))
+
     def test_an_address_that_names_nothing(self):
         self.open(self.facade().url, "providers/%")
         self.wait_text("#details", "There is no provider %.")

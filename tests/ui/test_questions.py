@@ -48,6 +48,18 @@ class OddQuestionTest(QuestionCase):
                          [shlex.split(line)[-2:] for line in openstack.splitlines()])
 
 
+    def test_filters_without_an_amount_are_sent_too(self):
+        """The service says what is wrong with them."""
+        self.click("#add-group")
+        self.ask(resources="", forbidden="HW_GPU_API_VULKAN", suffix1="-x", resources1="VCPU:1")
+        self.wait_text("#candidates", "400")
+        curl, openstack, _ = (self.run_script("return arguments[0].textContent", each)
+                              for each in self.find("#lines pre"))
+        self.assertIn("required=!HW_GPU_API_VULKAN", curl)
+        for line in openstack.splitlines():
+            self.assertIn("--forbidden HW_GPU_API_VULKAN --group=-x --resource VCPU=1", line)
+
+
 class QuestionTest(QuestionCase):
 
     def test_answers(self):
@@ -78,6 +90,13 @@ class QuestionTest(QuestionCase):
         self.type("resources", "two cores")
         self.click("form button[type=submit]")
         self.wait_text("#answer", "two is not a class and an amount")
+        self.type("resources", f"VCPU:{2 ** 53}")
+        self.click("form button[type=submit]")
+        self.wait_text("#answer", "more than this page can ask for")
+
+    def test_a_separator_alone_is_no_condition(self):
+        self.ask(resources="VCPU:1", required="|")
+        self.wait_text("#candidates", "6 of 6")
 
     def test_a_form_outlives_what_the_page_reads_again(self):
         self.type("resources", "VCPU:3")

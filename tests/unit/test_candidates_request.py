@@ -51,6 +51,8 @@ class RequestTest(base.TestCase):
                     {"suffix": "_A", **_VCPU}, same_subtree=[["_A", "_B"]])),
                 ("a group that is not there: ''", _request(_VCPU, same_subtree=[[""]])),
                 ("group '_A' has no resources", _request(_VCPU, {"suffix": "_A"})),
+                ("a list of alternatives in required of group '' is empty", _request(
+                    {**_VCPU, "required": [[]]})),
                 ("all of them are forbidden", _request(
                     {**_VCPU, "required": [["A", "B"]], "forbidden": ["A", "B", "C"]})),
                 ("the root is to have A", _request(
