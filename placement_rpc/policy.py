@@ -57,21 +57,25 @@ class Target(collections.abc.Mapping):
         return len(self._owner())
 
 
+class _Cycle(ValueError):
+    """Rules refer to themselves. They may come from several files."""
+
+
 def _refuse_cycles(rules):
-    """Check that no rule refers to itself, also by way of others: it would decide nothing.
+    """Check that no rule refers to itself, directly or through others: it would decide nothing.
 
     oslo.policy finds some of them, and only warns.
 
     :param rules: :class:`oslo_policy.policy.Rules`
-    :raises ValueError: if one does
+    :raises _Cycle: if one does
     """
     try:
-        # One that there is not is the default rule, which may be missing as well.
+        # The default rule decides for one that does not exist; it may not exist either.
         graphlib.TopologicalSorter({
             name: {each if each in rules else rules.default_rule for each in _referred_to(check)}
             for name, check in rules.items()}).prepare()
     except graphlib.CycleError as error:
-        raise ValueError(f"rules refer to themselves: {', '.join(sorted({*error.args[1]}))}"
+        raise _Cycle(f"these rules refer to themselves: {', '.join(sorted({*error.args[1]}))}"
                          ) from None
 
 
@@ -135,6 +139,8 @@ class Enforcer:
         return enforcer
 
     def _unusable(self, error):
+        if isinstance(error, _Cycle):
+            return f"the rules of all files of the policy cannot be used together: {error}"
         # oslo.policy does not check the kind of what it has parsed.
         reason = "it has to map the names of rules to texts" if isinstance(
             error, (AttributeError, TypeError)) else " ".join(str(error).split())[:500]

@@ -140,16 +140,6 @@ class Consumer:
             self._channel.basic_reject(message.delivery_tag, requeue=True)
             self._held.pop(message.delivery_tag, None)
 
-    def requeue_all(self) -> None:
-        """Return all messages that are held to their queues, in the order in which they came.
-
-        :raises FAILURES: if the connection is lost
-        """
-        with self._connection.writing():
-            for tag in list(self._held):
-                self._channel.basic_reject(tag, requeue=True)
-                del self._held[tag]
-
     def send(self, message: Outgoing, timeout: float) -> None:
         """Publish a message without a confirm; it is returned if it reaches no queue.
 

@@ -22,6 +22,8 @@ from placement_rpc.amqp.publisher import ConfirmedChannel, Unconfirmed
 
 # Headers of a dead letter: the reason, the queue that it was in, and the time.
 _REASON, _QUEUE, _TIME = "placement-reason", "placement-queue", "placement-time"
+# The time in nanoseconds, for the order.
+_MOMENT = "placement-moment"
 # The number of bytes in a body of which only the beginning is kept, and the header of a message
 # that could not be parsed, in hexadecimal digits.
 _SIZE, _HEADER = "placement-size", "placement-header"
@@ -30,6 +32,9 @@ _HEADER_EXCERPT = 1024
 _COMPRESSION = "compression"
 # The year 9999.
 _LATEST = 253_370_764_800
+# Acknowledgements after which to wait for the broker: of more than 32, it forgets the last ones if
+# the connection closes.
+_ACKNOWLEDGED = 16
 #: Header of a message that an operator replayed: an id of the replay, under which the attempts at
 #: the message are counted from zero.
 REPLAYED = "placement-replayed"
@@ -80,7 +85,8 @@ class DeadLetterQueue:
         """Return a dead letter to publish; parameters as of :meth:`dead_letter`."""
         body = message.body if whole else message.body[:contents.EXCERPT]
         headers: dict[str, Any] = {
-            _REASON: _text(reason)[:1000], _QUEUE: queue, _TIME: int(time.time())}
+            _REASON: _text(reason)[:1000], _QUEUE: queue, _TIME: int(time.time()),
+            _MOMENT: time.time_ns()}
         if message.body_size > len(body):
             headers[_SIZE] = message.body_size
         if message.raw_header:
@@ -152,6 +158,13 @@ def _seconds(number, moment):
     return 0
 
 
+def _moment(letter, message):
+    """Return when a message became a dead letter, in nanoseconds since the epoch."""
+    found = (message.headers or {}).get(_MOMENT)
+    # An older release, or the broker, gives none.
+    return found if type(found) is int else letter.died_at * 10 ** 9
+
+
 def _broker_reason(reason):
     return {
         "delivery_limit": "it was delivered too often: each process that worked on it died",
@@ -216,6 +229,9 @@ class DeadLetters:
                 if settle(channel, letter, message):
                     reader.acknowledge([message])
                     done.append(letter)
+                    if len(done) % _ACKNOWLEDGED == 0:
+                        # This waits for the broker; the queue is empty, or has a new dead letter.
+                        reader.get(self._queue.name)
                 else:
                     left.append(letter)
         return done, left
@@ -239,19 +255,17 @@ class DeadLetters:
 
     @contextlib.contextmanager
     def _held(self):
-        """Hold all dead letters unacknowledged; those that stay are requeued after the block."""
+        """Hold all dead letters unacknowledged; the broker requeues them after the block."""
         try:
             with self._broker.connected() as connection:
                 self._queue.declare(connection)
                 reader = Consumer(connection)
                 held = []
-                try:
-                    while (message := reader.get(self._queue.name)) is not None:
-                        held.append((DeadLetter.of_message(message), message))
-                    yield reader, ConfirmedChannel(connection), held
-                finally:
-                    # The broker would requeue those of a closed connection in any order.
-                    reader.requeue_all()
+                while (message := reader.get(self._queue.name)) is not None:
+                    held.append((DeadLetter.of_message(message), message))
+                # The broker requeues what an earlier look held in any order.
+                held.sort(key=lambda each: _moment(*each))
+                yield reader, ConfirmedChannel(connection), held
         except (Unconfirmed, *FAILURES) as error:
             raise exception.ServiceUnavailable(
                 reason=f"{type(error).__name__}: {error}") from error

@@ -17,7 +17,7 @@ from placement_rpc.amqp.publisher import Unconfirmed
 LOG = logging.getLogger(__name__)
 # Seconds after which a binding that was deleted is restored.
 _RESTORE_EVERY = 2.0
-#: The most bytes in a name.
+#: The most bytes in the name of a queue or an exchange.
 LONGEST_NAME = 255
 #: Deliveries after which a call that no process survives is dropped.
 DELIVERY_LIMIT = 20
@@ -155,7 +155,7 @@ def declare(connection: Connection, queue: str, arguments: dict[str, Any]) -> No
         name, current = difference
         if name in limits or name not in _LIMITS:
             raise Unsuitable(f"queue {queue} exists and is of another kind ({name}); use "
-                             "another name, or delete it if no program uses it")
+                             "another name, or delete the queue if no program needs it")
         limits.append(name)
         asked.pop(name, None)
         if current is not None:

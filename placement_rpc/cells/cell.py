@@ -44,9 +44,12 @@ class Cell:
 
         :raises ClientClosed: if this was closed
         """
-        if self._closed:
-            raise exception.ClientClosed(reason="it was closed")
-        return self._threads.submit(question, self.api)
+        try:
+            return self._threads.submit(question, self.api)
+        except RuntimeError:
+            if self._closed:
+                raise _closed() from None
+            raise
 
     def is_left_out(self) -> bool:
         """Return whether finds are to leave the cell out, since it did not answer lately.
@@ -77,6 +80,10 @@ class Cell:
         self.api.close()
 
 
+def _closed():
+    return exception.ClientClosed(reason="it was closed")
+
+
 class Answers:
     """What cells answered to a question: results, and errors, each a dict by :class:`Cell`.
 
@@ -93,6 +100,8 @@ class Answers:
         """Add the outcome of a call that has ended."""
         try:
             self.found[cell] = answer.result()
+        except futures.CancelledError:
+            self.refused[cell] = _closed()
         except exception.PlacementException as error:
             # A server that took the call up too late was as good as not there.
             is_missing = error.retryable or isinstance(error, exception.RequestExpired)
@@ -111,18 +120,20 @@ class Answers:
                 method=method, cells=", ".join(cell.name for cell in self.missing),
                 reason="; ".join(dict.fromkeys(each.text for each in self.missing.values())))
 
-    def results(self, unknown: tuple[type[exception.PlacementException], ...]) -> list[Any]:
+    def results(self, unknown: tuple[type[exception.PlacementException], ...],
+                method: str = "") -> list[Any]:
         """Return the results; a cell that does not know a name has none.
 
         :param unknown: the errors that say so
+        :param method: the call, for the error, unless it was checked that all cells answered
         :raises PlacementException: if a cell refused for another reason, or all cells did
         :raises CellUnreachable: if no cell knows the name, and one did not answer
         """
         for error in self.refused.values():
             if not isinstance(error, unknown):
                 raise error
-        if not self.found:
-            self.check_complete("a find")
+        if self.refused and not self.found:
+            self.check_complete(method)
             raise next(iter(self.refused.values()))
         return list(self.found.values())
 

@@ -289,5 +289,5 @@ def _ask_for_room(cells, call, wanted, chosen):
         return len(api.get_by_request(call.context, limited, timeout=seconds).objects)
 
     answers = find(chosen, count, seconds)
-    answers.results(reads.UNKNOWN)
+    answers.results(reads.UNKNOWN, call.method)
     return answers

@@ -137,8 +137,8 @@ def _added(one, other):
 def page(cls: Any, found: Sequence[Any], limit: int | None) -> Any:
     """Return a page of all cells, in the order of uuids.
 
-    A consumer that is in several cells has an object for each. They are in the same page, even
-    beyond its limit, since the next page begins after their uuid.
+    The objects of one consumer in several cells are on the same page, even if it then exceeds the
+    limit, because the next page begins after their uuid.
 
     :param cls: the class of the pages
     :param limit: the most objects of different uuids

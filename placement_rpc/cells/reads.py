@@ -24,8 +24,8 @@ if typing.TYPE_CHECKING:
 
 #: What a cell answers about a name that it does not have, and another cell may.
 UNKNOWN = (exception.ResourceClassNotFound, exception.TraitNotFound)
-# What a cell answers to the change of a name that is in the wanted state already. One that has the
-# new name of a class may have the old one, too.
+# The errors of a cell in which the change of a name is done already. A cell that has a class of
+# the new name may still have one of the old name.
 _DONE: dict[str, tuple[type[exception.PlacementException], ...]] = {
     "resource_class_create": (exception.ResourceClassExists,),
     "resource_class_rename": (exception.ResourceClassNotFound,),
@@ -58,14 +58,15 @@ def _candidates(cells, lists):
 
 def find_providers(cells: "CellsAPI", call: Call) -> typing.Any:
     """Find providers in the cells that answer."""
-    seconds, wanted = patience(cells, call), call.arguments["wanted"]
+    seconds = patience(cells, call)
+    wanted, = list_of(ResourceRequest, "wanted", [call.arguments["wanted"]])
     chosen = _candidates(cells, aggregates_of(wanted))
     if wanted.value("order") != "pack":
         chosen = cells.shuffled(chosen)
     answers = find(chosen, lambda api: call(api, timeout=seconds), seconds)
     for cell, each in answers.found.items():
         cells.locations.providers.put((one.uuid for one in each.objects), cell)
-    return merging.providers(answers.results(UNKNOWN), wanted)
+    return merging.providers(answers.results(UNKNOWN, call.method), wanted)
 
 
 def find_candidates(cells: "CellsAPI", call: Call) -> typing.Any:
@@ -74,7 +75,7 @@ def find_candidates(cells: "CellsAPI", call: Call) -> typing.Any:
     wanted, = list_of(CandidatesRequest, "wanted", [call.arguments["wanted"]])
     answers = find(cells.shuffled(_candidates(cells, aggregates_of(wanted))),
                    lambda api: call(api, timeout=seconds), seconds)
-    found = answers.results(UNKNOWN)
+    found = answers.results(UNKNOWN, call.method)
     for cell, each in answers.found.items():
         cells.locations.providers.put(merging.providers_of(each.allocation_requests), cell)
     return merging.candidates(found, wanted.value("limit"))

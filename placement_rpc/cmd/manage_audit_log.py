@@ -19,10 +19,10 @@ LOG = log.getLogger(__name__)
 def run(options, conf):
     """Write lines until a signal, or until no event came for a while; return the exit code.
 
-    :raises InvalidInput: if there is no RabbitMQ, or the queue is another program's
+    :raises InvalidInput: if there is no RabbitMQ, or a queue of the name is of another kind
     :raises OSError: if the file cannot be written at the start
-    :raises ServiceUnavailable: if the broker cannot be reached, and it is to end without events;
-        otherwise it waits for the broker, and its log says so
+    :raises ServiceUnavailable: if ``--idle`` is given and the broker cannot be reached; without
+        it the program waits for the broker
     """
     broker = Broker.needed(conf, "only RabbitMQ has events for a queue")
     audit_log, ended = AuditLog(options.file), threading.Event()
@@ -46,12 +46,11 @@ def run(options, conf):
 
 
 def _patient(audit_log, ended):
-    """Return a handler that waits until the file can be written.
+    """Return a handler that tries again until the line is written.
 
-    If it failed, the event would become a dead letter, and so would all that come while a disk is
-    full.
+    If the handler raised, each event that comes while the disk is full would become a dead letter.
 
-    :param ended: the :class:`threading.Event` that ends the wait
+    :param ended: the :class:`threading.Event` that ends the attempts
     """
     def write(event):
         backoff = Backoff(first=1, longest=60)
@@ -59,7 +58,8 @@ def _patient(audit_log, ended):
             try:
                 return audit_log(event)
             except OSError as error:
-                LOG.error("Event %d cannot be written, and waits: %s", event.position, error)
+                LOG.error("Event %d cannot be written to the audit log; retrying: %s",
+                          event.position, error)
                 if ended.wait(backoff.next()):
                     raise
 

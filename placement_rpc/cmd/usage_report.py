@@ -44,9 +44,8 @@ def from_stream(reader, options, look_back, client):
         if not account.complete:
             account = _from_first(reader, options, tail)
     if account.as_of is None and last == 0:
-        print("placement-rpc: no event has been published yet. If nothing was ever claimed, "
-              "there is nothing to report; 'placement-rpc-manage outbox status' says whether "
-              "events wait", file=sys.stderr)
+        print("placement-rpc: no event has been published yet; 'placement-rpc-manage outbox "
+              "status' shows whether events wait to be published", file=sys.stderr)
         if not options.allow_incomplete:
             return 1
     elif account.as_of is None:

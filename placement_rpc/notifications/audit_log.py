@@ -84,11 +84,18 @@ class AuditLog:
             return
         line = json.dumps(found).encode() + b"\n"
         with self._opened() as descriptor:
+            size = os.fstat(descriptor).st_size
             # What an earlier process did not finish is no line of ours.
             if not _ends_a_line(descriptor):
                 line = b"\n" + line
-            _write_all(descriptor, line)
-            os.fsync(descriptor)
+            try:
+                _write_all(descriptor, line)
+                os.fsync(descriptor)
+            except OSError:
+                # Another attempt writes the whole line.
+                with contextlib.suppress(OSError):
+                    os.ftruncate(descriptor, size)
+                raise
 
     @contextlib.contextmanager
     def _opened(self):

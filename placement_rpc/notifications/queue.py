@@ -69,16 +69,18 @@ class QueueListener:
         line in the log
     :param exchange: where the topic is
     :raises ValueError: if no broker is given and ``transport_url`` is not RabbitMQ
-    :raises InvalidInput: if the queue has no name, or one that AMQP does not have
+    :raises InvalidInput: if the name of the queue is empty, is longer than 255 bytes, or begins
+        with ``amq.``
     """
 
     def __init__(self, conf: cfg.ConfigOpts, queue: str, handler: Callable[[Event], object],
                  broker: Broker | str | None = None, saved: Any = None,
                  on_gap: Callable[[int, int], object] | None = None,
                  exchange: str = "placement") -> None:
-        if not 0 < len(queue.encode()) <= topology.LONGEST_NAME:
-            raise exception.InvalidInput(
-                what="queue", reason=f"its name has 1 to {topology.LONGEST_NAME} bytes")
+        if not 0 < len(queue.encode()) <= topology.LONGEST_NAME or queue.startswith("amq."):
+            raise exception.InvalidInput(what="queue", reason=(
+                f"its name must have 1 to {topology.LONGEST_NAME} bytes, and must not begin with "
+                "amq."))
         self._conf = conf
         self._options = conf.queues
         self._limits = bodies.Limits.of_answers(conf)
@@ -114,7 +116,7 @@ class QueueListener:
         return self._sequence.position if self._sequence else None
 
     def declare(self) -> None:
-        """Declare the queue, so that it has the events from now on; :meth:`run` does so, too.
+        """Declare the queue, which keeps events from then on. :meth:`run` declares it, too.
 
         :raises InvalidInput: if it exists and is of another kind
         :raises ServiceUnavailable: if the broker cannot be reached, or does not allow it
@@ -258,10 +260,19 @@ class QueueListener:
                 error = f"{type(failure).__name__}: {failure}"
                 LOG.warning("Attempt %d at event %d (%s) failed: %s", attempt, event.position,
                             event.event_type, error, exc_info=True)
+            if self._ended.is_set():
+                self._forget(attempt)
+                raise _Stopped
             if attempt < self._options.listener_attempts and self._ended.wait(backoff.next()):
                 # Not acknowledged, so the broker delivers it to the next process that listens.
                 raise _Stopped
         self._dead_letter(message, f"event {event.position} ({event.event_type})", error)
+
+    def _forget(self, attempt):
+        """Do not count an attempt that was stopped."""
+        if self._trying:
+            self._trying["attempts"] = attempt - 1
+            self._save()
 
     def _attempts(self, message, event):
         """Yield the number of each attempt; attempts of processes that died count too."""

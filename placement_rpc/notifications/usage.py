@@ -113,7 +113,7 @@ class UsageAccount:
             self.as_of is not None and self.as_of > self.begin)
 
     def nothing_happened(self):
-        """Have the account be complete without an event: there has never been one."""
+        """Mark the account as complete, since no event was ever recorded."""
         self._complete = True
 
     def apply(self, event):

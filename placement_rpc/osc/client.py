@@ -126,7 +126,7 @@ def document_of(response):
     :raises osc_lib.exceptions.CommandError: if it is something else, for example because the
         endpoint is the address of another program
     """
-    # A JSON object that another service answers lacks what is looked for in it.
+    # Another service may answer with a JSON object, too.
     if not header_of(response, "OpenStack-API-Version").startswith("placement "):
         raise _not_ours(response)
     try:
@@ -139,9 +139,9 @@ def document_of(response):
 
 
 def header_of(response, name):
-    """Return a header that such an answer of the service always has.
+    """Return a header that each answer of the service to such a request has.
 
-    :raises osc_lib.exceptions.CommandError: as :func:`document_of`
+    :raises osc_lib.exceptions.CommandError: if it is missing: another program answered
     """
     value = response.headers.get(name)
     if value is None:
@@ -151,5 +151,4 @@ def header_of(response, name):
 
 def _not_ours(response):
     return exceptions.CommandError(
-        f"{response.url} did not answer as the placement service does; check that the endpoint "
-        "is that of the service")
+        f"{response.url} is no answer of the placement service; check the endpoint")

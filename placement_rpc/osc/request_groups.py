@@ -53,7 +53,7 @@ def _suffix(text):
 def _names(text):
     names = [name for name in text.split(",") if name]
     if not names:
-        raise argparse.ArgumentTypeError(f"{text!r} has no name")
+        raise argparse.ArgumentTypeError(f"{text!r} names nothing")
     return names
 
 

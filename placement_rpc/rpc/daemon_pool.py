@@ -103,8 +103,8 @@ class DaemonPool:
             if self._threads >= self._limit or self._tasks.qsize() <= self._idle:
                 return None
         try:
-            # A signal's handler that interrupts threading.Thread.start() with an exception can
-            # leave a thread that never works, and the caller gets a KeyError of threading's own.
+            # If a signal handler raises within threading.Thread.start(), that can leave a thread
+            # that never works, and its caller gets an error of threading's own.
             _thread.start_new_thread(self._work, ())
         except RuntimeError as error:
             trouble = f"there is no thread for the call: {error}"

@@ -175,7 +175,8 @@ class ProviderTest(CellsCase):
                 lambda one: one.list_providers(None, member_of=[[{}]]),
                 lambda one: one.list_traits(None, limit="a"),
                 lambda one: one.list_traits(None, limit=0),
-                lambda one: one.get_allocation_candidates(None, {"x": 1})):
+                lambda one: one.get_allocation_candidates(None, {"x": 1}),
+                lambda one: one.get_by_request(None, api.CandidatesRequest())):
             errors = [self.assertRaises(exception.InvalidInput, make, one)
                       for one in (service, self.api)]
             self.assertEqual(errors[0].code, errors[1].code)

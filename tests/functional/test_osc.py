@@ -135,7 +135,7 @@ class AllocationTest(FacadeTest):
     def test_a_separator_alone_is_no_name(self):
         code, _, err = self.openstack("resource-provider", "explain", "--required", ",")
         self.assertEqual(2, code)
-        self.assertIn("',' has no name", err)
+        self.assertIn("',' names nothing", err)
 
     def test_yaml_is_what_json_is(self):
         consumer = base.new_uuid()

@@ -52,7 +52,7 @@ class OddQuestionTest(QuestionCase):
         """The service says what is wrong with them."""
         self.click("#add-group")
         self.ask(resources="", forbidden="HW_GPU_API_VULKAN", suffix1="-x", resources1="VCPU:1")
-        self.wait_text("#candidates", "400")
+        self.wait_text("#candidates", "400", "Resourceless")
         curl, openstack, _ = (self.run_script("return arguments[0].textContent", each)
                               for each in self.find("#lines pre"))
         self.assertIn("required=!HW_GPU_API_VULKAN", curl)
