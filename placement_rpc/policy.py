@@ -70,7 +70,7 @@ def _refuse_cycles(rules):
     :raises _Cycle: if one does
     """
     try:
-        # The default rule decides for one that does not exist; it may not exist either.
+        # The default rule, if there is one, decides in place of a rule that does not exist.
         graphlib.TopologicalSorter({
             name: {each if each in rules else rules.default_rule for each in _referred_to(check)}
             for name, check in rules.items()}).prepare()

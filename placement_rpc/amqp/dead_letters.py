@@ -22,7 +22,7 @@ from placement_rpc.amqp.publisher import ConfirmedChannel, Unconfirmed
 
 # Headers of a dead letter: the reason, the queue that it was in, and the time.
 _REASON, _QUEUE, _TIME = "placement-reason", "placement-queue", "placement-time"
-# The time in nanoseconds, for the order.
+# The header with the time in nanoseconds, by which dead letters are put in order.
 _MOMENT = "placement-moment"
 # The number of bytes in a body of which only the beginning is kept, and the header of a message
 # that could not be parsed, in hexadecimal digits.
@@ -32,8 +32,8 @@ _HEADER_EXCERPT = 1024
 _COMPRESSION = "compression"
 # The year 9999.
 _LATEST = 253_370_764_800
-# Acknowledgements after which to wait for the broker: of more than 32, it forgets the last ones if
-# the connection closes.
+# How many acknowledgements are sent before waiting for the broker. RabbitMQ passes 32 on to the
+# queue; those that wait for these are lost if the connection closes.
 _ACKNOWLEDGED = 16
 #: Header of a message that an operator replayed: an id of the replay, under which the attempts at
 #: the message are counted from zero.
@@ -230,7 +230,8 @@ class DeadLetters:
                     reader.acknowledge([message])
                     done.append(letter)
                     if len(done) % _ACKNOWLEDGED == 0:
-                        # This waits for the broker; the queue is empty, or has a new dead letter.
+                        # The answer comes after the broker has processed them. All dead letters
+                        # are held, so it has none, or a new one.
                         reader.get(self._queue.name)
                 else:
                     left.append(letter)
@@ -263,7 +264,7 @@ class DeadLetters:
                 held = []
                 while (message := reader.get(self._queue.name)) is not None:
                     held.append((DeadLetter.of_message(message), message))
-                # The broker requeues what an earlier look held in any order.
+                # Those that an earlier look held and returned may come in any order.
                 held.sort(key=lambda each: _moment(*each))
                 yield reader, ConfirmedChannel(connection), held
         except (Unconfirmed, *FAILURES) as error:

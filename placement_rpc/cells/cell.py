@@ -125,7 +125,8 @@ class Answers:
         """Return the results; a cell that does not know a name has none.
 
         :param unknown: the errors that say so
-        :param method: the call, for the error, unless it was checked that all cells answered
+        :param method: the name of the call, for the error; not needed after
+            :meth:`check_complete`
         :raises PlacementException: if a cell refused for another reason, or all cells did
         :raises CellUnreachable: if no cell knows the name, and one did not answer
         """

@@ -139,7 +139,7 @@ def document_of(response):
 
 
 def header_of(response, name):
-    """Return a header that each answer of the service to such a request has.
+    """Return a header that the service sends with every such answer.
 
     :raises osc_lib.exceptions.CommandError: if it is missing: another program answered
     """
@@ -151,4 +151,4 @@ def header_of(response, name):
 
 def _not_ours(response):
     return exceptions.CommandError(
-        f"{response.url} is no answer of the placement service; check the endpoint")
+        f"{response.url} was not answered by the placement service; check the endpoint")

@@ -129,7 +129,7 @@ export class FleetMap extends EventTarget {
     this.#at = at;
     const provider = this.#cells[at];
     const inventory = provider.inventories[this.class];
-    // A name that is written from right to left leaves the order of the rest as it is.
+    // With bdi, a name that is written from right to left does not move the numbers after it.
     this.label.replaceChildren(h("bdi", {}, provider.name), inventory
       ? `: ${inventory.used} of ${inventory.capacity} ${this.class} used (${percent(inventory.used, inventory.capacity)})`
       : `: no ${this.class ?? "inventory"}`);
