@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims, releases and moves: one that fits is accepted, any other changes nothing."""
 
+import time
 from unittest import mock
 
 from placement_rpc import api, db, exception, manager
@@ -199,8 +200,9 @@ class LostAttemptTest(base.ContractTest):
                 api.PlacementAPI("local", self.service.conf, manager=other).release_allocations(
                     None, consumer)
 
+        # Not time.sleep, with which other threads wait too.
         with mock.patch.object(locked_state, "write", lose_the_first), \
-                mock.patch.object(db.api.time, "sleep", release):
+                mock.patch.object(db.api, "time", mock.Mock(wraps=time, sleep=release)):
             self.claim({uuid: {"VCPU": 2}}, consumer, project_id="new", user_id="new",
                        keep_owner=True)
         found = self.api.get_allocations(None, consumer).consumer

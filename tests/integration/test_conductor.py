@@ -111,13 +111,21 @@ class ConductorTest(base.TestCase):
         base.wait_until(lambda: not before & {process.pid for process in psutil.Process(
             conductor.process.pid).children(recursive=True)})
 
+    def living(self, conductor):
+        """Return the pids of the workers that live."""
+        found = set()
+        for each in psutil.Process(conductor.process.pid).children():
+            # It may end between the two reads.
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if each.status() != psutil.STATUS_ZOMBIE:
+                    found.add(each.pid)
+        return found
+
     def test_a_dead_worker_is_replaced(self):
         conductor = self.start()
         worker = psutil.Process(conductor.process.pid).children()[0].pid
         os.kill(worker, signal.SIGKILL)
-        base.wait_until(lambda: len([
-            each for each in psutil.Process(conductor.process.pid).children()
-            if each.status() != psutil.STATUS_ZOMBIE and each.pid != worker]) == 2)
+        base.wait_until(lambda: len(self.living(conductor) - {worker}) == 2)
         for _ in range(10):
             self.client.ping(None)
 
