@@ -12,6 +12,7 @@ from placement_rpc.cells.calls import Call
 from placement_rpc.cells.cell import GRACE, Cell, ask, find
 from placement_rpc.client.base import list_of
 from placement_rpc.objects import fields
+from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.candidates import CandidatesRequest
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.inventory import InventoryList
@@ -37,7 +38,7 @@ def _check_consumer(cells, call, claim, cell):
 
 def claim(cells: "CellsAPI", call: Call) -> typing.Any:
     """Claim in the cell that has the providers."""
-    return _claim(cells, call, list_of(Claim, "claim", [call.arguments["claim"]]))
+    return _claim(cells, call, [instance_of(Claim, "claim", call.arguments["claim"])])
 
 
 def claim_together(cells: "CellsAPI", call: Call) -> typing.Any:
@@ -246,7 +247,7 @@ def claim_by_request(cells: "CellsAPI", call: Call) -> typing.Any:
     :raises CellUnreachable: if no other cell has room than, maybe, one that did not answer
     """
     wanted = call.arguments["wanted"]
-    given, = list_of(Claim, "claim", [call.arguments["claim"]])
+    given = instance_of(Claim, "claim", call.arguments["claim"])
     chosen = cells.chosen(reads.aggregates_of(wanted))
     here = answers = None
     if given.value("consumer_generation") != 0 or call.arguments["request_id"] is not None:

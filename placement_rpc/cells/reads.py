@@ -10,8 +10,9 @@ from placement_rpc.cells import merging, routes
 from placement_rpc.cells.calls import Call
 from placement_rpc.cells.cell import Answers, Cell, ask, find
 from placement_rpc.cells.locations import is_accepted
-from placement_rpc.client.base import any_list, list_of
+from placement_rpc.client.base import any_list
 from placement_rpc.objects import fields
+from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.candidates import CandidatesRequest
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.objects.resource_class import ResourceClassList
@@ -41,7 +42,7 @@ def aggregates_of(wanted: typing.Any) -> list[list[str]]:
     if isinstance(wanted, CandidatesRequest):
         return list(itertools.chain.from_iterable(
             group.value("member_of") or () for group in wanted.value("groups") or ()))
-    wanted, = list_of(ResourceRequest, "wanted", [wanted])
+    wanted = instance_of(ResourceRequest, "wanted", wanted)
     return wanted.value("member_of") or []
 
 
@@ -59,7 +60,7 @@ def _candidates(cells, lists):
 def find_providers(cells: "CellsAPI", call: Call) -> typing.Any:
     """Find providers in the cells that answer."""
     seconds = patience(cells, call)
-    wanted, = list_of(ResourceRequest, "wanted", [call.arguments["wanted"]])
+    wanted = instance_of(ResourceRequest, "wanted", call.arguments["wanted"])
     chosen = _candidates(cells, aggregates_of(wanted))
     if wanted.value("order") != "pack":
         chosen = cells.shuffled(chosen)
@@ -72,7 +73,7 @@ def find_providers(cells: "CellsAPI", call: Call) -> typing.Any:
 def find_candidates(cells: "CellsAPI", call: Call) -> typing.Any:
     """Find allocations in the cells that answer."""
     seconds = patience(cells, call)
-    wanted, = list_of(CandidatesRequest, "wanted", [call.arguments["wanted"]])
+    wanted = instance_of(CandidatesRequest, "wanted", call.arguments["wanted"])
     answers = find(cells.shuffled(_candidates(cells, aggregates_of(wanted))),
                    lambda api: call(api, timeout=seconds), seconds)
     found = answers.results(UNKNOWN, call.method)

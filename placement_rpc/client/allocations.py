@@ -9,6 +9,7 @@ from oslo_context.context import RequestContext
 from placement_rpc import exception
 from placement_rpc.client.base import list_of
 from placement_rpc.objects.allocation import AllocationList
+from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.candidates import AllocationCandidates, CandidatesRequest
 from placement_rpc.objects.claim import CONSUMER_TAGS, Claim, ClaimList, ClaimResult
 from placement_rpc.objects.fields import Uuid
@@ -217,7 +218,7 @@ class AllocationCalls(Client):
 
 def with_owner(context, claim: Claim) -> Claim:
     """Return the claim with a project and a user: its own, or the context's."""
-    list_of(Claim, "claim", [claim])
+    instance_of(Claim, "claim", claim)
     for name in ("project_id", "user_id"):
         if not claim.obj_attr_is_set(name) and getattr(context, name):
             claim = claim.obj_clone()

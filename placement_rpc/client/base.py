@@ -5,6 +5,7 @@ import enum
 from typing import Any, TypeVar
 
 from placement_rpc import exception
+from placement_rpc.objects.base import instance_of
 
 _T = TypeVar("_T")
 
@@ -24,13 +25,8 @@ def list_of(cls: type[_T], name: str, values: Any) -> list[_T]:
 
     :raises InvalidInput: for anything else
     """
-    values = any_list(name, values)
-    for number, value in enumerate(values):
-        if not isinstance(value, cls):
-            raise exception.InvalidInput(
-                what=f"{name}[{number}]",
-                reason=f"a {cls.__name__} was expected, not a {type(value).__name__}")
-    return values
+    return [instance_of(cls, f"{name}[{number}]", value)
+            for number, value in enumerate(any_list(name, values))]
 
 
 def any_list(name: str, values: Any) -> list[Any]:

@@ -19,6 +19,7 @@ from placement_rpc.context import RequestContext
 from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects import fields, request
 from placement_rpc.objects.allocation import AllocationList
+from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.candidates import AllocationCandidates, CandidatesRequest
 from placement_rpc.objects.claim import (
     CONSUMER_TAGS,
@@ -29,14 +30,7 @@ from placement_rpc.objects.claim import (
 )
 from placement_rpc.objects.resource_provider import ResourceProviderList
 from placement_rpc.objects.usage import ProjectUsages, UsageList
-from placement_rpc.rpc.endpoint import (
-    as_bool,
-    as_generation,
-    as_uuid,
-    exposed,
-    instance_of,
-    require_fields,
-)
+from placement_rpc.rpc.endpoint import as_bool, as_generation, as_uuid, exposed, require_fields
 
 # Minor microversions of the HTTP API that have candidates.
 _FIRST_SHAPE, _LAST_SHAPE = 10, 39

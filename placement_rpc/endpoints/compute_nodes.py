@@ -16,15 +16,11 @@ from placement_rpc.nova.changes import TrackerReport
 from placement_rpc.nova.compute_node import ComputeNodeStore
 from placement_rpc.nova.inventory import in_use
 from placement_rpc.nova.unchanged import UnchangedCycles
+from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.fields import RequestId
 from placement_rpc.objects.nova.base import NovaObject
 from placement_rpc.objects.nova.compute_node import ComputeNode
-from placement_rpc.rpc.endpoint import (
-    as_bool,
-    exposed,
-    instance_of,
-    require_fields,
-)
+from placement_rpc.rpc.endpoint import as_bool, exposed, require_fields
 from placement_rpc.versions import releases
 
 

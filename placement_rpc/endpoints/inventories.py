@@ -16,14 +16,9 @@ from placement_rpc.accounting.inventory_batch import InventoryReplacement
 from placement_rpc.context import RequestContext
 from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects import resource_class
+from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.inventory import Inventory, InventoryList
-from placement_rpc.rpc.endpoint import (
-    as_generation,
-    as_uuid,
-    exposed,
-    instance_of,
-    require_fields,
-)
+from placement_rpc.rpc.endpoint import as_generation, as_uuid, exposed, require_fields
 
 # The largest ratio before contract 1.3; the smallest was above 0.
 _OLD_RATIO = 1e9

@@ -15,6 +15,7 @@ from placement_rpc.context import RequestContext
 from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects import fields, request
 from placement_rpc.objects.aggregate import ProviderAggregates
+from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 from placement_rpc.rpc.endpoint import (
     as_bool,
@@ -23,7 +24,6 @@ from placement_rpc.rpc.endpoint import (
     as_name,
     as_uuid,
     exposed,
-    instance_of,
     require_fields,
 )
 

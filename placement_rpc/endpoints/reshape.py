@@ -9,9 +9,10 @@ from placement_rpc.accounting.reshape import ReshapeChange
 from placement_rpc.context import RequestContext
 from placement_rpc.endpoints.allocations import AllocationEndpoint
 from placement_rpc.endpoints.inventories import InventoryEndpoint
+from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.claim import ClaimList
 from placement_rpc.objects.reshape import Reshape, ReshapeResult
-from placement_rpc.rpc.endpoint import exposed, instance_of, require_fields
+from placement_rpc.rpc.endpoint import exposed, require_fields
 
 
 class ReshapeEndpoint(AllocationEndpoint, InventoryEndpoint):

@@ -10,13 +10,9 @@ from placement_rpc.accounting.idempotency import Request
 from placement_rpc.context import RequestContext
 from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects import resource_class
+from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.resource_class import ResourceClass, ResourceClassList
-from placement_rpc.rpc.endpoint import (
-    as_limit,
-    exposed,
-    instance_of,
-    require_fields,
-)
+from placement_rpc.rpc.endpoint import as_limit, exposed, require_fields
 
 
 class ResourceClassEndpoint(ManagerBase):

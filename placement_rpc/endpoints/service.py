@@ -13,6 +13,7 @@ from placement_rpc.candidates import explanation, surveys
 from placement_rpc.context import RequestContext
 from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects import fields, request
+from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.candidates import CandidatesRequest
 from placement_rpc.objects.event_page import EventPage, EventPositions
 from placement_rpc.objects.explanation import ExplanationList
@@ -25,7 +26,6 @@ from placement_rpc.rpc.endpoint import (
     as_limit,
     as_uuid,
     exposed,
-    instance_of,
     require_fields,
 )
 

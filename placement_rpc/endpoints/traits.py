@@ -11,15 +11,9 @@ from placement_rpc.accounting.idempotency import Request
 from placement_rpc.context import RequestContext
 from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects import fields, request
+from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
-from placement_rpc.rpc.endpoint import (
-    as_bool,
-    as_limit,
-    as_uuid,
-    exposed,
-    instance_of,
-    require_fields,
-)
+from placement_rpc.rpc.endpoint import as_bool, as_limit, as_uuid, exposed, require_fields
 
 
 class TraitEndpoint(ManagerBase):

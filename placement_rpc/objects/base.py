@@ -33,6 +33,7 @@ class PlacementObjectRegistry(Registry):
     own: typing.ClassVar[dict[str, list]] = collections.defaultdict(list)
 
 
+_T = typing.TypeVar("_T")
 # Dict of wire namespace to its base class.
 _namespaces: dict[str, type] = {}
 
@@ -275,6 +276,17 @@ class PlacementObjectList(base.ObjectListBase, PlacementObject):
 #: The exceptions that parsing malformed input can raise.
 BROKEN = (ValueError, TypeError, LookupError, AttributeError, NotImplementedError, OverflowError,
           RecursionError)
+
+
+def instance_of(cls: type[_T], name: str, value: object) -> _T:
+    """Return the value if it is an object of the class.
+
+    :raises InvalidInput: otherwise
+    """
+    if not isinstance(value, cls):
+        raise exception.InvalidInput(
+            what=name, reason=f"a {cls.__name__} was expected, not a {type(value).__name__}")
+    return value
 
 
 @contextlib.contextmanager

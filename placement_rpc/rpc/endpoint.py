@@ -12,7 +12,6 @@ from placement_rpc.versions import contract
 # The most entries in one answer; PlacementAPI asks for the next page by itself.
 MAX_PAGE = 1000
 
-_T = TypeVar("_T")
 _Method = TypeVar("_Method", bound=Callable)
 
 
@@ -182,17 +181,6 @@ def as_bool(name: str, value: object) -> bool | None:
     if value is None or isinstance(value, bool):
         return value
     raise exception.InvalidInput(what=name, reason="it is neither true nor false")
-
-
-def instance_of(cls: type[_T], name: str, value: object) -> _T:
-    """Return the value if it is an object of the class.
-
-    :raises InvalidInput: otherwise
-    """
-    if not isinstance(value, cls):
-        raise exception.InvalidInput(
-            what=name, reason=f"a {cls.__name__} was expected, not a {type(value).__name__}")
-    return value
 
 
 def require_fields(value: Any, *names: str) -> Any:

@@ -166,6 +166,17 @@ class ProviderTest(CellsCase):
             self.assertEqual((10, 5), (len(found), len(set(found))))
             self.assertEqual(sorted(found), found)
 
+    def test_a_wrong_object_is_named_as_by_one_service(self):
+        for make in (
+                lambda one: one.get_by_request(None, {"x": 1}),
+                lambda one: one.get_allocation_candidates(None, {"x": 1}),
+                lambda one: one.claim_allocations(None, {"x": 1}),
+                lambda one: one.claim_batch(None, [{"x": 1}]),
+                lambda one: one.claim_by_request(None, api.ResourceRequest(), {"x": 1})):
+            self.assertEqual(*(
+                str(self.assertRaises(exception.InvalidInput, make, one)).partition(":")[0]
+                for one in (self.services["north"].api, self.api)))
+
     def test_bad_input_is_refused_as_by_one_service(self):
         service = self.services["north"].api
         for make in (

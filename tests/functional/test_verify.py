@@ -6,12 +6,13 @@ import datetime
 import json
 import pathlib
 import sqlite3
+import time
 from unittest import mock
 
 import fixtures
 import sqlalchemy as sa
 
-from placement_rpc.cmd import manage
+from placement_rpc.cmd import manage, manage_placement_verify
 from placement_rpc.db import models
 from placement_rpc.db.placement import schema
 from placement_rpc.db.queries import import_state
@@ -198,7 +199,7 @@ class YoungerTest(VerifyCase):
     def test_a_row_that_changes_between_the_looks_is_younger(self):
         self.bring()
         self.use(7)
-        with mock.patch("time.sleep", lambda _: self.use(8)):
+        with self.meanwhile(8):
             found = self.differences()
         self.assertEqual(["changed while it was compared"],
                          [each["younger"] for each in found.values()])
@@ -207,8 +208,14 @@ class YoungerTest(VerifyCase):
     def test_a_difference_that_is_gone_at_the_second_look_was_none(self):
         self.bring()
         self.use(7)
-        with mock.patch("time.sleep", lambda _: self.use(1)):
+        with self.meanwhile(1):
             self.assertEqual({}, self.differences(code=0))
+
+    def meanwhile(self, amount):
+        """Return a context in which an allocation changes between the first look and the next."""
+        # No other thread of this process may sleep by it.
+        clock = mock.Mock(wraps=time, sleep=lambda _: self.use(amount))
+        return mock.patch.object(manage_placement_verify, "time", clock)
 
     def use(self, amount):
         """Change an allocation in Placement without the traces that its API leaves."""
