@@ -8,10 +8,10 @@ import json
 import sys
 import textwrap
 
-import rich.console
 import rich.markup
 
 from placement_rpc.cmd import output, provider_names
+from placement_rpc.cmd.console import Console
 from placement_rpc.objects import catalog
 
 _COLOURS = {"create": "green", "associate": "green", "update": "yellow", "delete": "red",
@@ -149,7 +149,7 @@ class Table:
     """
 
     def __init__(self, console=None, names=None):
-        self._console = console or rich.console.Console()
+        self._console = console or Console()
         self._headed = False
         self.names = names or provider_names.ProviderNames()
 

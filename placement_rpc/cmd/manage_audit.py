@@ -8,7 +8,6 @@ import os
 import pathlib
 import sys
 
-import rich.console
 import rich.markup
 import rich.table
 
@@ -19,6 +18,7 @@ from placement_rpc.audit.corrections import Corrections
 from placement_rpc.audit.findings import CORRECTIONS, Findings
 from placement_rpc.audit.known import Known, Servers
 from placement_rpc.cmd import output
+from placement_rpc.cmd.console import Console
 from placement_rpc.db.queries import events
 from placement_rpc.db.queries import summaries as queries
 from placement_rpc.manager import Manager
@@ -235,7 +235,7 @@ def _show_table(found, counts, stream):
                       rich.markup.escape(
                           outcome or finding.correction or f"none: {finding.obstacle}"))
     if table.rows:
-        rich.console.Console(file=stream).print(table)
+        Console(file=stream).print(table)
     if len(found) > len(table.rows):
         print(f"and {len(found) - len(table.rows)} more; --format json has all of them",
               file=stream)

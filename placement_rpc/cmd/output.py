@@ -73,8 +73,9 @@ def _show_csv(rows, columns, stream):
 
 
 def _show_table(rows, columns, stream):
-    import rich.console
     import rich.table
+
+    from placement_rpc.cmd.console import Console
 
     table, whole, folded = rich.table.Table(), [], []
     for column in columns:
@@ -94,8 +95,8 @@ def _show_table(rows, columns, stream):
     # terminal that is narrower wraps the lines itself, which leaves the uuids whole when they are
     # copied.
     narrowest = sum(whole) + len(folded) * max(folded, default=0) + _FRAME * len(columns) + 1
-    width = max(rich.console.Console(file=stream).width, narrowest)
-    rich.console.Console(file=stream, width=width).print(table)
+    width = max(Console(file=stream).width, narrowest)
+    Console(file=stream, width=width).print(table)
 
 
 def _are(values, condition):

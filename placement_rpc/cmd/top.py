@@ -15,6 +15,7 @@ import rich.text
 
 from placement_rpc import exception
 from placement_rpc.cmd import calls, output, scrape
+from placement_rpc.cmd.console import Console
 
 # Seconds between two reads of all providers, which are much more to read than the metrics.
 _PROVIDERS_EVERY = 15
@@ -37,7 +38,7 @@ def run(client, options):
             for state in states:
                 print(json.dumps(state), flush=True)
             return
-        console = rich.console.Console()
+        console = Console()
         if options.once or not console.is_terminal:
             for state in states:
                 console.print(_screen(state, console.height, is_live=False))

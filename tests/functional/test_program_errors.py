@@ -361,11 +361,27 @@ class StreamsTest(ProgramTest):
                           "--timeout", "1")
         self.assertEqual((3, ""), (done.returncode, done.stdout))
 
-    def test_characters_that_an_encoding_lacks_are_escaped(self):
+    def file_of_store(self):
+        """Return a configuration file with the address of a store that has a provider."""
         running = self.useFixture(placement_fixtures.RunningService("local"))
         running.api.create_provider(None, "n\xf6de")
-        file = self.file("db.conf", "[database]\nconnection = "
+        return self.file("db.conf", "[database]\nconnection = "
                          f"{running.conf.database.connection}\n")
+
+    def test_a_pipe_that_its_reader_has_closed_ends_a_program(self):
+        file = self.file_of_store()
+        for style in ("json", "table"):
+            command, how = self.command("placement-rpc", "--config-file", file, "--local",
+                                        "providers", "--format", style)
+            reader, writer = os.pipe()
+            os.close(reader)
+            with os.fdopen(writer, "w") as output:
+                done = subprocess.run(command, check=False, stdout=output,
+                                      stderr=subprocess.PIPE, timeout=120, **how)
+            self.assertEqual((141, ""), (done.returncode, done.stderr), style)
+
+    def test_characters_that_an_encoding_lacks_are_escaped(self):
+        file = self.file_of_store()
         for style in ("yaml", "csv", "table"):
             done = self.shell("placement-rpc", "", "--config-file", file, "--local", "providers",
                               "--format", style, PYTHONIOENCODING="ascii")
