@@ -230,9 +230,22 @@ def stored_outcome(database: db.Database, request: Request) -> Any:
     :raises RequestIdReused: if another request had the same id
     :raises PlacementException: the error with which the request was refused
     """
+    row = _checked_row(database, request)
+    return None if row is None else outcome_result(json.loads(row.outcome))
+
+
+def check_id(database: db.Database, request: Request) -> None:
+    """Check that no other request has had the id of this one.
+
+    :raises RequestIdReused: if another one had
+    """
+    _checked_row(database, request)
+
+
+def _checked_row(database, request):
+    """Return the row of the stored outcome of a request; None if it was not settled yet."""
     with database.reader() as tx:
         row = requests.find(tx, [request.request_id]).get(request.request_id)
-    if row is None:
-        return None
-    request.check_same(row)
-    return outcome_result(json.loads(row.outcome))
+    if row is not None:
+        request.check_same(row)
+    return row

@@ -14,7 +14,7 @@ from placement_rpc.accounting.claims import (
     forms_of_claim,
     request_of_claim,
 )
-from placement_rpc.accounting.idempotency import Request
+from placement_rpc.accounting.idempotency import Request, check_id
 from placement_rpc.context import RequestContext
 from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects import fields, request
@@ -53,10 +53,13 @@ class AllocationEndpoint(ManagerBase):
         forms = [forms_of_claim(claim) for claim in wanted]
         asked = Request.of(request_id, "claim_batch", {"claims": [form for form, _ in forms]},
                            {"claims": [whole for _, whole in forms]})
-        outcomes = self.group_commit.settle([
+        changes = [
             ClaimChange(asked.part(number, {"claim": form}, {"claim": whole}), claim,
                         context.deadline)
-            for number, (claim, (form, whole)) in enumerate(zip(wanted, forms, strict=True))])
+            for number, (claim, (form, whole)) in enumerate(zip(wanted, forms, strict=True))]
+        # The other entries have ids of their own, by which they would be settled.
+        check_id(self.database, changes[0].request)
+        outcomes = self.group_commit.settle(changes)
         return ClaimResultList(objects=_batch_results(outcomes))
 
     @exposed

@@ -33,6 +33,8 @@ _CLOCK_SKEW = datetime.timedelta(seconds=30)
 _TOO_OLD = datetime.timedelta(hours=1)
 _EARLIEST = datetime.datetime(2000, 1, 1)
 _MAX_CONSUMERS = 5000
+# A tracker may report amounts of 0, which no claim has.
+_AMOUNTS = fields.Amounts(minimum=0)
 
 
 class _IfUnchanged:
@@ -377,8 +379,12 @@ def allocations_of(value):
     if len(value) > _MAX_CONSUMERS:
         raise exception.BatchTooLarge(
             what="node", limit=_MAX_CONSUMERS, size=len(value))
-    return {fields.Uuid().coerce(None, "allocations", consumer): _allocation(consumer, report)
-            for consumer, report in value.items()}
+    found = {fields.Uuid().coerce(None, "allocations", consumer): _allocation(consumer, report)
+             for consumer, report in value.items()}
+    if len(found) < len(value):
+        raise exception.InvalidInput(
+            what="allocations", reason="one consumer is in two spellings of its uuid")
+    return found
 
 
 def devices_of(allocations):
@@ -400,11 +406,16 @@ def _allocation(consumer, report):
             not isinstance(report["resources"], dict)):
         raise exception.InvalidInput(
             what=what, reason="it is not a mapping of project_id, user_id and resources")
-    resources = {name: amount for name, amount in report["resources"].items() if amount != 0}
     return {
         "project_id": fields.Text(255).coerce(None, f"{what}.project_id", report["project_id"]),
         "user_id": fields.Text(255).coerce(None, f"{what}.user_id", report["user_id"]),
-        "resources": fields.Amounts().coerce(None, what, resources) if resources else {}}
+        "resources": _amounts(what, report["resources"])}
+
+
+def _amounts(what, resources):
+    """Return the amounts without those of 0, which are checked like the others."""
+    found = _AMOUNTS.coerce(None, what, resources) if resources else {}
+    return {name: amount for name, amount in found.items() if amount}
 
 
 def time_of(seconds):

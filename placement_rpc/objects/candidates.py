@@ -4,7 +4,6 @@
 import base64
 import functools
 import json
-import re
 import typing
 import zlib
 from collections.abc import Iterable, Iterator
@@ -13,10 +12,8 @@ from oslo_versionedobjects import fields as library_fields
 
 from placement_rpc import exception
 from placement_rpc.objects import base, claim, fields, request
-from placement_rpc.schemas import common
 
 _AMOUNT = 2 ** 63 - 1
-_SUFFIX = re.compile(common.SUFFIX)
 #: The most groups of a request: each of them is a condition on every tree.
 MAX_GROUPS = 100
 POLICIES = ("none", "isolate")
@@ -26,20 +23,6 @@ _DEFLATED = "deflate"
 _LEVEL = 1
 # Bytes of text that are decompressed at a time.
 _CHUNK = 256 * 1024
-
-
-class Suffix(library_fields.FieldType):
-    """The suffix that names a group of a request; empty for the group without one."""
-
-    def coerce(self, obj, attr, value):
-        if not isinstance(value, str) or not _SUFFIX.fullmatch(value):
-            raise exception.InvalidInput(
-                what=attr, reason=f"{str(value)[:80]!r} is not a suffix: up to 64 letters, "
-                                  "digits, - or _")
-        return value
-
-    def get_schema(self):
-        return {"type": ["string"], "pattern": common.SUFFIX}
 
 
 class _GroupAmounts(fields.Amounts):
@@ -77,7 +60,7 @@ class CandidateGroup(base.PlacementObject):
     VERSION = "1.0"
 
     fields = {
-        "suffix": fields.field(Suffix(), default=""),
+        "suffix": fields.field(fields.Suffix(), default=""),
         "resources": fields.field(_GroupAmounts(maximum=_AMOUNT), default={}),
         "required": fields.field(
             fields.Several(request.TRAITS, maximum=1000), default=[]),
@@ -111,8 +94,9 @@ class CandidatesRequest(base.PlacementObject):
     fields = {
         "groups": fields.ListOfObjectsField("CandidateGroup"),
         "group_policy": fields.field(fields.Choice(POLICIES), nullable=True, default=None),
-        "same_subtree": fields.field(fields.Several(
-            fields.Several(Suffix(), maximum=MAX_GROUPS, minimum=1), maximum=100), default=[]),
+        "same_subtree": fields.field(
+            fields.Several(fields.Several(
+                fields.Suffix(), maximum=MAX_GROUPS, minimum=1), maximum=100), default=[]),
         "root_required": fields.field(request.TRAITS, default=[]),
         "root_forbidden": fields.field(request.TRAITS, default=[]),
         "limit": fields.field(fields.WholeNumber(minimum=1), nullable=True, default=None),
@@ -175,6 +159,8 @@ def _check_group(group, together):
         if forbidden.issuperset(names):
             raise _invalid(f"group {group.name!r} needs one of {', '.join(names)[:200]}, and "
                            "all of them are forbidden")
+    if not all(group.value("member_of", [])):
+        raise _invalid(f"a list of alternatives in member_of of group {group.name!r} is empty")
     if not group.value("resources") and group.name not in together:
         raise _invalid(f"group {group.name!r} has no resources, and same_subtree does not "
                        "name it")

@@ -46,10 +46,10 @@ class Claim(base.PlacementObject):
             fields.WholeNumber(maximum=_GENERATION), nullable=True),
         "allocations": fields.field(fields.Mapping(fields.Amounts()), nullable=True),
         "consumer_tags": fields.field(CONSUMER_TAGS, nullable=True),
-        "keep_owner": fields.BooleanField(nullable=True),
+        "keep_owner": fields.field(fields.Boolean(), nullable=True),
         "consumer_type": fields.field(fields.ConsumerType(), nullable=True),
         "mappings": fields.field(fields.Mappings(), nullable=True),
-        "raise_generation": fields.BooleanField(nullable=True),
+        "raise_generation": fields.field(fields.Boolean(), nullable=True),
     }
 
     added = {"consumer_generation": "1.1"} | dict.fromkeys(

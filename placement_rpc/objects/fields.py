@@ -15,6 +15,7 @@ from oslo_versionedobjects import fields
 
 from placement_rpc import exception
 from placement_rpc.objects import class_names
+from placement_rpc.schemas import common
 
 # The largest amount that the columns can store.
 MAX_INT = 2 ** 31 - 1
@@ -27,6 +28,9 @@ _CONSUMER_TYPE = re.compile(r"[A-Z0-9_]{1,255}")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,50}")
 _PART_ID = re.compile(
     rf"{_REQUEST_ID.pattern}(?:#(?:[0-9]{{1,9}}|[A-Za-z0-9_-]{{13}}))?", re.ASCII)
+
+# That of a group of a request for candidates, or none.
+_SUFFIX = re.compile(common.SUFFIX)
 
 ObjectField = fields.ObjectField
 ListOfObjectsField = fields.ListOfObjectsField
@@ -185,14 +189,14 @@ class ConsumerType(fields.FieldType):
 
 
 class Amounts(fields.FieldType):
-    """A mapping of resource class to amount, neither empty nor with an amount of 0.
+    """A mapping of resource class to amount, which is not empty.
 
     Two spellings of the same class are probably a mistake, so they are refused.
     """
 
-    def __init__(self, maximum=MAX_INT):
+    def __init__(self, maximum=MAX_INT, minimum=1):
         self._name = ClassName()
-        self._amount = WholeNumber(minimum=1, maximum=maximum)
+        self._amount = WholeNumber(minimum=minimum, maximum=maximum)
 
     def coerce(self, obj, attr, value):
         if not isinstance(value, dict) or not value:
@@ -235,6 +239,15 @@ class Mapping(fields.FieldType):
         return {"type": ["object"], "additionalProperties": self._values.get_schema()}
 
 
+class Boolean(fields.Boolean):
+    """True or False, and not what only counts as one of them, as the text "false" does."""
+
+    def coerce(self, obj, attr, value):
+        if type(value) is not bool:
+            raise _error(attr, value, "true or false")
+        return value
+
+
 class Several(fields.FieldType):
     """A list of values of one type, with bounds on their number."""
 
@@ -258,19 +271,33 @@ class Several(fields.FieldType):
                 "minItems": self._minimum, "maxItems": self._maximum}
 
 
+class Suffix(fields.FieldType):
+    """The suffix that names a group of a request; empty for the group without one."""
+
+    def coerce(self, obj, attr, value):
+        if not isinstance(value, str) or not _SUFFIX.fullmatch(value):
+            raise _error(attr, value, "a suffix: up to 64 letters, digits, - or _")
+        return value
+
+    def get_schema(self):
+        return {"type": ["string"], "pattern": common.SUFFIX}
+
+
 class Mappings(fields.FieldType):
     """A mapping of the groups of a request to the providers that were chosen for each.
 
-    A group is named by its suffix, which may be empty.
+    A group is named by its suffix.
     """
 
     def __init__(self):
+        self._suffix = Suffix()
         self._providers = Several(Uuid(), minimum=1)
 
     def coerce(self, obj, attr, value):
-        if not isinstance(value, dict) or not value or not all(
-                isinstance(suffix, str) for suffix in value):
+        if not isinstance(value, dict) or not value:
             raise _error(attr, value, "a mapping of suffix to list of uuids")
+        for suffix in value:
+            self._suffix.coerce(obj, attr, suffix)
         return {suffix: self._providers.coerce(obj, f"{attr}[{suffix[:80]!r}]", uuids)
                 for suffix, uuids in value.items()}
 

@@ -4,7 +4,7 @@
 from placement_rpc.objects import base, fields
 
 # list_providers makes a condition of each list, and PostgreSQL plans a hundred for a second.
-MEMBER_OF = fields.Several(fields.Several(fields.Uuid()), maximum=16)
+MEMBER_OF = fields.Several(fields.Several(fields.Uuid(), minimum=1), maximum=16)
 MAX_FORBIDDEN = 500
 AGGREGATES = fields.Several(fields.Uuid(), maximum=MAX_FORBIDDEN)
 TRAITS = fields.Several(fields.TraitName(), maximum=2000)

@@ -111,7 +111,7 @@ class EventTest(stored_events.StoredEvents, base.ContractTest):
 
     def test_the_mappings_of_a_claim_are_kept_with_its_event(self):
         uuid = self.provider(VCPU=8)
-        mappings = {"": [uuid], "_net 1": [uuid, base.new_uuid()]}
+        mappings = {"": [uuid], "_net-1": [uuid, base.new_uuid()]}
         consumer, _ = self.claim({uuid: {"VCPU": 1}}, mappings=mappings)
         self.assertEqual(mappings, self.events()[-1][1]["mappings"])
         self.claim({uuid: {"VCPU": 2}}, consumer)

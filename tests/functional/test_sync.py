@@ -183,6 +183,17 @@ class NodeCycleTest(SyncTest):
             self.assertRaises(exception.InvalidInput, self.sync)
         self.assertEqual(1, len(self.api.list_providers(None).objects))
 
+    def test_reported_amounts_are_checked(self):
+        consumer = base.new_uuid()
+        for resources in ({"VCPU": False}, {"VCPU": 0.0}, {"VCPU": -1}, {"no class!": 0},
+                          {"VCPU": "1"}):
+            self.assertRaises(exception.InvalidInput, self.sync, {consumer: resources})
+        self.assertRaises(exception.InvalidInput, self.sync, {
+            "abcdef01-2345-6789-abcd-ef0123456789": {"VCPU": 1},
+            "ABCDEF01-2345-6789-ABCD-EF0123456789": {"VCPU": 3}})
+        self.assertEqual([], self.api.list_providers(None).objects)
+        self.sync({consumer: {"VCPU": 0}})
+
     def test_what_is_wrong_in_the_store_the_tracker_repairs(self):
         self.bring_in({**node().obj_to_primitive(), **self.node.obj_to_primitive()})
         with self.database.writer() as tx:

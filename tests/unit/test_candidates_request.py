@@ -53,6 +53,8 @@ class RequestTest(base.TestCase):
                 ("group '_A' has no resources", _request(_VCPU, {"suffix": "_A"})),
                 ("a list of alternatives in required of group '' is empty", _request(
                     {**_VCPU, "required": [[]]})),
+                ("a list of alternatives in member_of of group '' is empty", _request(
+                    {**_VCPU, "member_of": [[]]})),
                 ("all of them are forbidden", _request(
                     {**_VCPU, "required": [["A", "B"]], "forbidden": ["A", "B", "C"]})),
                 ("the root is to have A", _request(

@@ -8,6 +8,7 @@ import types
 from placement_rpc import conf as configuration
 from placement_rpc import exception
 from placement_rpc.nova.inventory import devices_by_class, inventories_of
+from placement_rpc.objects.nova import numa
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.nova.numa import NUMATopology
 from placement_rpc.objects.nova.pci_device_pool import PciDevicePoolList
@@ -92,6 +93,17 @@ class LegacyFormTest(base.TestCase):
         self.assertEqual([{0, 1, 2, 3, 8}, {4, 5}], [cell.threads for cell in topology.cells])
         self.assertEqual([5, 1], [cell.cores for cell in topology.cells])
         self.assertEqual([4096, 2048], [cell.memory for cell in topology.cells])
+
+    def test_a_short_text_names_no_more_threads_than_a_machine_has(self):
+        for cells in (
+                [{"id": 0, "cpus": "0-65535,0-65535", "mem": 1}],
+                [{"id": 0, "cpus": "0-32767,32768-65535,65536", "mem": 1}],
+                [{"id": number, "cpus": "0-40000", "mem": 1} for number in range(2)]):
+            error = self.assertRaises(
+                exception.InvalidInput, numa.amounts, json.dumps({"cells": cells}))
+            self.assertIn("more than 65536 threads", error.text)
+        whole, = numa.amounts(json.dumps({"cells": [{"id": 0, "cpus": "0-65535", "mem": 1}]}))
+        self.assertEqual(65536, whole.threads)
 
     def test_none_at_all(self):
         self.assertIsNone(NUMATopology.of_text(None))

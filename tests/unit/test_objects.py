@@ -156,6 +156,20 @@ class FieldTest(base.TestCase):
         self.assertEqual("NUMA_MEMORY_MB", name.coerce(None, "c", "NUMA_MEMORY"))
         self.refused(name, "vcpu", "", "A" * 256, 5, "VCPU\n")
 
+    def test_booleans(self):
+        for name in ("keep_owner", "raise_generation"):
+            for value in ("false", "", 0, 1, [], float("nan")):
+                self.assertRaises(exception.InvalidInput, Claim, **{name: value})
+            for value in (True, False, None):
+                self.assertIs(value, getattr(Claim(**{name: value}), name))
+
+    def test_mappings(self):
+        provider = base.new_uuid()
+        for suffix in ("a" * 65, "a b", "\0", "\ud800", 5):
+            self.assertRaises(exception.InvalidInput, Claim, mappings={suffix: [provider]})
+        mappings = {"": [provider], "_a-1": [provider]}
+        self.assertEqual(mappings, Claim(mappings=mappings).mappings)
+
     def test_text(self):
         self.refused(fields.Text(5), "", "123456", 5, "a\nb", "\x00")
 

@@ -111,13 +111,13 @@ class NUMATopology(base.NovaObject):
         if isinstance(found, dict) and "nova_object.data" in found:
             return cls.read(found)
         try:
-            return cls(cells=[_cell_of_dict(cell) for cell in found["cells"]])
+            return cls(cells=_cells_of_dicts(found["cells"]))
         except base.BROKEN as error:
             raise exception.InvalidInput(
                 what="numa_topology", reason=f"{type(error).__name__}: {error}"[:200]) from None
 
 
-# More threads than any machine has; a short text can name a huge range.
+# More threads than any machine has; a short text can name huge ranges.
 _MAX_THREADS = 65536
 
 
@@ -185,25 +185,43 @@ def _loaded(text):
         raise exception.InvalidInput(what="numa_topology", reason=str(error)[:200]) from None
 
 
-def _cell_of_dict(values):
+def _cells_of_dicts(dicts):
+    """Return the cells of the dicts of old releases.
+
+    :raises ValueError: if they have more threads than a machine can have
+    """
+    cells, left = [], _MAX_THREADS
+    for values in dicts:
+        cell = _cell_of_dict(values, left)
+        left -= len(cell.cpuset)
+        cells.append(cell)
+    return cells
+
+
+def _cell_of_dict(values, most):
     memory = values["mem"]
     total, used = (memory["total"], memory.get("used", 0)) if isinstance(memory, dict) else (
         memory, 0)
     cpus = values["cpus"]
     return NUMACell(
-        id=values["id"], cpuset=_range(cpus) if isinstance(cpus, str) else set(cpus),
+        id=values["id"], cpuset=_range(cpus, most) if isinstance(cpus, str) else set(cpus),
         pcpuset=set(), memory=total, memory_usage=used, cpu_usage=values.get("cpu_usage", 0),
         pinned_cpus=set(), siblings=[set(group) for group in values.get("siblings", ())],
         mempages=[])
 
 
-def _range(text):
-    """Parse a text like ``0-3,8`` into a set of int."""
+def _range(text, most):
+    """Parse a text like ``0-3,8`` into a set of int.
+
+    :param most: of the numbers that the parts of the text name
+    :raises ValueError: if they name more
+    """
     found = set()
     for part in filter(None, (each.strip() for each in text.split(","))):
         first, _, last = part.partition("-")
         numbers = range(int(first), int(last or first) + 1)
-        if len(numbers) > _MAX_THREADS:
-            raise ValueError(f"{part} is more than {_MAX_THREADS} threads")
+        most -= len(numbers)
+        if most < 0:
+            raise ValueError(f"it has more than {_MAX_THREADS} threads")
         found.update(numbers)
     return found
