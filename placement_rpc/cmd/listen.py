@@ -112,10 +112,7 @@ def _print_json(event):
 
 def _print_yaml(event):
     """Print a document of its own for each event, since any may be the last."""
-    import yaml
-
-    print(yaml.safe_dump(_values(event), sort_keys=False, allow_unicode=True,
-                         explicit_start=True), end="", flush=True)
+    print(output.yaml_of(_values(event), sys.stdout, explicit_start=True), end="", flush=True)
 
 
 def _csv_printer():

@@ -89,15 +89,13 @@ def _print_json(lists):
 
 def _print_yaml(lists):
     """Print what :func:`_print_json` does, as YAML."""
-    import yaml
-
     for name, members in lists.items():
         is_empty = True
         for member in members:
             if is_empty:
                 print(f"{name}:")
                 is_empty = False
-            yaml.safe_dump([member], sys.stdout, sort_keys=False, allow_unicode=True)
+            print(output.yaml_of([member], sys.stdout), end="")
         if is_empty:
             print(f"{name}: []")
 

@@ -56,11 +56,19 @@ def _show_json(rows, _columns, stream):
 
 
 def _show_yaml(rows, _columns, stream):
+    stream.write(yaml_of(rows, stream))
+
+
+def yaml_of(value, stream, **options):
+    """Return a value as YAML for a stream, which escapes what the stream's encoding lacks.
+
+    :param options: of ``yaml.safe_dump``
+    """
     import yaml
 
-    # In another encoding it escapes what that lacks.
+    # The stream itself would replace a character by what YAML reads as other characters.
     is_unicode = (getattr(stream, "encoding", None) or "utf").lower().startswith("utf")
-    yaml.safe_dump(rows, stream, sort_keys=False, allow_unicode=is_unicode)
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=is_unicode, **options)
 
 
 def _show_csv(rows, columns, stream):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of the service, from the metrics that its processes serve for Prometheus."""
 
+import http.client
 import math
 import time
 import urllib.request
@@ -31,7 +32,7 @@ class Reading:
         """Read the metrics at some addresses.
 
         :param urls: list of str
-        :raises OSError: if one of them does not answer
+        :raises OSError: if one of them does not answer, or with something else
         :raises ValueError: if one of them is no address of HTTP
         """
         texts = []
@@ -41,10 +42,14 @@ class Reading:
             try:
                 with urllib.request.urlopen(url, timeout=_PATIENCE) as answer:  # noqa: S310
                     texts.append(answer.read().decode())
-            except OSError as error:
+            except (OSError, http.client.HTTPException, UnicodeError) as error:
                 reason = getattr(error, "reason", error)
                 raise OSError(f"the metrics at {url} cannot be read: {reason}") from error
-        return cls(texts)
+        try:
+            return cls(texts)
+        except ValueError as error:
+            raise OSError(
+                f"what {' and '.join(urls)} answered is not metrics: {error}") from error
 
     def by(self, name, label):
         """Return a dict of a label's values to the sum of a metric over all else."""

@@ -45,15 +45,27 @@ def run(options, conf):
     state_dir = pathlib.Path(conf.standalone.state_dir).absolute()
     state_dir.mkdir(parents=True, exist_ok=True)
     # Earlier releases left them as the user's default permissions are.
-    private_files.tighten(
-        state_dir, _LOG, *(f"{state_file.STORE}{end}" for end in ("", "-wal", "-shm")))
-    running = state_file.read(state_dir)
-    if running:
-        print(f"placement-rpc: process {running['pid']} already runs on {state_dir}; stop it or "
-              "name another directory with --state-dir",
-              file=sys.stderr)
-        return 1
-    _configure(options, configuration.register(conf), state_dir)
+    private_files.tighten(state_dir, _LOG, state_file.LOCK, *(
+        f"{state_file.STORE}{end}" for end in ("", "-wal", "-shm")))
+    with state_file.locked(state_dir) as is_alone:
+        running = state_file.read(state_dir)
+        if running or not is_alone:
+            # One that starts or ends has no record.
+            who = f"process {running['pid']}" if running else "another process"
+            print(f"placement-rpc: {who} already runs on {state_dir}; stop it or "
+                  "name another directory with --state-dir", file=sys.stderr)
+            return 1
+        _configure(options, configuration.register(conf), state_dir)
+        _serve(options, conf, state_dir, signals)
+    print("Stopped.", flush=True)
+    return 0
+
+
+def _serve(options, conf, state_dir, signals):
+    """Run the service until a signal comes.
+
+    :param signals: :class:`queue.SimpleQueue` of those that came
+    """
     with contextlib.ExitStack() as stack:
         url, management_url = _bus_url(options, stack)
         conf.set_override("transport_url", url)
@@ -71,8 +83,6 @@ def run(options, conf):
         _print_addresses(conf, state_dir, server.url)
         signals.get()
         print("\nStopping after the accepted calls are finished.", flush=True)
-    print("Stopped.", flush=True)
-    return 0
 
 
 def _publish_again(conf):

@@ -11,8 +11,28 @@ import os
 import pathlib
 
 NAME = "service.json"
+#: The file that a service keeps locked from before its start until its end.
+LOCK = "service.lock"
 #: The SQLite file of a service that has no other database.
 STORE = "placement.sqlite"
+
+
+@contextlib.contextmanager
+def locked(directory):
+    """Let no other process run on a state directory during this context.
+
+    :returns: bool, whether none runs on it, or is starting or ending
+    """
+    descriptor = os.open(pathlib.Path(directory, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+    else:
+        yield True
+    finally:
+        # Which releases it. The file stays: who waited for a removed one would lock another.
+        os.close(descriptor)
 
 
 def write(directory, **facts):

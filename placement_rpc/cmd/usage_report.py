@@ -176,9 +176,7 @@ def _print_json(account, lines):
 
 
 def _print_yaml(account, lines):
-    import yaml
-
-    yaml.safe_dump(_document(account, lines), sys.stdout, sort_keys=False, allow_unicode=True)
+    print(output.yaml_of(_document(account, lines), sys.stdout), end="")
 
 
 def _document(account, lines):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import fixtures
+import yaml
 
 from placement_rpc.cmd import state_file
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -379,6 +380,20 @@ class StreamsTest(ProgramTest):
                 done = subprocess.run(command, check=False, stdout=output,
                                       stderr=subprocess.PIPE, timeout=120, **how)
             self.assertEqual((141, ""), (done.returncode, done.stderr), style)
+
+    def test_yaml_of_an_encoding_that_lacks_a_character_is_read_as_what_it_was(self):
+        running = self.useFixture(placement_fixtures.RunningService("local"))
+        provider = running.api.create_provider(None, "a").uuid
+        running.api.set_inventory(None, provider, [base.inventory("VCPU", 8)])
+        running.api.claim_allocations(None, base.claim(
+            {provider: {"VCPU": 1}}, project_id="pr\xf8ject"))
+        file = self.file("db.conf", "[database]\nconnection = "
+                         f"{running.conf.database.connection}\n")
+        done = self.shell("placement-rpc", "", "--config-file", file, "--local", "usage-report",
+                          "--from", "2020-01-01", "--format", "yaml", PYTHONIOENCODING="ascii")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertEqual({"pr\xf8ject"}, {
+            line["project_id"] for line in yaml.safe_load(done.stdout)["lines"]})
 
     def test_characters_that_an_encoding_lacks_are_escaped(self):
         file = self.file_of_store()

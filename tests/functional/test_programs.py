@@ -22,6 +22,7 @@ from placement_rpc.cmd import calls, client_parser, output, state_file
 from placement_rpc.db import api as db
 from placement_rpc.objects.service import Service
 from placement_rpc.testing import fixtures as placement_fixtures
+from placement_rpc.testing import waiting
 from tests import base
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -73,6 +74,23 @@ class StandaloneTest(base.TestCase):
                       "Connection refused"):
             self.assertIn(words, said)
 
+    def test_one_of_two_that_start_at_once_is_refused(self):
+        both = [subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "placement_rpc.cmd.main", "--state-dir",
+             self.state_dir, "standalone", "--http-port", "0"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=_ROOT)
+            for _ in range(2)]
+        for each in both:
+            self.addCleanup(each.communicate)
+            self.addCleanup(each.kill)
+        waiting.wait_until(lambda: any(each.poll() is not None for each in both))
+        refused, = (each for each in both if each.poll() is not None)
+        self.assertIn(f"already runs on {self.state_dir}", refused.communicate()[1])
+        self.assertEqual(1, refused.returncode)
+        runs, = (each for each in both if each is not refused)
+        self.assertEqual(runs.pid, waiting.wait_until(
+            lambda: state_file.read(self.state_dir))["pid"])
+
     def test_its_files_are_for_their_owner_only(self):
         """Also those that an earlier release, or the user, left with other permissions."""
         for _ in range(2):
@@ -81,7 +99,7 @@ class StandaloneTest(base.TestCase):
                      for path in pathlib.Path(self.state_dir).iterdir()}
             self.assertEqual(dict.fromkeys((
                 "placement.sqlite", "placement.sqlite-wal", "placement.sqlite-shm",
-                "placement-rpc.log", state_file.NAME), 0o600), files)
+                "placement-rpc.log", state_file.NAME, state_file.LOCK), 0o600), files)
             process.send_signal(signal.SIGKILL)
             process.wait()
             for name in files:

@@ -8,6 +8,7 @@ import os
 import pathlib
 import pty
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import urllib.request
 import fixtures
 
 from placement_rpc import exception
-from placement_rpc.cmd import state_file, top
+from placement_rpc.cmd import scrape, state_file, top
 from tests import base
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -47,6 +48,34 @@ class InterruptionTest(base.TestCase):
         self.useFixture(fixtures.MonkeyPatch("sys.unraisablehook", lambda _: None))
         top.run(Client(), options)
         self.assertIs(before, signal.getsignal(signal.SIGINT))
+
+
+class AnswersTest(base.TestCase):
+    """Servers that answer with no metrics."""
+
+    def answer(self, data):
+        """Return the address of a server that sends these bytes to one client."""
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listening.close)
+
+        def serve():
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(data)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        self.addCleanup(thread.join)
+        return f"http://127.0.0.1:{listening.getsockname()[1]}/metrics"
+
+    def test_what_is_no_metrics_is_an_error_that_names_the_address(self):
+        for data in (b"HTTP/1.1 200 OK\r\n\r\n<html>502</html>\n", b"garbage\r\n\r\n",
+                     b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\ncut",
+                     b"HTTP/1.1 200 OK\r\n\r\n\xff\n"):
+            url = self.answer(data)
+            self.assertIn(url, str(self.assertRaises(OSError, scrape.Reading.of, [url])))
+        self.assertRaises(OSError, scrape.Reading.of, ["http://\xe9 x/"])
 
 
 class TopTest(base.TestCase):
