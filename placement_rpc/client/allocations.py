@@ -59,6 +59,7 @@ class AllocationCalls(Client):
         :returns: list in the same order: a result for each accepted claim, and the error for each
             refused one
         :raises BatchTooLarge: if there are more than the service takes in one call
+        :raises RequestIdReused: if another request had the id before; no claim is made then
         """
         context = own_context(context)
         answer = self._change(

@@ -11,5 +11,5 @@ class Console(rich.console.Console):
     """
 
     def on_broken_pipe(self):
-        """Raise the error again; rich calls this while it handles it."""
+        """Raise the error that rich has caught."""
         raise BrokenPipeError

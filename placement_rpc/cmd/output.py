@@ -66,7 +66,8 @@ def yaml_of(value, stream, **options):
     """
     import yaml
 
-    # The stream itself would replace a character by what YAML reads as other characters.
+    # The stream itself would write a character that its encoding lacks as a backslash and a code,
+    # which YAML reads as they are if the text is not in quotation marks.
     is_unicode = (getattr(stream, "encoding", None) or "utf").lower().startswith("utf")
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=is_unicode, **options)
 

@@ -32,7 +32,7 @@ class Reading:
         """Read the metrics at some addresses.
 
         :param urls: list of str
-        :raises OSError: if one of them does not answer, or with something else
+        :raises OSError: if one of them does not answer, or its answer is no metrics
         :raises ValueError: if one of them is no address of HTTP
         """
         texts = []
@@ -42,14 +42,15 @@ class Reading:
             try:
                 with urllib.request.urlopen(url, timeout=_PATIENCE) as answer:  # noqa: S310
                     texts.append(answer.read().decode())
-            except (OSError, http.client.HTTPException, UnicodeError) as error:
+            except (http.client.InvalidURL, UnicodeEncodeError) as error:
+                raise ValueError(f"{url!r} is not an address of HTTP: {error}") from error
+            except (OSError, http.client.HTTPException, UnicodeDecodeError) as error:
                 reason = getattr(error, "reason", error)
                 raise OSError(f"the metrics at {url} cannot be read: {reason}") from error
         try:
             return cls(texts)
         except ValueError as error:
-            raise OSError(
-                f"what {' and '.join(urls)} answered is not metrics: {error}") from error
+            raise OSError(f"there are no metrics at {' or '.join(urls)}: {error}") from error
 
     def by(self, name, label):
         """Return a dict of a label's values to the sum of a metric over all else."""

@@ -44,16 +44,16 @@ def run(options, conf):
         signal.signal(number, lambda received, _: signals.put(received))
     state_dir = pathlib.Path(conf.standalone.state_dir).absolute()
     state_dir.mkdir(parents=True, exist_ok=True)
-    # Earlier releases left them as the user's default permissions are.
+    # Earlier releases, or the user, gave them other permissions.
     private_files.tighten(state_dir, _LOG, state_file.LOCK, *(
         f"{state_file.STORE}{end}" for end in ("", "-wal", "-shm")))
     with state_file.locked(state_dir) as is_alone:
         running = state_file.read(state_dir)
         if running or not is_alone:
-            # One that starts or ends has no record.
-            who = f"process {running['pid']}" if running else "another process"
-            print(f"placement-rpc: {who} already runs on {state_dir}; stop it or "
-                  "name another directory with --state-dir", file=sys.stderr)
+            found = (f"process {running['pid']} already runs on {state_dir}; stop it" if running
+                     else f"another process starts or stops on {state_dir}; try again")
+            print(f"placement-rpc: {found} or name another directory with --state-dir",
+                  file=sys.stderr)
             return 1
         _configure(options, configuration.register(conf), state_dir)
         _serve(options, conf, state_dir, signals)

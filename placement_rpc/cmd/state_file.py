@@ -21,7 +21,7 @@ STORE = "placement.sqlite"
 def locked(directory):
     """Let no other process run on a state directory during this context.
 
-    :returns: bool, whether none runs on it, or is starting or ending
+    :returns: True if no other process runs, starts or stops on the directory
     """
     descriptor = os.open(pathlib.Path(directory, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -31,7 +31,8 @@ def locked(directory):
     else:
         yield True
     finally:
-        # Which releases it. The file stays: who waited for a removed one would lock another.
+        # This releases the lock. The file stays: a process that has just opened it would lock a
+        # removed file, which no later process sees.
         os.close(descriptor)
 
 

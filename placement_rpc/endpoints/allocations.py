@@ -57,8 +57,9 @@ class AllocationEndpoint(ManagerBase):
             ClaimChange(asked.part(number, {"claim": form}, {"claim": whole}), claim,
                         context.deadline)
             for number, (claim, (form, whole)) in enumerate(zip(wanted, forms, strict=True))]
-        # The other entries have ids of their own, by which they would be settled.
-        check_id(self.database, changes[0].request)
+        if changes:
+            # Only the first entry has the id of the call, and each is settled by its own id alone.
+            check_id(self.database, changes[0].request)
         outcomes = self.group_commit.settle(changes)
         return ClaimResultList(objects=_batch_results(outcomes))
 

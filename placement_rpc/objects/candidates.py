@@ -66,7 +66,7 @@ class CandidateGroup(base.PlacementObject):
             fields.Several(request.TRAITS, maximum=1000), default=[]),
         "forbidden": fields.field(request.TRAITS, default=[]),
         "member_of": fields.field(
-            fields.Several(request.AGGREGATES, maximum=100), default=[]),
+            fields.Several(request.SOME_AGGREGATES, maximum=100), default=[]),
         "not_member_of": fields.field(request.AGGREGATES, default=[]),
         "in_tree": fields.field(fields.Uuid(), nullable=True, default=None),
     }
@@ -159,8 +159,6 @@ def _check_group(group, together):
         if forbidden.issuperset(names):
             raise _invalid(f"group {group.name!r} needs one of {', '.join(names)[:200]}, and "
                            "all of them are forbidden")
-    if not all(group.value("member_of", [])):
-        raise _invalid(f"a list of alternatives in member_of of group {group.name!r} is empty")
     if not group.value("resources") and group.name not in together:
         raise _invalid(f"group {group.name!r} has no resources, and same_subtree does not "
                        "name it")

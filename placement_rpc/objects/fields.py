@@ -29,7 +29,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,50}")
 _PART_ID = re.compile(
     rf"{_REQUEST_ID.pattern}(?:#(?:[0-9]{{1,9}}|[A-Za-z0-9_-]{{13}}))?", re.ASCII)
 
-# That of a group of a request for candidates, or none.
+# The suffix of a group of a request for candidates; it may be empty.
 _SUFFIX = re.compile(common.SUFFIX)
 
 ObjectField = fields.ObjectField
@@ -240,7 +240,7 @@ class Mapping(fields.FieldType):
 
 
 class Boolean(fields.Boolean):
-    """True or False, and not what only counts as one of them, as the text "false" does."""
+    """True or False; the library's field takes any value, and the text "false" for True."""
 
     def coerce(self, obj, attr, value):
         if type(value) is not bool:
@@ -302,7 +302,8 @@ class Mappings(fields.FieldType):
                 for suffix, uuids in value.items()}
 
     def get_schema(self):
-        return {"type": ["object"], "additionalProperties": self._providers.get_schema()}
+        return {"type": ["object"], "propertyNames": {"pattern": common.SUFFIX},
+                "additionalProperties": self._providers.get_schema()}
 
 
 class Choice(fields.FieldType):

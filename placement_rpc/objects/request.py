@@ -3,8 +3,10 @@
 
 from placement_rpc.objects import base, fields
 
+# Alternatives, of which there is at least one.
+SOME_AGGREGATES = fields.Several(fields.Uuid(), minimum=1)
 # list_providers makes a condition of each list, and PostgreSQL plans a hundred for a second.
-MEMBER_OF = fields.Several(fields.Several(fields.Uuid(), minimum=1), maximum=16)
+MEMBER_OF = fields.Several(SOME_AGGREGATES, maximum=16)
 MAX_FORBIDDEN = 500
 AGGREGATES = fields.Several(fields.Uuid(), maximum=MAX_FORBIDDEN)
 TRAITS = fields.Several(fields.TraitName(), maximum=2000)

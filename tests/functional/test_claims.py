@@ -277,6 +277,7 @@ class BatchTest(base.ContractTest):
         uuid = self.provider(VCPU=100)
         claims = [base.claim({uuid: {"VCPU": 1}}) for _ in range(3)]
         self.api.claim_batch(None, claims[:1], request_id="batch")
+        self.assertEqual([], list(self.api.claim_batch(None, [], request_id="batch")))
         # None of them, also not those at places that the other batch did not have.
         self.assertRaises(exception.RequestIdReused, self.api.claim_batch, None, claims,
                           request_id="batch")

@@ -85,7 +85,7 @@ class StandaloneTest(base.TestCase):
             self.addCleanup(each.kill)
         waiting.wait_until(lambda: any(each.poll() is not None for each in both))
         refused, = (each for each in both if each.poll() is not None)
-        self.assertIn(f"already runs on {self.state_dir}", refused.communicate()[1])
+        self.assertIn(f"on {self.state_dir}", refused.communicate()[1])
         self.assertEqual(1, refused.returncode)
         runs, = (each for each in both if each is not refused)
         self.assertEqual(runs.pid, waiting.wait_until(

@@ -75,7 +75,9 @@ class AnswersTest(base.TestCase):
                      b"HTTP/1.1 200 OK\r\n\r\n\xff\n"):
             url = self.answer(data)
             self.assertIn(url, str(self.assertRaises(OSError, scrape.Reading.of, [url])))
-        self.assertRaises(OSError, scrape.Reading.of, ["http://\xe9 x/"])
+        for url in ("http://\xe9 x/", "http://localhost:abc/metrics", "ftp://localhost/"):
+            self.assertIn(repr(url), str(
+                self.assertRaises(ValueError, scrape.Reading.of, [url])))
 
 
 class TopTest(base.TestCase):

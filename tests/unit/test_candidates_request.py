@@ -53,8 +53,6 @@ class RequestTest(base.TestCase):
                 ("group '_A' has no resources", _request(_VCPU, {"suffix": "_A"})),
                 ("a list of alternatives in required of group '' is empty", _request(
                     {**_VCPU, "required": [[]]})),
-                ("a list of alternatives in member_of of group '' is empty", _request(
-                    {**_VCPU, "member_of": [[]]})),
                 ("all of them are forbidden", _request(
                     {**_VCPU, "required": [["A", "B"]], "forbidden": ["A", "B", "C"]})),
                 ("the root is to have A", _request(
@@ -74,7 +72,7 @@ class RequestTest(base.TestCase):
                        {"suffix": "a\n"}, {"suffix": 5}, {"in_tree": "x"},
                        {"resources": {"VCPU": 0}},
                        {"resources": {"VCPU": 2 ** 63}}, {"required": ["T"]},
-                       {"required": [["lower"]]}, {"member_of": [["x"]]}):
+                       {"required": [["lower"]]}, {"member_of": [["x"]]}, {"member_of": [[]]}):
             self.assertRaises(exception.InvalidInput, CandidateGroup, **values)
         for values in ({"group_policy": "any"}, {"same_subtree": [[]]}, {"limit": 0}):
             self.assertRaises(exception.InvalidInput, CandidatesRequest, **values)

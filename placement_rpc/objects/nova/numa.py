@@ -213,8 +213,8 @@ def _cell_of_dict(values, most):
 def _range(text, most):
     """Parse a text like ``0-3,8`` into a set of int.
 
-    :param most: of the numbers that the parts of the text name
-    :raises ValueError: if they name more
+    :param most: how many numbers the text may name, repeated ones included
+    :raises ValueError: if it names more
     """
     found = set()
     for part in filter(None, (each.strip() for each in text.split(","))):
