@@ -57,9 +57,8 @@ class AllocationCalls(Client):
         """Make many claims in one call, each accepted or refused on its own.
 
         :returns: list in the same order: a result for each accepted claim, and the error for each
-            refused one
+            refused one; the error RequestIdReused for all if another request had the id before
         :raises BatchTooLarge: if there are more than the service takes in one call
-        :raises RequestIdReused: if another request had the id before; no claim is made then
         """
         context = own_context(context)
         answer = self._change(

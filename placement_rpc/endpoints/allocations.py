@@ -3,6 +3,7 @@
 
 from placement_rpc import exception
 from placement_rpc.accounting import (
+    batch,
     find_and_claim,
     reads,
 )
@@ -57,10 +58,14 @@ class AllocationEndpoint(ManagerBase):
             ClaimChange(asked.part(number, {"claim": form}, {"claim": whole}), claim,
                         context.deadline)
             for number, (claim, (form, whole)) in enumerate(zip(wanted, forms, strict=True))]
-        if changes:
+        try:
             # Only the first entry has the id of the call, and each is settled by its own id alone.
-            check_id(self.database, changes[0].request)
-        outcomes = self.group_commit.settle(changes)
+            if changes:
+                check_id(self.database, changes[0].request)
+        except exception.RequestIdReused as error:
+            outcomes = batch.not_settled(error, changes)
+        else:
+            outcomes = self.group_commit.settle(changes)
         return ClaimResultList(objects=_batch_results(outcomes))
 
     @exposed
