@@ -231,7 +231,9 @@ def stored_outcome(database: db.Database, request: Request) -> Any:
     :raises PlacementException: the error with which the request was refused
     """
     row = _checked_row(database, request)
-    return None if row is None else outcome_result(json.loads(row.outcome))
+    if row is None:
+        return None
+    return outcome_result(json.loads(row.outcome))
 
 
 def check_id(database: db.Database, request: Request) -> None:

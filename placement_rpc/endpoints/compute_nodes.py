@@ -15,6 +15,7 @@ from placement_rpc.nova import remotable, sync
 from placement_rpc.nova.changes import TrackerReport
 from placement_rpc.nova.compute_node import ComputeNodeStore
 from placement_rpc.nova.inventory import in_use
+from placement_rpc.nova.report import allocations_of, devices_of
 from placement_rpc.nova.unchanged import UnchangedCycles
 from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.fields import RequestId
@@ -32,11 +33,11 @@ class ComputeNodeEndpoint(ManagerBase):
                           devices_in_use: dict | None = None, heal: bool = False,
                           allow_below_use: bool | None = None) -> sync.PendingCycle:
         require_fields(instance_of(ComputeNode, "node", node), "host", "hypervisor_hostname")
-        allocations = sync.allocations_of(allocations)
+        allocations = allocations_of(allocations)
         report = TrackerReport(
             as_bool("shares_disk", shares_disk),
             in_use(devices_in_use) if devices_in_use is not None else
-            sync.devices_of(allocations), frozenset(allocations))
+            devices_of(allocations), frozenset(allocations))
         cycle = sync.Cycle(
             RequestId().coerce(None, "request_id", request_id), node, allocations, snapshot_at,
             report, as_bool("heal", heal), self.below_use(context, allow_below_use))

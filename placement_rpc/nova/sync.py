@@ -4,7 +4,6 @@
 A cycle without changes reads little and writes nothing, not even its own outcome.
 """
 
-import collections
 import dataclasses
 import datetime
 
@@ -21,20 +20,14 @@ from placement_rpc.db.queries import compute_nodes as queries
 from placement_rpc.db.queries import consumers as consumer_queries
 from placement_rpc.nova import changes, store
 from placement_rpc.nova.drift import MISSING, Held, compare, healed, reported
-from placement_rpc.nova.inventory import DEVICES
+from placement_rpc.nova.report import CLOCK_SKEW, time_of
 from placement_rpc.objects import fields
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.nova.compute_node import ComputeNode
 from placement_rpc.objects.sync_result import SyncResult
 
-# The assumed maximum difference between the clocks of a compute host and of the database.
-_CLOCK_SKEW = datetime.timedelta(seconds=30)
 # Allocations are not changed to agree with a snapshot that is older than this.
 _TOO_OLD = datetime.timedelta(hours=1)
-_EARLIEST = datetime.datetime(2000, 1, 1)
-_MAX_CONSUMERS = 5000
-# A tracker may report amounts of 0, which no claim has.
-_AMOUNTS = fields.Amounts(minimum=0)
 
 
 class _IfUnchanged:
@@ -144,7 +137,7 @@ class Sync:
     :param context: :class:`placement_rpc.context.RequestContext` with a database
     :param group_commit: :class:`placement_rpc.accounting.group_commit.GroupCommit`
     :param cycle: :class:`Cycle`
-    :param seen_at: datetime of the tracker's snapshot, as of :func:`time_of`
+    :param seen_at: datetime of the tracker's snapshot, of :mod:`placement_rpc.nova.report`
     :ivar rows: the rows of the node and of its provider, if the same report has the same result
         for as long as both stay as they are; None if not. They are read before all else
     """
@@ -290,7 +283,7 @@ class Sync:
             wants := reported(values["resources"], uuid, self._disk_of(consumer, view, shared)))}
         self._reports = reports
         result.disagreements = compare(
-            self._held, reports, uuid, shared, self._seen_at - _CLOCK_SKEW)
+            self._held, reports, uuid, shared, self._seen_at - CLOCK_SKEW)
         return result
 
     def _stays_the_same(self, view):
@@ -362,80 +355,7 @@ class Sync:
         if not consumers:
             return set()
         with self._context.database.reader() as tx:
-            return events.released_since(tx, consumers, self._seen_at - _CLOCK_SKEW)
-
-
-def allocations_of(value):
-    """Check the allocations that a tracker reports.
-
-    :param value: dict of consumer uuid to dict of project_id, user_id and resources, a dict of
-        class name to amount; amounts of 0 are dropped
-    :returns: the same, with canonical names
-    :raises InvalidInput: if it has another form
-    :raises BatchTooLarge: for more than 5000 consumers
-    """
-    if not isinstance(value, dict):
-        raise exception.InvalidInput(what="allocations", reason="they are not a mapping")
-    if len(value) > _MAX_CONSUMERS:
-        raise exception.BatchTooLarge(
-            what="node", limit=_MAX_CONSUMERS, size=len(value))
-    found = {fields.Uuid().coerce(None, "allocations", consumer): _allocation(consumer, report)
-             for consumer, report in value.items()}
-    if len(found) < len(value):
-        raise exception.InvalidInput(
-            what="allocations", reason="one consumer is in two spellings of its uuid")
-    return found
-
-
-def devices_of(allocations):
-    """Return the number of PCI devices in the reported allocations.
-
-    :param allocations: as :func:`allocations_of` returned them
-    :returns: dict of class name to int; None if no consumer has devices
-    """
-    found = collections.Counter()
-    for report in allocations.values():
-        found.update({name: amount for name, amount in report["resources"].items()
-                      if name in DEVICES})
-    return dict(found) or None
-
-
-def _allocation(consumer, report):
-    what = f"allocations[{consumer}]"
-    if not isinstance(report, dict) or set(report) != {"project_id", "user_id", "resources"} or (
-            not isinstance(report["resources"], dict)):
-        raise exception.InvalidInput(
-            what=what, reason="it is not a mapping of project_id, user_id and resources")
-    return {
-        "project_id": fields.Text(255).coerce(None, f"{what}.project_id", report["project_id"]),
-        "user_id": fields.Text(255).coerce(None, f"{what}.user_id", report["user_id"]),
-        "resources": _amounts(what, report["resources"])}
-
-
-def _amounts(what, resources):
-    """Return the amounts without those of 0, which are checked like the others."""
-    found = _AMOUNTS.coerce(None, what, resources) if resources else {}
-    return {name: amount for name, amount in found.items() if amount}
-
-
-def time_of(seconds):
-    """Return seconds since the epoch as a datetime in UTC without a zone.
-
-    :raises InvalidInput: if it is not a time, or in the future
-    """
-    if type(seconds) not in (int, float):
-        raise exception.InvalidInput(what="snapshot_at", reason="it is not a number of seconds")
-    try:
-        at = datetime.datetime.fromtimestamp(seconds, datetime.UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError, OSError):
-        raise exception.InvalidInput(
-            what="snapshot_at", reason="it is not a number of seconds since the epoch") from None
-    if at < _EARLIEST:
-        raise exception.InvalidInput(
-            what="snapshot_at", reason=f"it is before {_EARLIEST:%Y}, so not in seconds")
-    if at > bulk.now() + _CLOCK_SKEW:
-        raise exception.InvalidInput(what="snapshot_at", reason="it is in the future")
-    return at
+            return events.released_since(tx, consumers, self._seen_at - CLOCK_SKEW)
 
 
 def _held(tx, provider_id, consumers):

@@ -170,6 +170,11 @@ class FieldTest(base.TestCase):
         mappings = {"": [provider], "_a-1": [provider]}
         self.assertEqual(mappings, Claim(mappings=mappings).mappings)
 
+    def test_lists_of_alternatives(self):
+        for member_of in ([[]], [[base.new_uuid()], []]):
+            self.assertRaises(exception.InvalidInput, ResourceRequest, member_of=member_of)
+        self.assertEqual([], ResourceRequest(member_of=[]).member_of)
+
     def test_text(self):
         self.refused(fields.Text(5), "", "123456", 5, "a\nb", "\x00")
 
