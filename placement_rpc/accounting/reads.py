@@ -34,6 +34,9 @@ from placement_rpc.objects.service import Service, ServiceList
 from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
 from placement_rpc.objects.usage import Usage, UsageList
 
+# Events that are read at once: the largest are some megabytes each.
+_PART = 100
+
 
 def provider(database: Database, uuid: str) -> ResourceProvider:
     """Return a :class:`ResourceProvider`.
@@ -216,12 +219,13 @@ def _positions(tx):
     return EventPositions(last=last, oldest=last + 1 if oldest is None else oldest)
 
 
-def events_after(database: Database, after: int | None, limit: int,
+def events_after(database: Database, after: int | None, limit: int, size: int,
                  versions: dict[str, str] | None = None) -> EventPage:
     """Return an :class:`EventPage` of the events after a position.
 
     :param after: None to begin with the oldest event that is kept
     :param limit: the most events to return
+    :param size: int, characters of JSON: no event is added after they are reached
     :param versions: dict of object name to the version that the reader knows; None for those of
         this release
     :raises EventsPruned: if some of these events are no longer kept
@@ -229,7 +233,7 @@ def events_after(database: Database, after: int | None, limit: int,
     """
     with database.reader() as tx:
         # The rows first: what is pruned in between is then reported as pruned, and not left out.
-        rows = events.after(tx, after or 0, limit)
+        rows = _rows_after(tx, after or 0, limit, size)
         bounds = _positions(tx)
     if after is None:
         after = (rows[0].position if rows else bounds.oldest) - 1
@@ -243,6 +247,22 @@ def events_after(database: Database, after: int | None, limit: int,
     return EventPage(position=rows[-1].position if rows else after, events=[
         _event(row, without_envelopes(backported(json.loads(row.payload), versions or {})))
         for row in rows])
+
+
+def _rows_after(tx, position, limit, size):
+    """Return rows of events in parts, since some events are large; see :func:`events_after`."""
+    rows: list = []
+    while len(rows) < limit and size > 0:
+        wanted = min(_PART, limit - len(rows))
+        part = events.after(tx, rows[-1].position if rows else position, wanted)
+        for row in part:
+            if size <= 0:
+                break
+            rows.append(row)
+            size -= len(row.payload)
+        if len(part) < wanted:
+            break
+    return rows
 
 
 def _event(row, payload):

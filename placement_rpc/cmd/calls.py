@@ -71,12 +71,21 @@ def _usages(client, options):
             itertools.islice(usages_of_all(
                 client, options.timeout, min(options.limit or _PAGE, _PAGE)), options.limit)):
         for resource_class, used, capacity in usages:
-            share = used / capacity if capacity else 0
             rows.append({"provider": name, "uuid": uuid, "resource_class": resource_class,
-                         "used": used, "capacity": capacity, "percent": round(100 * share, 1)})
+                         "used": used, "capacity": capacity, "percent": percent(used, capacity)})
     rows.sort(key=lambda row: (row["provider"], row["resource_class"]))
     output.show(rows, ["provider", "resource_class", "used", "capacity", "percent"],
                 options.format, empty=_NO_INVENTORY if options.provider else _NO_PROVIDERS)
+
+
+def percent(used, capacity):
+    """Return the percentage of a capacity that is used, a float.
+
+    It is None for what is used of a capacity of 0, as after an inventory was lowered.
+    """
+    if not capacity:
+        return None if used else 0.0
+    return round(100 * used / capacity, 1)
 
 
 def _of_some(client, options):

@@ -78,11 +78,11 @@ def _common_options():
 
 def _add_standalone(command):
     command.add_argument(
-        "--bus", choices=("inprocess", "rabbit"), default="inprocess",
+        "--bus", choices=("inprocess", "rabbit"),
         help="inprocess: calls are made in this process only, over HTTP; rabbit: start a "
              "private RabbitMQ that other processes can call over; it is a new one "
              "each time, without the queues of listeners, and gets the events of an SQLite file "
-             "again")
+             "again (default: the configured transport_url, else inprocess)")
     command.add_argument(
         "--database", type=arguments.url, metavar="URL",
         help="SQLAlchemy URL (default: an SQLite file in the state directory)")

@@ -81,3 +81,11 @@ def arguments(options: argparse.Namespace) -> list[str]:
     return [*(f"--config-file={path}" for path in options.config_file),
             *(f"--config-dir={path}" for path in options.config_dir),
             *getattr(options, _PASSED_ON, ())]
+
+
+def override(conf, name: str, text: str, group: str | None = None) -> None:
+    """Set an option to a text as it is, in which oslo.config would look for names after ``$``.
+
+    :param conf: :class:`oslo_config.cfg.ConfigOpts`
+    """
+    conf.set_override(name, text.replace("$", "$$"), group)

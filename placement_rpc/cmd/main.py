@@ -22,13 +22,16 @@ def _call(options, conf):
     if options.command == "top" and not options.metrics and running and running.get("http_url"):
         options.metrics = [f"{running['http_url']}/metrics"]
     if options.local:
+        if options.command == "ping":
+            raise exception.InvalidInput(
+                what="--local", reason="'ping' asks a running service, and nothing else does")
         if options.command == "listen":
             raise exception.InvalidInput(
                 what="--local", reason="the stored events can be reported but not followed: "
                                        "'listen' reads them from RabbitMQ, as they are published")
         return errors.service_module("local").run(options, conf)
     url = options.transport_url or conf.transport_url
-    if url == "rabbit://":
+    if url == state_file.NO_BUS:
         if running is None:
             raise exception.ServiceUnavailable(
                 reason="no service runs on the state directory "
@@ -54,7 +57,7 @@ def main(args=None):
     conf = importlib.import_module("placement_rpc.conf").new_config(
         config_sources.arguments(options))
     if options.state_dir:
-        conf.set_override("state_dir", options.state_dir, group="standalone")
+        config_sources.override(conf, "state_dir", options.state_dir, "standalone")
     if options.command == "standalone":
         return errors.service_module("standalone").run(options, conf)
     if options.debug:

@@ -20,9 +20,9 @@ def run(options, args):
     """
     conf = configuration.new_config(config_sources.arguments(options))
     if options.database:
-        conf.set_override("connection", options.database, group="database")
+        config_sources.override(conf, "connection", options.database, "database")
     if options.transport_url:
-        conf.set_override("transport_url", options.transport_url)
+        config_sources.override(conf, "transport_url", options.transport_url)
     state_file.configure(conf, options.state_dir)
     logs.setup(conf)
     # What fails has the command's own exit code.

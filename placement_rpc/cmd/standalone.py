@@ -13,7 +13,7 @@ import placement_rpc
 from placement_rpc import api, exception
 from placement_rpc.amqp.broker import EMBEDDED, Broker
 from placement_rpc.amqp.frames import FAILURES
-from placement_rpc.cmd import state_file
+from placement_rpc.cmd import config_sources, state_file
 from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import urls
@@ -67,8 +67,8 @@ def _serve(options, conf, state_dir, signals):
     :param signals: :class:`queue.SimpleQueue` of those that came
     """
     with contextlib.ExitStack() as stack:
-        url, management_url = _bus_url(options, stack)
-        conf.set_override("transport_url", url)
+        url, management_url = _bus_url(options, conf, stack)
+        config_sources.override(conf, "transport_url", url)
         conductor = Conductor(conf, binary="placement-rpc-standalone")
         prepare_store(conf)
         if management_url:
@@ -102,18 +102,16 @@ def _publish_again(conf):
 
 def _configure(options, conf, state_dir):
     """Set the places of database and log, unless they are configured."""
-    if not (options.database or conf.database.connection):
-        conf.set_override("connection", f"sqlite:///{state_dir / state_file.STORE}",
-                          group="database")
-    elif options.database:
-        conf.set_override("connection", options.database, group="database")
+    if options.database or not conf.database.connection:
+        url = options.database or urls.of_sqlite(state_dir / state_file.STORE)
+        config_sources.override(conf, "connection", url, "database")
     # Keystone is used only if it is configured.
     conf.set_default("auth_strategy", "noauth2", group="api")
     conf.set_default("threads", _THREADS, group="api")
     if options.http_port is not None:
         conf.set_override("bind_port", options.http_port, group="api")
     # The terminal is for the addresses; the log goes to a file.
-    conf.set_default("log_file", str(state_dir / _LOG))
+    conf.set_default("log_file", str(state_dir / _LOG).replace("$", "$$"))
     conf.set_default("use_stderr", False)
     logs.setup(conf)
 
@@ -130,10 +128,15 @@ def _http_server(conf, conductor, stack):
     return server
 
 
-def _bus_url(options, stack):
-    """Return the addresses of the bus and of its management interface, None if it is unknown."""
+def _bus_url(options, conf, stack):
+    """Return the addresses of the bus and of its management interface, None if it is unknown.
+
+    A configured bus is used unless the arguments say otherwise.
+    """
     if options.transport_url:
         return options.transport_url, None
+    if options.bus is None and conf.transport_url != state_file.NO_BUS:
+        return conf.transport_url, None
     if options.bus == "rabbit":
         print("Starting a private RabbitMQ; this takes some seconds ...", flush=True)
         broker = stack.enter_context(private_broker())

@@ -10,11 +10,15 @@ import json
 import os
 import pathlib
 
+from placement_rpc.cmd import config_sources
+
 NAME = "service.json"
 #: The file that a service keeps locked from before its start until its end.
 LOCK = "service.lock"
 #: The SQLite file of a service that has no other database.
 STORE = "placement.sqlite"
+#: The value of transport_url if none is configured.
+NO_BUS = "rabbit://"
 
 
 @contextlib.contextmanager
@@ -90,8 +94,11 @@ def store_of(directory, running):
     """
     if running:
         return running["database"]
+    # A client is installed without SQLAlchemy, and has no need of this.
+    from placement_rpc.db import urls
+
     path = pathlib.Path(directory, STORE).absolute()
-    return f"sqlite:///{path}" if path.is_file() else None
+    return urls.of_sqlite(path) if path.is_file() else None
 
 
 def configure(conf, directory=None):
@@ -105,7 +112,8 @@ def configure(conf, directory=None):
     directory = directory or conf.standalone.state_dir
     running = read(directory)
     if store := store_of(directory, running):
-        conf.set_override("connection", store, group="database")
-    if running and conf.transport_url == "rabbit://":
-        conf.set_override("transport_url", running["transport_url"])
-        conf.set_override("management_url", running.get("management_url"), group="queues")
+        config_sources.override(conf, "connection", store, "database")
+    if running and conf.transport_url == NO_BUS:
+        config_sources.override(conf, "transport_url", running["transport_url"])
+        if management_url := running.get("management_url"):
+            config_sources.override(conf, "management_url", management_url, "queues")

@@ -5,6 +5,8 @@ import contextlib
 import heapq
 import itertools
 import json
+import math
+import os
 import signal
 import time
 
@@ -20,6 +22,8 @@ from placement_rpc.cmd.console import Console
 # Seconds between two reads of all providers, which are much more to read than the metrics.
 _PROVIDERS_EVERY = 15
 _METHODS, _PROVIDERS = 8, 20
+# The columns that are shortened if a line is too long.
+_NAMES = {"method", "provider", "resource_class"}
 # Lines of the screen that are not rows of a table: headings, and the lines above.
 _FRAME = 11
 _NO_METRICS = ("rates, queues, outbox and index are in the metrics of the service's processes: "
@@ -29,28 +33,35 @@ _NO_METRICS = ("rates, queues, outbox and index are in the metrics of the servic
 def run(client, options):
     """Show the state until the user interrupts, or once.
 
+    SIGTERM ends the process as it does by default, but the terminal shows again what it did.
+
     :param client: :class:`placement_rpc.api.PlacementAPI`
     :param options: the parsed arguments
     """
     with contextlib.suppress(KeyboardInterrupt), _interruptions() as interrupted:
-        states = itertools.takewhile(lambda _: not interrupted, _states(client, options))
-        if output.style_of(options.format) == "json":
-            for state in states:
-                print(json.dumps(state), flush=True)
-            return
-        console = Console()
-        if options.once or not console.is_terminal:
-            for state in states:
-                console.print(_screen(state, console.height, is_live=False))
-            return
-        with rich.live.Live(console=console, screen=True, auto_refresh=False) as live:
-            for state in states:
-                live.update(_screen(state, console.height), refresh=True)
+        _show(itertools.takewhile(lambda _: not interrupted, _states(client, options)), options)
+    if signal.SIGTERM in interrupted:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _show(states, options):
+    if output.style_of(options.format) == "json":
+        for state in states:
+            print(json.dumps(state), flush=True)
+        return
+    console = Console()
+    if options.once or not console.is_terminal:
+        for state in states:
+            console.print(_screen(state, console.height, is_live=False))
+        return
+    with rich.live.Live(console=console, screen=True, auto_refresh=False) as live:
+        for state in states:
+            live.update(_screen(state, console.height), refresh=True)
 
 
 @contextlib.contextmanager
 def _interruptions():
-    """Yield a list that gets an entry with each SIGINT, as well as its KeyboardInterrupt.
+    """Yield a list that gets each SIGINT and SIGTERM, which raise KeyboardInterrupt as well.
 
     The command goes on after errors, and a KeyboardInterrupt that comes while SQLAlchemy ends a
     transaction can become one.
@@ -61,16 +72,17 @@ def _interruptions():
         received.append(number)
         signal.default_int_handler(number, frame)
 
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:
-        # Such as one that is ignored, in the background.
-        yield received
-        return
-    signal.signal(signal.SIGINT, note)
+    by_default = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    # Others stay, such as that of SIGINT in the background, where it is ignored.
+    replaced = {number: handler for number, handler in by_default.items()
+                if signal.getsignal(number) is handler}
+    for number in replaced:
+        signal.signal(number, note)
     try:
         yield received
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in replaced.items():
+            signal.signal(number, handler)
 
 
 def _states(client, options):
@@ -120,10 +132,10 @@ def _fullest(client, options):
     """Return the inventories of which the largest share is used, as a list of dicts."""
     return heapq.nlargest(_PROVIDERS, (
         {"provider": name, "resource_class": resource_class, "used": used, "capacity": capacity,
-         "percent": round(100 * used / capacity, 1)}
+         "percent": calls.percent(used, capacity)}
         for name, _uuid, usages in calls.usages_of_all(client, options.timeout)
-        for resource_class, used, capacity in usages if capacity),
-        key=lambda row: row["percent"])
+        for resource_class, used, capacity in usages if capacity or used),
+        key=lambda row: math.inf if row["percent"] is None else row["percent"])
 
 
 def _screen(state, height, is_live=True):
@@ -179,10 +191,11 @@ def _line(text, style=""):
 def _table(rows, columns):
     table = rich.table.Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
-        is_name = column in ("method", "provider", "resource_class")
+        is_name = column in _NAMES
+        # On a narrow terminal, rich takes the space from the columns that may wrap.
         table.add_column(column.replace("_", " "), justify="left" if is_name else "right",
-                         no_wrap=True, overflow="ellipsis")
+                         no_wrap=not is_name)
     for row in rows:
-        table.add_row(*("" if row[column] is None else rich.text.Text(str(row[column]))
+        table.add_row(*("" if row[column] is None else _line(str(row[column]))
                         for column in columns))
     return table

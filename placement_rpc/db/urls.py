@@ -31,6 +31,11 @@ def parsed(text: str | None, what: str = "[database] connection") -> sa.URL:
         raise exception.StoreUnavailable(reason=f"{what} is not {problem}") from error
 
 
+def of_sqlite(path: str | pathlib.Path) -> str:
+    """Return the URL of an SQLite file, whatever characters are in its path."""
+    return sa.URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
+
+
 def without_passwords(text: str, what: str = "[database] connection") -> str:
     """Return a URL to be shown: passwords are replaced, those among its parameters too.
 

@@ -75,8 +75,10 @@ class ServiceEndpoint(ManagerBase):
                     limit: int | None = None) -> EventPage:
         if after is not None:
             after = fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, "after", after)
+        # An answer is larger than its events: a quotation mark becomes two or four characters.
         return reads.events_after(
-            self.database, after, as_limit(limit or MAX_PAGE), context.receiver)
+            self.database, after, as_limit(limit or MAX_PAGE),
+            self.conf.messages.max_answer // 8, context.receiver)
 
     @exposed
     def get_request_result(self, context: RequestContext, settled_id: str) -> RequestResult:

@@ -131,11 +131,34 @@ class StandaloneTest(base.TestCase):
         elsewhere = run("--state-dir", f"{self.state_dir}-2", "--local", "usages")
         self.assertEqual(3, elsewhere.returncode)
 
+    def test_a_state_directory_of_any_name(self):
+        self.state_dir = self.useFixture(fixtures.TempDir()).join("a?b%20c$d é@:#")
+        process, _ = self.start()
+        self.assertTrue(pathlib.Path(self.state_dir, state_file.STORE).is_file())
+        listing = ("--state-dir", self.state_dir, "--local", "providers")
+        for _ in range(2):
+            done = run(*listing)
+            self.assertEqual((0, "[]\n", ""), (done.returncode, done.stdout, done.stderr))
+            # It is read without the service, too.
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
+
+    def test_a_configured_bus_is_used(self):
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).join("bus.conf"))
+        path.write_text("[DEFAULT]\ntransport_url = rabbit://a:b@127.0.0.1:1/\n")
+        _, said = self.start("--config-file", str(path), until="Try next")
+        self.assertIn("RabbitMQ at 127.0.0.1:1, which cannot be reached yet", said)
+
     def test_local_events_cannot_be_followed(self):
         done = run("--state-dir", self.state_dir, "--local", "listen")
         self.assertEqual(1, done.returncode)
         self.assertIn("not followed", done.stderr)
         self.assertNotIn("with --local", done.stderr)
+
+    def test_a_service_in_no_process_has_no_ping(self):
+        done = run("--state-dir", self.state_dir, "--local", "ping")
+        self.assertEqual((1, ""), (done.returncode, done.stdout))
+        self.assertIn("'ping' asks a running service", done.stderr)
 
     def test_a_second_one_on_the_same_state_is_refused(self):
         self.start()

@@ -2,7 +2,9 @@
 """``placement-rpc top`` beside a running service."""
 
 import argparse
+import contextlib
 import fcntl
+import io
 import json
 import os
 import pathlib
@@ -19,7 +21,7 @@ import urllib.request
 import fixtures
 
 from placement_rpc import exception
-from placement_rpc.cmd import scrape, state_file, top
+from placement_rpc.cmd import calls, client_parser, scrape, state_file, top
 from tests import base
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -48,6 +50,38 @@ class InterruptionTest(base.TestCase):
         self.useFixture(fixtures.MonkeyPatch("sys.unraisablehook", lambda _: None))
         top.run(Client(), options)
         self.assertIs(before, signal.getsignal(signal.SIGINT))
+
+
+class FullestTest(base.ContractTest):
+    time_limit = 60
+
+    def screen(self, command):
+        """Run a command's function on the service; return what it printed."""
+        options = client_parser.parser().parse_args(command)
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            calls.call(self.api, options)
+        return shown.getvalue()
+
+    def test_what_is_used_of_no_capacity_comes_first(self):
+        full, half = self.provider("full", VCPU=8), self.provider("half", VCPU=8)
+        self.provider("empty", VCPU=8)
+        for uuid in (half, full):
+            self.claim({uuid: {"VCPU": 4}})
+        self.api.set_inventory(None, full, [base.inventory("VCPU", {"total": 8, "reserved": 8})])
+        found = json.loads(self.screen(["top", "--once", "--interval", "0.01"]))
+        self.assertEqual([("full", 0, None), ("half", 8, 50.0), ("empty", 8, 0.0)], [
+            (row["provider"], row["capacity"], row["percent"]) for row in found["fullest"]])
+        self.assertEqual({"full": None, "half": 50.0, "empty": 0.0}, {
+            row["provider"]: row["percent"] for row in json.loads(self.screen(["usages"]))})
+
+    def test_numbers_are_whole_on_a_narrow_terminal(self):
+        self.useFixture(fixtures.EnvironmentVariable("COLUMNS", "60"))
+        self.api.resource_class_create(None, "CUSTOM_A_CLASS_OF_A_LONG_NAME")
+        self.claim({self.provider("n" * 90, CUSTOM_A_CLASS_OF_A_LONG_NAME=1234567890):
+                    {"CUSTOM_A_CLASS_OF_A_LONG_NAME": 987654321}})
+        shown = self.screen(["top", "--once", "--interval", "0.01", "--format", "table"])
+        for number in ("987654321", "1234567890", "80.0"):
+            self.assertIn(number, shown)
 
 
 class AnswersTest(base.TestCase):
@@ -149,6 +183,13 @@ class TopTest(base.TestCase):
         self.assertEqual(1, done.stderr.count("\n"))
 
     def test_a_live_screen(self):
+        self.check_live_screen(signal.SIGINT, 0)
+
+    def test_a_live_screen_that_is_terminated(self):
+        self.check_live_screen(signal.SIGTERM, -signal.SIGTERM)
+
+    def check_live_screen(self, number, code):
+        """Start a live screen, end it with a signal, and see the terminal as it was before."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         process = subprocess.Popen(
@@ -162,9 +203,9 @@ class TopTest(base.TestCase):
         # Drawn at least twice: the first screen may be of before the relay and the index.
         while shown.count("Ctrl-C ends it") < 2 or any(each not in shown for each in words):
             shown += os.read(ours, 4096).decode(errors="replace")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         rest = ""
         while "\x1b[?1049l" not in rest:
             rest += os.read(ours, 4096).decode(errors="replace")
-        self.assertEqual(0, process.wait())
+        self.assertEqual(code, process.wait())
         self.assertNotIn("Traceback", rest)

@@ -108,21 +108,24 @@ class LegacyFormTest(base.TestCase):
     def test_none_at_all(self):
         self.assertIsNone(NUMATopology.of_text(None))
         self.assertIsNone(NUMATopology.of_text("null"))
+        self.assertIsNone(NUMATopology.of_text("{}"))
+        self.assertEqual([], numa.amounts("{}"))
         self.assertEqual([], PciDevicePoolList.of_stats(None).objects)
 
     def test_broken_columns_name_the_node(self):
         row = {"id": 7, "host": "cmp7", "hypervisor_hostname": "cmp7.example.org", "vcpus": 4,
                "memory_mb": 1024, "local_gb": 10}
         for column, value in (
-                ("pci_stats", "{broken"), ("pci_stats", "5"), ("pci_stats", '["x"]'),
+                ("pci_stats", "{broken"), ("pci_stats", "5"), ("pci_stats", "0"),
+                ("pci_stats", "{}"), ("pci_stats", "false"), ("pci_stats", '["x"]'),
                 ("pci_stats", '[{"count": "many"}]'), ("supported_instances", '["x"]'),
                 ("stats", "["), ("vcpus", "four")):
             error = self.assertRaises(
                 exception.InvalidInput, ComputeNode.of_row, {**row, column: value})
             self.assertIn("cmp7.example.org", error.text)
         options = configuration.new_config(config_files=[]).compute_nodes
-        for text in ("{broken", '{"cells": 5}', '{"cells": [{}]}', "[1]", '{"cells": [{"id": 0, '
-                     '"cpus": "a-b", "mem": 5}]}', "[" * 100_000):
+        for text in ("", "0", "false", "[]", '""', "{broken", '{"cells": 5}', '{"cells": [{}]}',
+                     "[1]", '{"cells": [{"id": 0, "cpus": "a-b", "mem": 5}]}', "[" * 100_000):
             node = ComputeNode.of_row({**row, "numa_topology": text})
             error = self.assertRaises(exception.InvalidInput, inventories_of, node, options)
             self.assertIn("cmp7.example.org", error.text)

@@ -237,7 +237,10 @@ class ComputeNode(base.NovaObject):
 
 
 def _json(value):
-    return json_text.loads(value) if isinstance(value, str) and value else value or None
+    """Return the value of a JSON column, in which an empty text is none."""
+    if value == "":
+        return None
+    return json_text.loads(value) if isinstance(value, str) else value
 
 
 @base.NovaObjectRegistry.register

@@ -106,7 +106,7 @@ class NUMATopology(base.NovaObject):
         :raises InvalidInput: if the text is malformed
         """
         found = _loaded(text)
-        if not found:
+        if found is None:
             return None
         if isinstance(found, dict) and "nova_object.data" in found:
             return cls.read(found)
@@ -140,7 +140,7 @@ def amounts(text: str | None) -> list[CellAmounts]:
     :raises InvalidInput: if the text is malformed
     """
     found = _loaded(text)
-    if not found:
+    if found is None:
         return []
     if not (isinstance(found, dict) and "nova_object.data" in found):
         topology = NUMATopology.of_text(text)
@@ -173,14 +173,16 @@ def _data(primitive, cls):
 
 
 def _loaded(text):
-    """Return the JSON value of a column; None for an empty one.
+    """Return the JSON value of a column; None for an empty one, and for an empty object.
 
     :raises InvalidInput: if it is not JSON
     """
     if text is None:
         return None
     try:
-        return json_text.loads(text)
+        found = json_text.loads(text)
+        # Old releases of nova read an object without cells as a node without a topology.
+        return None if found == {} else found
     except (ValueError, TypeError, RecursionError) as error:
         raise exception.InvalidInput(what="numa_topology", reason=str(error)[:200]) from None
 
