@@ -115,7 +115,8 @@ class ProviderListTest(base.ContractTest):
                 self.assertEqual(1, len(sent), sent)
 
 
-class EventPagesTest(base.ContractTest):
+class PublishedEvents(base.ContractTest):
+    """A service whose events can be given their positions, whether or not a conductor runs."""
 
     def place(self):
         """Let events have positions and be published; returns the last position."""
@@ -129,6 +130,28 @@ class EventPagesTest(base.ContractTest):
             return base.wait_published(self.service.database)
         finally:
             relayed.stop()
+
+
+class LargeEventsTest(PublishedEvents):
+    # Less than all events of the test.
+    options = {"messages__max_answer": 64 * 1024}
+
+    def test_a_page_ends_before_the_answer_is_too_large(self):
+        names = [f"{number}{'n' * 190}" for number in range(150)]
+        for name in names:
+            self.api.create_provider(None, name)
+        self.place()
+        pages = [self.api.list_events(None)]
+        while pages[-1].events:
+            pages.append(self.api.list_events(None, after=pages[-1].position))
+        self.assertEqual(names, [each["payload"]["name"] for page in pages
+                                 for each in page.events])
+        self.assertGreater(len(pages), 3)
+        self.assertEqual(names[:2], [each["payload"]["name"] for each in self.api.list_events(
+            None, limit=2).events])
+
+
+class EventPagesTest(PublishedEvents):
 
     def test_pages(self):
         self.assertEqual((1, 0), self.bounds())
