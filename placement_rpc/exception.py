@@ -127,7 +127,7 @@ class TraitNotFound(InvalidInput):
 
 class TraitStandard(InvalidInput):
     code = "placement.trait.standard"
-    message = "Cannot delete standard trait {trait}, nor create another of the name"
+    message = "{trait} is a standard trait, which cannot be created or deleted"
 
 
 class ParentNotFound(InvalidInput):
@@ -373,7 +373,10 @@ class ResourceClassInUse(Conflict):
 class ResourceClassStandard(InvalidInput):
     code = "placement.resource_class.standard"
     http_status = 400
-    message = "Cannot delete standard resource class {resource_class}, nor rename or create it"
+    message = (
+        "{resource_class} is a standard resource class, which cannot be created, renamed or "
+        "deleted"
+    )
 
 
 # -- claims -----------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def claim_by_request(context: RequestContext, candidates: CandidateSearch,
     :param claim: without allocations
     :returns: an accepted outcome
     :raises NoCandidates: if no provider has room
-    :raises StoreBusy: if other claims took every candidate that was tried
+    :raises StoreBusy: if other claims took every candidate that was tried, or keep some locked
     :raises ServiceUnavailable: if the candidate index is not built in time
     """
     # A repeated request is answered before the search: by now there may be no room.
@@ -56,9 +56,10 @@ def claim_by_request(context: RequestContext, candidates: CandidateSearch,
 
 def _claim_first(context, candidates, group_commit, request, wanted, claim):
     """Claim from the first provider that accepts."""
-    blocked = 0
+    blocked = tried = 0
     with contextlib.closing(_offers(context, candidates, wanted, claim)) as offers:
         for offer in itertools.islice(offers, _MAX_TRIES):
+            tried += 1
             outcome, = group_commit.settle([CandidateClaim(
                 request, claim, context.deadline, offer)])
             if outcome.error is None:
@@ -70,7 +71,7 @@ def _claim_first(context, candidates, group_commit, request, wanted, claim):
                     outcome.error, (exception.ClaimRefused, exception.ProviderNotFound)):
                 raise outcome.error
         if blocked or next(offers, None) is not None:
-            raise exception.StoreBusy(method=request.method, attempts=_MAX_TRIES)
+            raise exception.StoreBusy(method=request.method, attempts=tried)
     raise exception.NoCandidates(resources=wanted.text)
 
 

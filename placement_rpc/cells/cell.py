@@ -48,7 +48,7 @@ class Cell:
             return self._threads.submit(question, self.api)
         except RuntimeError:
             if self._closed:
-                raise _closed() from None
+                raise closed() from None
             raise
 
     def is_left_out(self) -> bool:
@@ -80,8 +80,17 @@ class Cell:
         self.api.close()
 
 
-def _closed():
+def closed() -> exception.ClientClosed:
+    """Return the error of a call that did not begin before the client was closed."""
     return exception.ClientClosed(reason="it was closed")
+
+
+def is_missing(error: exception.PlacementException) -> bool:
+    """Return whether a cell that answered with an error is as good as one that did not answer.
+
+    It may have taken the call up too late.
+    """
+    return error.retryable or isinstance(error, exception.RequestExpired)
 
 
 class Answers:
@@ -101,11 +110,9 @@ class Answers:
         try:
             self.found[cell] = answer.result()
         except futures.CancelledError:
-            self.refused[cell] = _closed()
+            self.refused[cell] = closed()
         except exception.PlacementException as error:
-            # A server that took the call up too late was as good as not there.
-            is_missing = error.retryable or isinstance(error, exception.RequestExpired)
-            (self.missing if is_missing else self.refused)[cell] = error
+            (self.missing if is_missing(error) else self.refused)[cell] = error
 
     def __contains__(self, cell: Cell) -> bool:
         return cell in self.found or cell in self.refused or cell in self.missing

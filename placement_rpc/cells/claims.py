@@ -5,11 +5,12 @@ import functools
 import typing
 import uuid
 from collections.abc import Sequence
+from concurrent import futures
 
 from placement_rpc import exception
 from placement_rpc.cells import reads, routes
 from placement_rpc.cells.calls import Call
-from placement_rpc.cells.cell import GRACE, Cell, ask, find
+from placement_rpc.cells.cell import GRACE, Cell, ask, closed, find
 from placement_rpc.client.base import list_of
 from placement_rpc.objects import fields
 from placement_rpc.objects.base import instance_of
@@ -98,12 +99,15 @@ def claim_batch(cells: "CellsAPI", call: Call) -> typing.Any:
         send = _send_each
     outcomes: list[typing.Any] = [None] * len(claims)
     left = list(range(len(claims)))
+    # Where consumers have something of this batch, which none of the other cells knows.
+    chosen: dict[str, Cell] = {}
     # The second time for providers that have moved since their cells were remembered.
     for is_last in False, True:
-        places = _routed(cells, call, claims, left, outcomes)
+        places = _routed(cells, call, claims, left, outcomes, chosen.copy())
         for cell, number, outcome in send(call, claims, places):
             outcomes[number] = outcome
             if not isinstance(outcome, exception.PlacementException):
+                chosen[claims[number].consumer_uuid] = cell
                 cells.locations.consumers.put([claims[number].consumer_uuid], cell)
         left = [] if is_last else [number for number in left if isinstance(
             outcomes[number], exception.ProviderNotFound) and (
@@ -113,17 +117,16 @@ def claim_batch(cells: "CellsAPI", call: Call) -> typing.Any:
     return outcomes
 
 
-def _routed(cells, call, claims, numbers, outcomes):
+def _routed(cells, call, claims, numbers, outcomes, chosen):
     """Return in which cell each claim is to be made; those that cannot be made get an error.
 
     :param numbers: the places of the claims in the batch
     :param outcomes: gets the errors
+    :param chosen: dict of consumer to its cell, which gets those of these claims
     :returns: dict of cell to list of such places
     """
     missing: exception.CellUnreachable | None = None
     places: dict[Cell, list[int]] = {}
-    # None of the cells knows yet what another one is to give to a consumer in this batch.
-    chosen: dict[str, Cell] = {}
     for number in numbers:
         each = claims[number]
         # A cell that does not answer must leave time for the claims that need no answer of it.
@@ -201,6 +204,8 @@ def _send_each(call, claims, places):
         except TimeoutError:
             answer.cancel()
             settled = [exception.ServiceUnavailable(reason="no answer in time")] * len(numbers)
+        except futures.CancelledError:
+            settled = [closed()] * len(numbers)
         for number, outcome in zip(numbers, settled, strict=True):
             yield cell, number, outcome
 

@@ -148,7 +148,8 @@ def page(cls: Any, found: Sequence[Any], limit: int | None) -> Any:
     merged = sorted(itertools.chain.from_iterable(each.objects for each in found),
                     key=lambda each: each.uuid)
     complete = [each for each in merged if horizon is None or each.uuid <= horizon]
-    last = complete[:limit][-1].uuid if complete else None
+    uuids = sorted({each.uuid for each in complete})[:limit]
+    last = uuids[-1] if uuids else None
     kept = [each for each in complete if each.uuid <= last]
     return codec.stored(cls, objects=kept,
                         more=horizon is not None or len(kept) < len(merged))

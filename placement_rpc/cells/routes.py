@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from placement_rpc import exception
 from placement_rpc.cells.calls import Call
-from placement_rpc.cells.cell import Cell
+from placement_rpc.cells.cell import Cell, is_missing
 
 if typing.TYPE_CHECKING:
     from placement_rpc.cells.api import CellsAPI
@@ -159,7 +159,7 @@ def get_allocations(cells: "CellsAPI", call: Call) -> typing.Any:
         try:
             found = cells.briefly(call)(known.api)
         except exception.PlacementException as error:
-            if not error.retryable:
+            if not is_missing(error):
                 raise
             # It may be in another cell by now.
             cells.locations.consumers.forget(consumer)

@@ -36,6 +36,7 @@ _INVENTORIES = f"{_PROVIDER}/inventories"
 _INVENTORY = f"{_INVENTORIES}/{{resource_class}}"
 _CONSUMER = "/allocations/{consumer_uuid}"
 _CLASS = "/resource_classes/{name}"
+_TRAIT = "/traits/{name}"
 _RESHAPER = ("POST", "/reshaper")
 _CLAIMS = (("PUT", _CONSUMER), ("POST", "/allocations"), _RESHAPER)
 _INVENTORY_CHANGES = (("PUT", _INVENTORIES), ("PUT", _INVENTORY))
@@ -150,6 +151,8 @@ TABLE = {
           ResourceClassNotFound=PeerError("malformed reshaper data: {text}"),
           InventoryInUse=_UPDATE_CONFLICT),
     (_RESHAPER, ReshapedProviderNotFound): _NOT_RESHAPED,
+    **_at([("DELETE", _TRAIT)],
+          TraitStandard=PeerError("Cannot delete standard trait {trait}.")),
     **_at([("PUT", _CLASS)],
           ResourceClassExists=PeerError("Resource class already exists: {resource_class}"),
           ResourceClassStandard=PeerError(

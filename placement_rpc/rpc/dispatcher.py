@@ -87,7 +87,10 @@ class Dispatcher:
             return self._invoke(method, ctxt, args, version)
 
     def _check_version(self, version, namespace):
-        if namespace is not None or not self._is_served(str(version)):
+        if namespace is not None:
+            raise exception.UnsupportedCall(
+                reason=f"There is no namespace {str(namespace)[:64]!r}; calls have none")
+        if not self._is_served(str(version)):
             raise exception.UnsupportedCall(
                 reason=f"Version {str(version)[:16]} of the contract is not supported here; "
                        f"{self._release.contract} is the newest")
@@ -120,6 +123,10 @@ class Dispatcher:
         if self._seen_clients is not None:
             self._seen_clients.note(context.manifest)
         if self._pinned:
+            if newer := contract.newer_arguments(method, args, self._release):
+                raise exception.UnsupportedCall(
+                    reason=f"The service is pinned to release {self._release.name}, which has no "
+                           f"{', '.join(newer)}")
             context.receiver = releases.lower(self._release.versions, context.receiver)
             base.check_versions(args, self._release.versions)
         arguments = {name: self.serializer.deserialize_entity(context, value)

@@ -243,13 +243,23 @@ def missing(method: str, arguments: Mapping[str, object], release: releases.Rele
     call = CALLS[method]
     if _newer(call.since, release):
         return [method]
-    found = [f"{method}({name})" for name, value in arguments.items()
-             if value is not None and _newer(call.arguments.get(name, "1.0"), release)]
+    found = newer_arguments(method, arguments, release)
     for value in arguments.values():
         found += _fields(value, release.objects)
     if release.number < releases.number(_CUSTOM_SINCE) and _names_custom(arguments):
         found.append("a custom resource class")
     return found
+
+
+def newer_arguments(method: str, arguments: Mapping[str, object],
+                    release: releases.Release) -> list[str]:
+    """Return the arguments of a call that a release does not know, as ``method(argument)``.
+
+    Those that are None do not count. What they contain is not looked at.
+    """
+    added = CALLS[method].arguments
+    return [f"{method}({name})" for name, value in arguments.items()
+            if value is not None and _newer(added.get(name, "1.0"), release)]
 
 
 def _names_custom(value):

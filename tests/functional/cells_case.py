@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two services as cells, and a client of both."""
 
+import functools
 import itertools
 
 from placement_rpc import conf as configuration
@@ -48,6 +49,20 @@ class CellsCase(base.TestCase):
     def held(self, cell, consumer):
         """Return what a consumer has in a cell."""
         return self.services[cell].api.get_allocations(None, consumer).by_provider()
+
+    def intercept(self, cell, method, deliver):
+        """Have a function make the calls of a method in a cell; it gets a function that does it.
+
+        :param deliver: called with a function without arguments, which makes the call
+        """
+        sender = self.services[cell].api.sender
+        call = sender.call
+
+        def intercepted(context, name, arguments, timeout):
+            make = functools.partial(call, context, name, arguments, timeout)
+            return deliver(make) if name == method else make()
+
+        self.patch(sender, "call", intercepted)
 
     def lose(self, cell):
         """Have a cell not be reached from now on."""

@@ -165,6 +165,8 @@ class ProviderTest(CellsCase):
             found = [each.uuid for each in self.api.all_consumers(None, page=page)]
             self.assertEqual((10, 5), (len(found), len(set(found))))
             self.assertEqual(sorted(found), found)
+        # A consumer counts once.
+        self.assertEqual(4, len(self.api.list_consumers(None, limit=2).objects))
 
     def test_a_wrong_object_is_named_as_by_one_service(self):
         for make in (
@@ -343,6 +345,22 @@ class UnreachableTest(CellsCase):
         self.lose("south")
         self.assertEqual({self.nodes["north"]: {"VCPU": 1}},
                          self.api.get_allocations(None, consumer).by_provider())
+
+    def test_a_consumer_is_looked_for_elsewhere_if_its_cell_is_late(self):
+        consumer = base.new_uuid()
+        self.api.claim_allocations(None, self.claim("south", consumer=consumer))
+        late = [True]
+
+        def expired(make):
+            if late:
+                late.pop()
+                raise exception.RequestExpired(late=0.1)
+            return make()
+
+        self.intercept("south", "get_allocations", expired)
+        self.assertEqual({self.nodes["south"]: {"VCPU": 1}},
+                         self.api.get_allocations(None, consumer).by_provider())
+        self.assertEqual([], late)
 
     def test_it_is_asked_again(self):
         client = self.make_api()

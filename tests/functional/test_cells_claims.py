@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims and searches over two cells."""
 
-
+import threading
 
 from placement_rpc import api, exception
 from tests import base
@@ -160,6 +160,45 @@ class ClaimTest(CellsCase):
             self.assertEqual([uuid], list(
                 self.api.claim_batch(None, [claim])[0].generations))
             self.api.release_allocations(None, claim.consumer_uuid)
+
+    def test_a_consumer_of_a_batch_is_in_one_cell_though_a_provider_has_moved(self):
+        uuid, stays = self.nodes["north"], self.provider("north")
+        consumer = base.new_uuid()
+        claims = [base.claim({each: {"VCPU": 1}}, consumer, consumer_generation=0)
+                  for each in (uuid, stays)]
+        # From now on the client remembers the cell of both.
+        for each in (uuid, stays):
+            self.api.get_provider(None, each)
+        self.services["north"].api.delete_provider(None, uuid)
+        south = self.services["south"].api
+        south.create_provider(None, "moved", uuid)
+        south.set_inventory(None, uuid, [base.inventory("VCPU", 8)])
+        refused, claimed = self.api.claim_batch(None, claims)
+        self.assertIsInstance(refused, exception.ConsumerConflict)
+        self.assertEqual([stays], list(claimed.generations))
+        self.assertEqual({}, self.held("south", consumer))
+
+    def test_claims_of_a_batch_that_did_not_begin_before_the_client_was_closed(self):
+        go_on, submitted = threading.Event(), []
+        claims = [self.claim("south") for _ in range(
+            2 * self.conf.placement_client.max_concurrent_calls)]
+        south = self.api.cells[1]
+        submit = south.submit
+
+        def closed_after_the_last(question):
+            submitted.append(submit(question))
+            if len(submitted) == len(claims):
+                self.api.close()
+                go_on.set()
+            return submitted[-1]
+
+        self.addCleanup(go_on.set)
+        self.intercept("south", "claim_batch", lambda make: go_on.wait(30) and make())
+        self.patch(south, "submit", closed_after_the_last)
+        outcomes = self.api.claim_batch(None, claims, request_id=api.new_request_id())
+        closed = [each for each in outcomes if isinstance(each, exception.ClientClosed)]
+        self.assertEqual(len(claims), len(outcomes))
+        self.assertGreater(len(closed), 0)
 
     def test_a_cast_that_releases_goes_where_the_consumer_is(self):
         consumer = base.new_uuid()

@@ -125,6 +125,11 @@ class OlderServicesTest(base.TestCase):
             exception.UnsupportedCall, api.get_allocation_candidates, None, SERVER)
         self.assertRaises(
             exception.IncompatibleObjectVersion, api.claim_by_request, None, SERVER, claim())
+        uuid = service.api.create_provider(None, "host").uuid
+        error = self.assertRaises(
+            exception.UnsupportedCall, api.update_inventory, None, uuid,
+            base.inventory("VCPU", 4), allow_below_use=True)
+        self.assertIn("2026.2, which has no update_inventory(allow_below_use)", str(error))
 
 
 class MaximumTest(base.TestCase):
