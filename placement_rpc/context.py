@@ -139,12 +139,19 @@ class RequestContext(oslo_context.RequestContext):
         return Cause(self.initiator, reason or None)
 
     def check_deadline(self):
-        """Refuse a call whose deadline has passed (DESIGN rule 5).
+        """Check the deadline of this call; see :func:`check_deadline`."""
+        check_deadline(self.deadline)
 
-        :raises RequestExpired: if the deadline has passed
-        """
-        if self.deadline is not None and time.time() > self.deadline:
-            raise exception.RequestExpired(late=round(time.time() - self.deadline, 3))
+
+def check_deadline(deadline):
+    """Refuse a call whose deadline has passed (DESIGN rule 5).
+
+    :param deadline: float, seconds since the epoch; None for none
+    :raises RequestExpired: if it has passed
+    """
+    late = 0 if deadline is None else time.time() - deadline
+    if late > 0:
+        raise exception.RequestExpired(late=round(late, 3))
 
 
 @contextlib.contextmanager

@@ -16,10 +16,10 @@ from placement_rpc import exception
 from placement_rpc.accounting import idempotency, locked_state
 from placement_rpc.accounting.idempotency import Request
 from placement_rpc.accounting.locked_state import LockedState, Scope
-from placement_rpc.accounting.outbox import EventRow, Outbox
-from placement_rpc.context import Cause, cause
+from placement_rpc.accounting.outbox import Outbox
+from placement_rpc.context import Cause, cause, check_deadline
 from placement_rpc.db import api as db
-from placement_rpc.db.queries import requests
+from placement_rpc.db.queries import events, requests
 from placement_rpc.objects import request_result
 from placement_rpc.objects.payloads import EventPayload
 
@@ -81,12 +81,8 @@ class PendingRequest:
         return self.deadline is not None and time.time() > self.deadline
 
     def check_deadline(self) -> None:
-        """Check the deadline (DESIGN rule 5).
-
-        :raises RequestExpired: if it has passed
-        """
-        if self.deadline is not None and self.is_late:
-            raise exception.RequestExpired(late=round(time.time() - self.deadline, 3))
+        """Check the deadline, as :func:`placement_rpc.context.check_deadline` does."""
+        check_deadline(self.deadline)
 
 
 @dataclasses.dataclass(slots=True)
@@ -128,8 +124,8 @@ def settle(database: db.Database, pending: Sequence[PendingRequest], method: str
 
     :param method: named in errors and in the log
     :returns: outcomes in the order of the requests
-    :raises StoreUnavailable: if the database cannot be reached; nothing of the batch is known to
-        be done
+    :raises StoreUnavailable: if the database cannot be reached; the batch may have been
+        committed, or not
     :raises StoreBusy: if other writers collided with every attempt; nothing was done
     """
     return database.write(lambda tx: settle_once(tx, pending), method)
@@ -240,7 +236,7 @@ class BatchOutcomes:
             outbox.add(event_type, payload)
         self._outboxes.append(outbox)
 
-    def rows(self, used: list[list]) -> tuple[list[EventRow], list[tuple]]:
+    def rows(self, used: list[list]) -> tuple[list[events.NewEvent], list[tuple]]:
         """Return the rows of the events and the rows of the outcomes.
 
         :param used: as for :meth:`placement_rpc.accounting.outbox.Outbox.rows`

@@ -41,8 +41,8 @@ class BatchSettler:
         :param method: named in errors and in the log
         :returns: outcomes in the order of the requests; those of requests that need a row that
             another transaction keeps locked are ``blocked``
-        :raises StoreUnavailable: if the database cannot be reached; nothing of the batch is known
-            to be done
+        :raises StoreUnavailable: if the database cannot be reached; the batch may have been
+            committed, or not
         :raises StoreBusy: if other writers collided with every attempt; nothing was done. After a
             part that was settled, both are the errors of the other outcomes instead
         """

@@ -84,8 +84,8 @@ class GroupCommit:
         More than ``limit`` requests take several transactions.
 
         :returns: outcomes in the order of the requests
-        :raises StoreUnavailable: if the database cannot be reached; nothing of the batch is known
-            to be done
+        :raises StoreUnavailable: if the database cannot be reached; the batch may have been
+            committed, or not
         :raises StoreBusy: if other writers collided with every attempt; nothing was done. After a
             transaction that was committed, both are the errors of the other outcomes instead
         """

@@ -20,7 +20,7 @@ import datetime
 import json
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from placement_rpc.context import Cause, RequestContext, cause
 from placement_rpc.db import api as db
@@ -43,17 +43,6 @@ def primitive(cls: type[PlacementObject], **data: Any) -> dict[str, Any]:
             "placement_object.version": cls.VERSION, "placement_object.data": data}
 
 
-class EventRow(NamedTuple):
-    """An event as it is stored."""
-
-    event_id: str
-    event_type: str
-    occurred_at: datetime.datetime
-    payload: str
-    touched: str | None
-    released_consumer: str | None
-
-
 class Outbox:
     """Collects the events of one request.
 
@@ -69,7 +58,7 @@ class Outbox:
                  caused_by: Callable[[], Cause] = cause):
         self._request_id = request_id
         self._initiator, self._reason = caused_by()
-        self._rows: list[EventRow] = []
+        self._rows: list[events.NewEvent] = []
 
     def add(self, event_type: str, payload: EventPayload) -> None:
         """Record an event.
@@ -111,7 +100,7 @@ class Outbox:
             "request_id": self._request_id, "epoch": None, "initiator": self._initiator}
         if self._reason is not None:
             data["reason"] = self._reason
-        self._rows.append(EventRow(
+        self._rows.append(events.NewEvent(
             event_id, event_type, at.replace(tzinfo=None), json.dumps(payload), touched,
             released))
 
@@ -126,7 +115,7 @@ class Outbox:
             (events.insert_while_held if while_held else events.insert)(tx, rows)
 
     def rows(self, tx: db.Connection, *others: "Outbox", used: list[list] | None = None,
-             ) -> list[EventRow]:
+             ) -> list[events.NewEvent]:
         """Return the rows of the events, and of those of other outboxes.
 
         :param used: the used amounts after the transaction, by provider, as above. The last event

@@ -19,8 +19,6 @@ LOG = logging.getLogger(__name__)
 _RESTORE_EVERY = 2.0
 #: The most bytes in the name of a queue or an exchange.
 LONGEST_NAME = 255
-#: Deliveries after which a call that no process survives is dropped.
-DELIVERY_LIMIT = 20
 
 
 class Unsuitable(Unconfirmed):

@@ -61,13 +61,12 @@ class BatchServer:
     :param queues: list of str, the AMQP queues: that of the request queue, and any others
     :param threads: int, how many calls it works on at a time in addition to those that are
         batched or remembered; 0 if all calls of the queue are batched
+    :param attempts: :class:`placement_rpc.service.attempts.Attempts`
     :param queue: one of :data:`placement_rpc.rpc.routing.QUEUES`: its batched calls are settled
         together, its remembered ones looked for together, and any other is worked on by itself
-    :param attempts: :class:`placement_rpc.service.attempts.Attempts`; None to judge a call that
-        was delivered before by its number of deliveries
     """
 
-    def __init__(self, conf, broker, manager, queues, threads, queue=None, attempts=None):
+    def __init__(self, conf, broker, manager, queues, threads, attempts, queue=None):
         self._options = broker.options
         self._requests = bodies.Limits.of_requests(conf)
         self._dead_letters = command_queue.dead_letter_queue(

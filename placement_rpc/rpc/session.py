@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from placement_rpc import bodies
-from placement_rpc.amqp import topology
-from placement_rpc.amqp.consumer import Consumer, deliveries
+from placement_rpc.amqp.consumer import Consumer
 from placement_rpc.amqp.rejections import Rejections
 from placement_rpc.rpc import received
 
@@ -30,8 +29,7 @@ class Session:
 
     :param consumer: on the connection
     :param rejections: of the messages of this consumer
-    :param attempts: :class:`placement_rpc.service.attempts.Attempts`; None to judge a call that
-        was delivered before by its number of deliveries
+    :param attempts: :class:`placement_rpc.service.attempts.Attempts`
     :param limit: after how many attempts a call is rejected
     :param bodies_limits: of the bodies of calls
     """
@@ -93,8 +91,6 @@ class Session:
 
     def _begun(self, message):
         """Return the id under which an attempt is counted, None if it is not, and the number."""
-        if self._attempts is None:
-            return None, self._limit + (deliveries(message) >= topology.DELIVERY_LIMIT)
         counted = self._attempts.id_of(message)
         try:
             return counted, self._attempts.begin(counted)

@@ -114,8 +114,8 @@ class Conductor:
         # A queue of its own, for calls to this worker only.
         names[None].append(f"{self._topic}.{name}")
         return {queue or "calls": batch_server.BatchServer(
-            self.conf, self._broker, self.manager, names[queue], number, queue,
-            Attempts(self.database))
+            self.conf, self._broker, self.manager, names[queue], number, Attempts(self.database),
+            queue)
             for queue, number in threads.items()}
 
     def check_database(self):

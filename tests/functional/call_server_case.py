@@ -14,6 +14,7 @@ from placement_rpc import manager
 from placement_rpc.amqp import frames
 from placement_rpc.backoff import Backoff
 from placement_rpc.rpc import batch_server, envelope, routing
+from placement_rpc.service import attempts
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.versions import contract
 from tests import base
@@ -98,7 +99,8 @@ class CallServerTest(base.TestCase):
         self.server = batch_server.BatchServer(
             store.conf, types.SimpleNamespace(
                 options=store.conf.oslo_messaging_rabbit, backoff=Backoff, connect=self.connect),
-            self.manager, [routing.name(routing.TOPIC, self.queue)], self.threads, self.queue)
+            self.manager, [routing.name(routing.TOPIC, self.queue)], self.threads,
+            attempts.Attempts(store.database), self.queue)
         self.server.begin()
         self.addCleanup(self.end)
 

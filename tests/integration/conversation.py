@@ -15,6 +15,7 @@ from placement_rpc.rpc.batch_server import BatchServer
 from placement_rpc.rpc.endpoint import exposed
 from placement_rpc.versions import contract
 from tests import base, servers
+from tests.counted_attempts import CountedHere
 
 _TOPIC = "conversation"
 
@@ -57,7 +58,7 @@ class ConversationTest(base.TestCase):
         self.conf = self.configured()
         self.speaker = Speaker(self.conf, db.Database(self.conf))
         self.server = BatchServer(
-            self.conf, Broker.of(self.conf), self.speaker, [self.topic], 8)
+            self.conf, Broker.of(self.conf), self.speaker, [self.topic], 8, CountedHere())
         self.server.begin()
         self.addCleanup(self.server.wait)
         self.addCleanup(self.server.stop)

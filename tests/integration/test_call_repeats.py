@@ -9,6 +9,7 @@ from placement_rpc.amqp.broker import Broker
 from placement_rpc.context import RequestContext
 from placement_rpc.db import api as db
 from placement_rpc.rpc.batch_server import BatchServer
+from tests.counted_attempts import CountedHere
 from tests.integration.conversation import ConversationTest, Speaker
 
 
@@ -54,7 +55,8 @@ class RepeatsTest(ConversationTest):
     def serve(self, attempts=None):
         server = BatchServer(
             self.conf, Broker.of(self.conf),
-            Speaker(self.conf, db.Database(self.conf)), [self.topic], 8, attempts=attempts)
+            Speaker(self.conf, db.Database(self.conf)), [self.topic], 8,
+            attempts or CountedHere())
         server.begin()
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)

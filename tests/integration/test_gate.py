@@ -9,6 +9,7 @@ from placement_rpc.amqp.broker import Broker
 from placement_rpc.context import RequestContext
 from placement_rpc.rpc import endpoint, routing
 from placement_rpc.rpc.batch_server import BatchServer
+from placement_rpc.service.attempts import Attempts
 from placement_rpc.service.command_consumer import CommandConsumer
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.versions import contract
@@ -49,7 +50,7 @@ class GateTest(base.TestCase):
         for queue in routing.QUEUES:
             server = BatchServer(
                 self.store.conf, broker, self.manager, [routing.name(self.topic, queue)],
-                0 if queue == contract.CLAIMS else 2, queue)
+                0 if queue == contract.CLAIMS else 2, Attempts(self.store.database), queue)
             server.begin()
             self.addCleanup(server.wait)
             self.addCleanup(server.stop)

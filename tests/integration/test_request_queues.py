@@ -17,6 +17,7 @@ from placement_rpc import api, exception, manager
 from placement_rpc.amqp.broker import Broker
 from placement_rpc.rpc import routing
 from placement_rpc.rpc.batch_server import BatchServer
+from placement_rpc.service.attempts import Attempts
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.testing import servers as private
 from placement_rpc.versions import contract
@@ -276,7 +277,7 @@ class OlderConductorTest(base.TestCase):
             transport_url=servers.rabbitmq().url))
         topic = f"placement-{base.new_uuid()}"
         server = BatchServer(store.conf, Broker.of(store.conf), manager.Manager(
-            store.conf, store.database), [topic], 4)
+            store.conf, store.database), [topic], 4, Attempts(store.database))
         server.begin()
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)

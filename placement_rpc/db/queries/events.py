@@ -51,7 +51,7 @@ class Comparison(typing.NamedTuple):
 
 
 class NewEvent(typing.NamedTuple):
-    """An event to be inserted; ``payload`` and ``touched`` are JSON.
+    """An event as it is inserted; ``payload`` and ``touched`` are JSON.
 
     ``released_consumer`` is the uuid of the consumer of a deletion of allocations.
     """
