@@ -23,7 +23,7 @@ from placement_rpc.db import api as db
 LOG = logging.getLogger(__name__)
 # Seconds for which a row that was locked is expected to be locked still.
 _REMEMBERED = 1.0
-# Of one batch, the parts that may each wait for locks until the time-out.
+# How many parts of one batch may each wait for locks until the time-out.
 _MOST_WAITS = 4
 
 

@@ -176,7 +176,7 @@ class Publisher:
             self.close(lost=True)
             raise
         except BaseException:
-            # Of the caller, which may no longer be the one to publish.
+            # Raised by one of the caller's functions: it may no longer be the one to publish.
             self.close()
             raise
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from placement_rpc.candidates.choices import Batch, Choices
 
-# Of more different parts only each by itself and all together are checked: there are two to the
-# power of their number of sets.
+# With more kinds of parts than this, only each kind by itself and all of them together are
+# checked, since the number of sets of kinds is 2 to the power of their number.
 _MAX_KINDS = 5
 
 

@@ -22,8 +22,7 @@ from placement_rpc.candidates.parts import Part
 from placement_rpc.candidates.problem import Problem, Rules, in_order
 from placement_rpc.candidates.query import Column, Found, Group, GroupsQuery
 from placement_rpc.candidates.windows import Windows
-
-BREADTH_FIRST, DEPTH_FIRST = "breadth-first", "depth-first"
+from placement_rpc.conf.placement import BREADTH_FIRST, DEPTH_FIRST
 
 #: The most candidates of an answer, whatever maximum the service has.
 MAX_CANDIDATES = 1_000_000

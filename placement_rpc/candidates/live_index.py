@@ -141,8 +141,8 @@ class LiveIndex:
     def current(self, deadline: float | None = None) -> Iterator[CandidateIndex]:
         """Lock the index, with all that was committed before this call.
 
-        :param deadline: seconds since the epoch until which to wait for a build; None, or a later
-            one, for 5 seconds
+        :param deadline: seconds since the epoch: the call waits for a build until then, but for 5
+            seconds at most; None for 5 seconds
         :returns: context manager of the index, which must not be used after it
         :raises ServiceUnavailable: if the index is not built in time
         :raises StoreUnavailable: if the store cannot be read

@@ -19,7 +19,7 @@ from placement_rpc.candidates.dependent_trees import MOST_CHOICES
 from placement_rpc.candidates.packing import Packed
 from placement_rpc.candidates.supplies import UNLIMITED, Supply, sums, total
 
-# Of the numbers by which sets of shared providers are told apart.
+# Seed of the random numbers that identify sets of shared providers.
 _SEED = 1539
 
 

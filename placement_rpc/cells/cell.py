@@ -51,18 +51,17 @@ class Cell:
                 raise closed() from None
             raise
 
-    def is_left_out(self) -> bool:
-        """Return whether finds are to leave the cell out, since it did not answer lately.
+    def take_part(self) -> bool:
+        """Return whether a find is to ask the cell.
 
-        After the pause one find asks again, and the others continue to leave it out until it was
-        answered.
+        Not during a pause after it did not answer. The first find after a pause asks it, and the
+        pause begins again for the others, until the cell has answered.
         """
-        now = time.monotonic()
-        if now < self._left_out_until:
-            return True
+        if time.monotonic() < self._left_out_until:
+            return False
         if self._left_out_until:
             self.leave_out(self._pause)
-        return False
+        return True
 
     def leave_out(self, seconds: float) -> None:
         """Have finds leave the cell out for a while."""
@@ -189,7 +188,7 @@ def find(cells: Iterable[Cell], question: Callable[[PlacementAPI], Any],
     :raises CellUnreachable: if none of them answers
     """
     cells = list(cells)
-    asked = [cell for cell in cells if not cell.is_left_out()] or cells
+    asked = [cell for cell in cells if cell.take_part()] or cells
     answers = ask(asked, question, seconds)
     for cell, error in answers.missing.items():
         LOG.warning("Cell %s is left out of finds: %s", cell.name, error)

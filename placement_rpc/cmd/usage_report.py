@@ -198,7 +198,7 @@ def _print_csv(_account, lines):
 
 def _print_table(account, lines, details, names):
     if not lines:
-        print("Nothing was held in this period: claims of resources are what fills the report.")
+        print("Nothing was held in this period: the report lists what consumers have claimed.")
         return
     print(f"{account.begin:%Y-%m-%d %H:%M:%S} to {account.end:%Y-%m-%d %H:%M:%S} UTC")
     rows = _summed(lines, ("project_id", "resource_class"))

@@ -22,8 +22,8 @@ _RUNS = ("SELECT 1 FROM information_schema.processlist WHERE id = %s AND command
 # Errors of a server that answers, although it has no room for one more connection.
 _HAS_NO_ROOM = frozenset((ER.CON_COUNT_ERROR, ER.TOO_MANY_USER_CONNECTIONS,
                           ER.USER_LIMIT_REACHED))
-# Of ``read_timeout``, the share that each answer to the second connection may take, and the fewest
-# seconds.
+# Each answer on the second connection may take this share of ``read_timeout``, and at least so
+# many seconds.
 _SHARE, _LEAST = 1 / 3, 2
 
 

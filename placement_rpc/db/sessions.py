@@ -17,7 +17,8 @@ from placement_rpc.db import galera
 # Seconds that a transaction on SQLite waits for the one write lock; ``timeout`` in the URL has
 # priority.
 _SQLITE_TIMEOUT = 30.0
-# Of ``peer_timeout``, the seconds until the first probe of a TCP connection, and between two.
+# TCP keepalive probes that a peer may leave unanswered. ``peer_timeout`` has one part more: the
+# time without traffic before the first of them.
 _PROBES = 3
 
 # Seconds for which MySQL waits until more rows of a stream are read.

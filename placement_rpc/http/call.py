@@ -17,7 +17,7 @@ class _Now(enum.Enum):
     NOW = enum.auto()
 
 
-#: The time of an answer about what has no time of its own: that of the answer.
+#: Last-Modified of content that has no time of its own: the time of the answer.
 NOW = _Now.NOW
 
 

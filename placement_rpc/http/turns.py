@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests of clients that make very many at a time: they wait for their turns, or are refused.
 
-Each request that is worked on occupies a thread, and so does one that waits. One that finds no
-free thread waits behind all that came before it, whosever they are. A client therefore has a
-bounded number of threads, which is lower while other clients make requests too; a further request
-is refused with 503, so that it leaves its thread to others.
+Each request that is worked on occupies a thread, and so does one that waits. A request that finds
+no free thread waits behind all that came before it, whichever clients sent them. A client
+therefore has a bounded number of threads, which is lower while other clients make requests too; a
+further request is refused with 503, so that it leaves its thread to others.
 
-To wait costs nothing, and a refusal as much as a small answer: a client that does not heed it
-sends the next request at once. So there are many more threads than requests that are worked on at
-a time, and most of what a client has too many of waits.
+A request that waits costs nothing but its thread. A refusal costs as much as a small answer, and a
+client that ignores it sends the next request at once. So there are many more threads than requests
+that are worked on at a time, and most of the requests that are too many wait.
 """
 
 import random

@@ -10,39 +10,27 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any
 
 from placement_rpc import exception
 from placement_rpc.db import api as db
 from placement_rpc.db.placement import connection, export_state, schema, writing
 from placement_rpc.moving import fitting, placement_store, rows, stores
 from placement_rpc.moving.compare import Difference, compare
+from placement_rpc.moving.progress import Advance, Counts, counted, ignored
 from placement_rpc.objects import class_names
 
 #: Rows that one transaction writes.
 BATCH = 1000
-#: Called with a kind and the number of its rows that were read since the last call.
-Advance = Callable[[str, int], None]
 
 # Kinds to whose rows Placement's tables refer by foreign keys: removed last, in this order.
 _REMOVED_LAST = ("providers", "consumer_types", "traits", "resource_classes")
 _NAMED = ("resource_classes", "traits", "consumer_types")
 _ALL = ("created", "changed", "deleted")
-# Rows after which the progress is reported.
-_STEP = 1000
-
-
-class Counts(NamedTuple):
-    """How many rows of a kind the store has, and what was done with those of Placement."""
-
-    read: int = 0
-    created: int = 0
-    changed: int = 0
-    deleted: int = 0
 
 
 def export(database: db.Database, url: str, batch: int = BATCH, finish: bool = False,
-           report: stores.Report | None = None, advance: Advance = lambda kind, number: None,
+           report: stores.Report | None = None, advance: Advance = ignored,
            ) -> dict[str, Counts]:
     """Make a database of Placement equal to the store.
 
@@ -162,17 +150,10 @@ class Export:
         """
         is_first = not self._counts[kind]["read"]
         with self._reading() as target:
-            source = (self._counted(kind) if is_first else self._source.rows(kind))
+            source = counted(
+                kind, self._source.rows(kind, self._report), self._counts[kind], self._advance
+            ) if is_first else self._source.rows(kind)
             yield from compare(kind, source, target.rows(kind))
-
-    def _counted(self, kind):
-        found, read = self._counts[kind], 0
-        for read, row in enumerate(self._source.rows(kind, self._report), 1):
-            if not read % _STEP:
-                self._advance(kind, _STEP)
-            yield row
-        found["read"] = read
-        self._advance(kind, read % _STEP)
 
     def _each(self, kind, write, counted=()):
         """Write the differences of a kind, batch by batch.

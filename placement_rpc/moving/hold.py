@@ -178,7 +178,7 @@ def finish(database: Database) -> str:
         hold.release(tx)
         at = import_state.finish(tx)
         _announce(tx, row.passes, finished=True)
-        # By the time it is told from later snapshots.
+        # The time distinguishes this snapshot from later ones: see unfinished_snapshot().
         return snapshot.begin_in(tx, at)
 
     return database.write(change, "import")

@@ -20,6 +20,7 @@ from placement_rpc.db.api import Connection, Database
 from placement_rpc.db.queries import moving_writes
 from placement_rpc.moving import hold, rows
 from placement_rpc.moving.compare import Difference, compare
+from placement_rpc.moving.progress import Advance, Counts, counted, ignored
 from placement_rpc.moving.stores import Report, Store
 from placement_rpc.objects import class_names
 from placement_rpc.objects.inventory import capacity_of
@@ -27,20 +28,6 @@ from placement_rpc.spool import Spool
 
 #: Rows that one transaction writes.
 BATCH = 1000
-# Rows after which the progress is reported.
-_STEP = 1000
-
-#: Called with a kind and the number of its rows that were read since the last call.
-Advance = Callable[[str, int], None]
-
-
-class Counts(NamedTuple):
-    """How many rows of a kind were read from the source, and what was done with this store's."""
-
-    read: int = 0
-    created: int = 0
-    changed: int = 0
-    deleted: int = 0
 
 
 class _Kind(NamedTuple):
@@ -64,7 +51,7 @@ class Pass:
     """
 
     def __init__(self, source: Store, target: Store, report: Report | None = None,
-                 advance: Advance = lambda kind, number: None):
+                 advance: Advance = ignored):
         self._source, self._target = source, target
         self._report, self._advance = report, advance
         self._counts: dict[str, collections.Counter] = {
@@ -92,18 +79,9 @@ class Pass:
 
     def differences(self, kind: str) -> Iterator[Difference]:
         """Yield the differences of a kind."""
-        return compare(kind, self._counted(kind), self._target.rows(kind))
-
-    def _counted(self, kind):
-        """Yield the rows of the source, and report the progress."""
-        found, read = self._counts[kind], 0
-        for read, row in enumerate(self._source.rows(kind, self._report), 1):
-            if not read % _STEP:
-                found["read"] += _STEP
-                self._advance(kind, _STEP)
-            yield row
-        found["read"] += read % _STEP
-        self._advance(kind, read % _STEP)
+        return compare(kind, counted(
+            kind, self._source.rows(kind, self._report), self._counts[kind], self._advance),
+            self._target.rows(kind))
 
     def count(self, each: Difference) -> None:
         """Count what is done about a difference."""

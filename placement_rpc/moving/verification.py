@@ -17,15 +17,11 @@ from typing import NamedTuple
 
 from placement_rpc.moving import rows, younger
 from placement_rpc.moving.compare import Difference, compare
+from placement_rpc.moving.progress import Advance, counted, ignored
 from placement_rpc.moving.stores import Report, Store
 from placement_rpc.spool import Spool
 
 Opener = Callable[[], AbstractContextManager[Store]]
-#: Called with a kind and the number of its rows that were read since the last call.
-Advance = Callable[[str, int], None]
-
-# Rows after which the progress is reported.
-_STEP = 1000
 
 
 class Verified(NamedTuple):
@@ -61,7 +57,7 @@ class Verification:
             kind: collections.Counter() for kind in rows.KINDS}
 
     def run(self, report: Report | None = None,
-            advance: Advance = lambda kind, number: None) -> Iterator[Verified]:
+            advance: Advance = ignored) -> Iterator[Verified]:
         """Compare the stores, and yield their differences in order of kinds and keys.
 
         :param report: called for each finding of either store
@@ -87,27 +83,16 @@ class Verification:
         return {kind: Counts(found["source"], found["target"], found["different"],
                              found["younger"]) for kind, found in self._read.items()}
 
-    def _look(self, kinds, spools, report=None, advance=None):
+    def _look(self, kinds, spools, report=None, advance=ignored):
         with self._source() as source, self._target() as target:
             for kind in kinds:
                 read = self._read[kind]
                 read["source"] = read["target"] = 0
                 for each in compare(
-                        kind, _counted(source.rows(kind, report), kind, read, "source", advance),
-                        _counted(target.rows(kind, report), kind, read, "target")):
+                        kind,
+                        counted(kind, source.rows(kind, report), read, advance, "source"),
+                        counted(kind, target.rows(kind, report), read, name="target")):
                     spools.add(each)
-
-
-def _counted(stream, kind, read, name, advance=None):
-    """Yield rows, count them in ``read[name]``, and report the progress."""
-    number = 0
-    for number, row in enumerate(stream, 1):
-        if not number % _STEP and advance is not None:
-            advance(kind, _STEP)
-        yield row
-    read[name] = number
-    if advance is not None:
-        advance(kind, number % _STEP)
 
 
 def _merged(first, second, judge):

@@ -76,8 +76,8 @@ class BatchServer:
         self._queues = queues
         #: int, how many messages it holds at a time
         self.places = _places(threads, queue, conf)
-        # Otherwise one client could hold all, and others would not be seen: it may hold as many of
-        # each kind of calls that wait.
+        # Otherwise one client could fill all places, and calls of others would not be seen. The
+        # limit applies to each kind of calls by itself.
         self._for_one = min(
             conf.conductor.calls_per_client, self.places // (1 + _kinds(threads, queue)))
         self._busy, self._counting = 0, threading.Lock()
@@ -322,7 +322,7 @@ class BatchServer:
         try:
             answers = [] if session.is_over else self._calls.recall([call for _, call in batch])
         except Exception:
-            LOG.exception("Answers cannot be looked for; each of the calls is worked on")
+            LOG.exception("Looking for answers in memory failed; each of the calls is worked on")
             answers = []
         known = {id(call) for call, _ in answers}
         answered = [each for each in batch if id(each[1]) in known]

@@ -91,7 +91,7 @@ class Calls:
             raise
         except Exception:
             # Those that are refused are answered now, and the others not with this error.
-            LOG.exception("Answers cannot be looked for")
+            LOG.exception("Looking for answers in memory failed")
             return [None] * len(pending)
 
     def _together(self, calls, ask, read):

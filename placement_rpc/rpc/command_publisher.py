@@ -35,7 +35,7 @@ class CommandPublisher:
         self._threads = DaemonPool(conf.placement_client.max_concurrent_calls)
         self._mutex = threading.Lock()
         self._closed = False
-        # Of the process that has made the first cast.
+        # The process that made the first cast; None before it.
         self._pid: int | None = None
 
     def cast(self, context: RequestContext, method: str, arguments: dict[str, Any],

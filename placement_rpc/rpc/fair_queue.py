@@ -16,8 +16,8 @@ from typing import Any
 
 # Seconds for which a client counts after its last answer, unless the caller says otherwise.
 _RECENT = 1.0
-# Of the places, one client occupies at most one in so many while other clients make calls, and at
-# least one in so many, however many clients there are.
+# While other clients make calls, one client occupies at most one in _MOST of the places. However
+# many clients there are, it may occupy one in _LEAST.
 _MOST, _LEAST = 4, 16
 # The weight of the last call in the usual time from one answer to the next.
 _WEIGHT = 1 / 64
@@ -37,7 +37,8 @@ class _Client:
 
 
 class FairQueue:
-    """Calls that wait or are being worked on. Each operation takes constant time.
+    """Calls that wait or are being worked on. Each operation takes constant time,
+    except :meth:`discard`, which searches the calls of one client.
 
     One thread at a time may change it; :meth:`held`, :meth:`wait` and :meth:`has_others` may be
     called by any thread meanwhile.

@@ -58,8 +58,8 @@ class MonitoredCalls:
                     answer(call.reply_to, envelope.seal_answer(call, ending=False))
                 except FAILURES as error:
                     # The block ends as well.
-                    LOG.info("Clients hear nothing of their calls: %s", error)
+                    LOG.info("Clients are not told that their calls are worked on: %s", error)
                     return
                 except Exception:
-                    LOG.exception("The client of %s hears nothing of it", call.method)
+                    LOG.exception("A client is not told that %s is worked on", call.method)
                     self.remove(call)

@@ -64,7 +64,7 @@ class Turns:
             try:
                 function(*arguments)
             except Exception:
-                LOG.exception("What a client asked for failed")
+                LOG.exception("A call failed in a thread that works on calls")
             finally:
                 with self._mutex:
                     self.queue.done(client)
