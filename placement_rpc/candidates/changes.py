@@ -14,9 +14,9 @@ from placement_rpc.candidates.tree_writing import (
     OWN,
     ClassRows,
     check_roots,
-    kill,
     names_in,
     picked,
+    remove_slots,
     write_leaves,
     write_trees,
 )
@@ -223,7 +223,7 @@ class _Put:
                 there[given.places] = False
             # What is left was there and is not any more.
             if there.any():
-                table.bury(rows[there])
+                table.remove(rows[there])
                 reshaped |= there
         return added
 
@@ -265,7 +265,7 @@ class _Put:
         of_given[given] = at
         of_given[new] = len(stay) + np.arange(len(new))
         inventories = _collected(index, old, stay, added, of_given)
-        kill(index, old)
+        remove_slots(index, old)
         write_trees(index, columns, parent_ids, inventories, was_tree, tree_before)
 
 
@@ -309,7 +309,7 @@ def _collected(index, old, stay, added, of_given):
             places.append(np.flatnonzero(there))
             values.append(table.take(rows[there]))
             rows, there = table.rows_of(old)
-            table.bury(rows[there])
+            table.remove(rows[there])
         if class_id in added:
             places.append(of_given[added[class_id].places])
             values.append(added[class_id].values)

@@ -10,7 +10,7 @@ import numpy as np
 
 from placement_rpc.candidates import dependent_trees, shared_supplies
 from placement_rpc.candidates.packing import Packed
-from placement_rpc.candidates.supplies import Rules, Supply, sums, total
+from placement_rpc.candidates.supplies import HeadroomRules, Supply, sums, total
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Counted:
                       total(self.most) + self.together.most)
 
 
-def count(columns: Sequence[Supply], rules: Rules, trees: int, packer: dependent_trees.Packer,
-          budget: dependent_trees.Budget) -> Counted:
+def count(columns: Sequence[Supply], rules: HeadroomRules, trees: int,
+          packer: dependent_trees.Packer, budget: dependent_trees.PackingBudget) -> Counted:
     """Return how many requests fit.
 
     :param trees: the number of trees; all anchors are less
@@ -68,8 +68,8 @@ def count(columns: Sequence[Supply], rules: Rules, trees: int, packer: dependent
     return Counted(columns, least, most, is_shared, together)
 
 
-def serving(columns: Sequence[Supply], rules: Rules, trees: int,
-            budget: dependent_trees.Budget) -> tuple[np.ndarray, bool]:
+def serving(columns: Sequence[Supply], rules: HeadroomRules, trees: int,
+            budget: dependent_trees.PackingBudget) -> tuple[np.ndarray, bool]:
     """Return which trees can serve a request at all.
 
     :returns: array of bool by tree, and whether it is certain; if it is not, some of these trees
@@ -88,7 +88,7 @@ def serving(columns: Sequence[Supply], rules: Rules, trees: int,
     return found, is_certain
 
 
-def may_depend(columns: Sequence[Supply], rules: Rules) -> bool:
+def may_depend(columns: Sequence[Supply], rules: HeadroomRules) -> bool:
     """Return whether the columns may depend on each other in some tree."""
     return bool(rules.required or rules.is_isolated or rules.same_subtree) or any(
         len(column.suffixes) > 1 for column in columns) or any(
@@ -109,7 +109,7 @@ def _of_trees(columns: Sequence[Supply], which: np.ndarray) -> list[Supply]:
 # -- rules between columns -----------------------------------------------------------------
 
 
-def _meeting(columns: Sequence[Supply], rules: Rules,
+def _meeting(columns: Sequence[Supply], rules: HeadroomRules,
              trees: int) -> tuple[list[Supply], np.ndarray]:
     """Drop pairs that cannot meet the conditions that the chosen providers meet together.
 
@@ -171,7 +171,7 @@ def _keys(column):
     return column.anchors.astype(np.int64) << 32 | column.slots
 
 
-def _related(columns: Sequence[Supply], rules: Rules) -> list[list[int]]:
+def _related(columns: Sequence[Supply], rules: HeadroomRules) -> list[list[int]]:
     """Return lists of the positions of columns that may depend on each other in some tree.
 
     Columns of different lists do not, so that as many requests fit as fit by each list.
@@ -188,7 +188,7 @@ def _related(columns: Sequence[Supply], rules: Rules) -> list[list[int]]:
     return [some for some in found if len(some) > 1 or len(columns[some[0]].suffixes) > 1]
 
 
-def _are_related(one: Supply, other: Supply, rules: Rules) -> bool:
+def _are_related(one: Supply, other: Supply, rules: HeadroomRules) -> bool:
     """Return whether the choice in one column may limit that in another in some tree."""
     return (
         not one.amounts.keys().isdisjoint(other.amounts)
@@ -199,7 +199,7 @@ def _are_related(one: Supply, other: Supply, rules: Rules) -> bool:
                for suffixes in rules.same_subtree))
 
 
-def _competing(columns: Sequence[Supply], rules: Rules, trees: int) -> np.ndarray:
+def _competing(columns: Sequence[Supply], rules: HeadroomRules, trees: int) -> np.ndarray:
     """Return an array of bool by tree: whether the choice in one column limits that in another."""
     found = np.zeros(trees, bool)
     groups = [[column for column in columns if name in column.amounts]
@@ -266,8 +266,8 @@ def _single(column):
 # -- parts ---------------------------------------------------------------------------------
 
 
-def count_part(columns: Sequence[Supply], rules: Rules, packer: dependent_trees.Packer,
-               budget: dependent_trees.Budget,
+def count_part(columns: Sequence[Supply], rules: HeadroomRules, packer: dependent_trees.Packer,
+               budget: dependent_trees.PackingBudget,
                which: Callable[[Supply], np.ndarray] | None = None) -> Packed:
     """Return how many requests fit into a part of the supplies.
 

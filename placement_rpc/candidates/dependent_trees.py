@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from placement_rpc.candidates import packing
-from placement_rpc.candidates.supplies import Rules, Supply
+from placement_rpc.candidates.supplies import HeadroomRules, Supply
 
 # Choices of providers that are gone through in one tree, or in trees that share providers.
 MOST_CHOICES = 2000
@@ -21,7 +21,7 @@ MOST_CHOICES = 2000
 _MOST_STEPS = 20_000
 
 
-class Budget:
+class PackingBudget:
     """Processor time that a count may take for trees whose columns depend on each other."""
 
     def __init__(self, seconds: float):
@@ -40,8 +40,8 @@ class Packer:
     def __init__(self) -> None:
         self._known: dict[tuple, packing.Packed] = {}
 
-    def fit_each(self, columns: Sequence[Supply], rules: Rules, trees: np.ndarray,
-                 budget: Budget) -> tuple[np.ndarray, np.ndarray]:
+    def fit_each(self, columns: Sequence[Supply], rules: HeadroomRules, trees: np.ndarray,
+                 budget: PackingBudget) -> tuple[np.ndarray, np.ndarray]:
         """Return how many requests fit in each of some trees.
 
         :param trees: array of tree numbers, ascending
@@ -62,7 +62,7 @@ class Packer:
             least[at], most[at] = known[key]
         return least, most
 
-    def fit(self, columns: Sequence[Supply], rules: Rules, most: int) -> packing.Packed:
+    def fit(self, columns: Sequence[Supply], rules: HeadroomRules, most: int) -> packing.Packed:
         """Return how many requests fit in some trees, going through all their candidates.
 
         :param columns: with the pairs of these trees only
@@ -91,7 +91,7 @@ def of_tree(columns: Sequence[Supply], tree: int) -> list[Supply]:
             for column in columns]
 
 
-def _signatures(columns: Sequence[Supply], rules: Rules, trees: np.ndarray) -> list[bytes]:
+def _signatures(columns: Sequence[Supply], rules: HeadroomRules, trees: np.ndarray) -> list[bytes]:
     """Return for each tree what tells it from trees in which the same number of requests fits.
 
     That is what each provider can give to each column, in whatever order the providers are,
@@ -121,8 +121,8 @@ def _signatures(columns: Sequence[Supply], rules: Rules, trees: np.ndarray) -> l
     return [table[begin:end].tobytes() for begin, end in itertools.pairwise(bounds)]
 
 
-def able(columns: Sequence[Supply], rules: Rules, trees: np.ndarray,
-         budget: Budget) -> tuple[np.ndarray, bool]:
+def able(columns: Sequence[Supply], rules: HeadroomRules, trees: np.ndarray,
+         budget: PackingBudget) -> tuple[np.ndarray, bool]:
     """Return in which of some trees a request has a candidate.
 
     :param trees: array of tree numbers, ascending
@@ -139,7 +139,7 @@ def able(columns: Sequence[Supply], rules: Rules, trees: np.ndarray,
     return np.array([each is not False for each in found]), None not in found
 
 
-def has_candidate(columns: Sequence[Supply], rules: Rules) -> bool | None:
+def has_candidate(columns: Sequence[Supply], rules: HeadroomRules) -> bool | None:
     """Return whether a request has a candidate; None if not all choices were tried.
 
     :param columns: with the pairs of one tree only
@@ -160,7 +160,7 @@ class _Search:
     ``is_cut`` says whether it gave up before it had tried all.
     """
 
-    def __init__(self, columns: Sequence[Supply], rules: Rules):
+    def __init__(self, columns: Sequence[Supply], rules: HeadroomRules):
         self._columns, self._rules = columns, rules
         # One place for each group; the groups of one column are next to each other.
         self._places = [column for column in columns for _ in column.suffixes]

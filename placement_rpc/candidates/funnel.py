@@ -12,7 +12,7 @@ import numpy as np
 
 from placement_rpc.candidates import capacity as rule
 from placement_rpc.candidates import counting, fitting, parts, taking
-from placement_rpc.candidates.dependent_trees import Budget
+from placement_rpc.candidates.dependent_trees import PackingBudget
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.query import Group, GroupsQuery
 from placement_rpc.candidates.taking import Taken
@@ -55,7 +55,7 @@ class Funnel:
         steps = list(self.steps)
         if counting.may_depend(self.taken.columns, self.taken.rules):
             serving, is_certain = counting.serving(
-                self.taken.columns, self.taken.rules, self.taken.trees, Budget(seconds))
+                self.taken.columns, self.taken.rules, self.taken.trees, PackingBudget(seconds))
             left = self.left & serving
             text = "can serve all of it together" + (
                 "" if is_certain else "; not all trees were tried, this is the most that can")

@@ -13,7 +13,7 @@ import numpy as np
 
 from placement_rpc.candidates import counting
 from placement_rpc.candidates.counting import Counted
-from placement_rpc.candidates.dependent_trees import Budget, Packer
+from placement_rpc.candidates.dependent_trees import Packer, PackingBudget
 from placement_rpc.candidates.interned_sets import EMPTY
 from placement_rpc.candidates.packing import Packed
 from placement_rpc.candidates.supplies import Condition, Rules, Supply, has_any, sums, total
@@ -46,7 +46,7 @@ def headroom(taken: Taken, by: str | None, seconds: float) -> Headroom:
     """
     if not taken.columns:
         return Headroom(count=0, at_most=0, by=by, limits=[], parts=[])
-    packer, budget = Packer(), Budget(seconds)
+    packer, budget = Packer(), PackingBudget(seconds)
     counted = counting.count(taken.columns, taken.rules, taken.trees, packer, budget)
     limits = _limits(taken, counted)
     parts: list[dict] = []

@@ -113,7 +113,7 @@ class Inventories(GrowingTable):
         """Return an array of bool: whether each row is that of an inventory."""
         return self["max_unit"][rows] != _NOT_THERE
 
-    def bury(self, rows: np.ndarray) -> None:
+    def remove(self, rows: np.ndarray) -> None:
         """Remove inventories; their rows remain, and the slots of the rows must be dead soon."""
         self._dead += int(np.count_nonzero(self.is_living(rows)))
         self["used"][rows] = 0

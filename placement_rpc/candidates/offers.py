@@ -32,18 +32,18 @@ class Offer:
     mappings: Mapping[str, list[str]] | None = None
 
 
-def first(index: CandidateIndex, reserved: Amounts, given_back: Amounts,
+def first(index: CandidateIndex, reserved: Amounts, released: Amounts,
           find: Callable[[], Offer | None]) -> Offer | None:
     """Return an offer of what nobody else is about to take, if there is any, or of what fits.
 
     Not every reservation becomes a claim: a provider that is fully reserved may have room.
 
     :param reserved: what other claims are about to take
-    :param given_back: what the claim's consumer holds, and releases by the claim
+    :param released: what the claim's consumer holds, and releases by the claim
     :param find: returns an offer from the index as it is; None if nothing fits
     """
     for others in (reserved, {}) if reserved else ({},):
-        with _counted(index, others, 1), _counted(index, given_back, -1):
+        with _counted(index, others, 1), _counted(index, released, -1):
             found = find()
         if found is not None:
             return found

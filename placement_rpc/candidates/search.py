@@ -108,13 +108,13 @@ class CandidateSearch:
 
     def offers(self, request: ResourceRequest | CandidatesRequest,
                deadline: float | None = None,
-               given_back: Callable[[], Amounts] | None = None) -> Iterator[Offer]:
+               released: Callable[[], Amounts] | None = None) -> Iterator[Offer]:
         """Yield one candidate after the other to claim, while any fits.
 
         What is offered is reserved until the next candidate is asked for or the generator is
         closed, so that concurrent claims do not all try the last free provider.
 
-        :param given_back: for a request with groups, returns what the claim's consumer holds now,
+        :param released: for a request with groups, returns what the claim's consumer holds now,
             which counts as free; None to count it as used
         :raises ResourceClassNotFound: if a class does not exist
         :raises ServiceUnavailable: if the index is not built in time
@@ -123,8 +123,8 @@ class CandidateSearch:
         reservation = None
         try:
             while True:
-                held = given_back() if given_back is not None else {}
-                if given_back is not None and not held:
+                held = released() if released is not None else {}
+                if released is not None and not held:
                     return
                 with self.index.current(deadline) as index:
                     if reservation is not None:
@@ -139,14 +139,14 @@ class CandidateSearch:
             if reservation is not None:
                 self._reservations.cancel(reservation)
 
-    def _first(self, index, request, given_back):
+    def _first(self, index, request, released):
         """Return the first candidate that fits; None if there is none."""
         if isinstance(request, CandidatesRequest):
             find = functools.partial(offers.of_tree, index, request, self._random, self._bounds)
         else:
             find = functools.partial(offers.of_provider, index, request, _class_ids(
                 index, request.resources), self._random)
-        return offers.first(index, self._reservations.amounts(), given_back, find)
+        return offers.first(index, self._reservations.amounts(), released, find)
 
     @property
     def reserved(self) -> dict[int, dict[int, int]]:

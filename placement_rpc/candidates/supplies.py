@@ -118,7 +118,7 @@ class Condition:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rules:
+class HeadroomRules:
     """What a request asks for besides what each column needs by itself.
 
     :param required: conditions that the chosen providers meet together

@@ -13,7 +13,7 @@ from placement_rpc.candidates import fitting, parts
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.parts import Part
 from placement_rpc.candidates.query import GroupsQuery
-from placement_rpc.candidates.supplies import UNLIMITED, Condition, Rules, Supply
+from placement_rpc.candidates.supplies import UNLIMITED, Condition, HeadroomRules, Supply
 
 # Rows of inventories that the columns of a request may have: about half a second of work.
 _MOST_ROWS = 5_000_000
@@ -33,7 +33,7 @@ class Taken:
     """
 
     columns: Sequence[Supply]
-    rules: Rules
+    rules: HeadroomRules
     trees: int
     names: Mapping[int, frozenset[str]]
     root_sets: np.ndarray | None
@@ -55,7 +55,7 @@ def take(index: CandidateIndex, query: GroupsQuery, by: str | None = None) -> Ta
     if not all(is_served) or not all(of_groups) or any(
             class_id not in index.inventories
             for some in of_groups for part in some for class_id in part.amounts):
-        return Taken((), Rules(), trees, {}, None)
+        return Taken((), HeadroomRules(), trees, {}, None)
     is_root = None if root_mask is None else root_mask[index.trait_set[index.root]]
     together = {suffix for suffixes in query.same_subtree if len(suffixes) > 1
                 for suffix in suffixes}
@@ -78,7 +78,7 @@ def take(index: CandidateIndex, query: GroupsQuery, by: str | None = None) -> Ta
     if root_sets is not None:
         used.append(root_sets)
     return Taken(
-        columns, Rules(_conditions(index, query), is_isolated,
+        columns, HeadroomRules(_conditions(index, query), is_isolated,
                        [each for each in query.same_subtree if len(each) > 1]), trees,
         {number: sets[number] for number in _distinct(used)} if by else {}, root_sets)
 

@@ -11,7 +11,7 @@ from placement_rpc.candidates import parts, taking
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.inventories import VALUES
 from placement_rpc.candidates.query import GroupsQuery
-from placement_rpc.candidates.supplies import Rules, Supply
+from placement_rpc.candidates.supplies import HeadroomRules, Supply
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TreeView:
     generation: int
     nodes: Sequence[NodeView]
     columns: Sequence[Supply]
-    rules: Rules
+    rules: HeadroomRules
 
     @property
     def root(self) -> NodeView:

@@ -63,7 +63,7 @@ def write_leaves(index: CandidateIndex, columns: dict[str, np.ndarray], parent_i
     return True
 
 
-def kill(index: CandidateIndex, slots: np.ndarray) -> None:
+def remove_slots(index: CandidateIndex, slots: np.ndarray) -> None:
     """Mark slots as dead, and their trees as unused."""
     if not len(slots):
         return

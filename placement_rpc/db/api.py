@@ -289,6 +289,11 @@ class Database:
         connection.info[VERSIONS] = versions
         connection.info[MAY_OVERFILL] = self._may_overfill
 
+    def connections(self):
+        """Return how many connections are in use, and how many there can be at most."""
+        pool = self.engine.pool
+        return pool.checkedout(), pool.size() + max(0, pool._max_overflow)
+
     def close(self):
         """Close the connections of the pool."""
         self.engine.dispose()

@@ -56,6 +56,11 @@ class Streams:
             self._result = None
 
 
+def times(table: sa.FromClause) -> tuple[sa.ColumnElement, sa.ColumnElement]:
+    """Return the columns of a table that say when a row was created, and when it was updated."""
+    return table.c.created_at, table.c.updated_at
+
+
 def in_order(uuid: sa.ColumnElement, dialect: str) -> sa.ColumnElement:
     """Return an expression that sorts uuids in lower case with dashes by code points.
 

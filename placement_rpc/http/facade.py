@@ -9,7 +9,7 @@ from placement_rpc.http import app, auth, health, openapi, routes
 from placement_rpc.http.dashboard import Dashboard
 from placement_rpc.http.follower import Follower, Places
 from placement_rpc.http.streams import EventStreams
-from placement_rpc.http.turns import Turns
+from placement_rpc.http.turns import RequestTurns
 from placement_rpc.telemetry.metrics import CONTENT_TYPE, Metrics
 
 
@@ -33,7 +33,7 @@ class Facade:
         self.follower = Follower(api, conf.api.max_waiting, conf.api.user_share)
         self.streams = EventStreams(api, self.follower, Places(
             conf.api.max_followers, conf.api.user_share))
-        self.turns = Turns(
+        self.turns = RequestTurns(
             conf.api.requests_per_client, conf.api.threads, conf.api.deadline,
             lambda: self.metrics.refused("http"))
         self._policy = policy.Enforcer(conf)

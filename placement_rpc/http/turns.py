@@ -32,7 +32,7 @@ _SOONEST, _LATEST = 1, 10
 _RECENT = 10.0
 
 
-class Turns:
+class RequestTurns:
     """The requests that a process works on, by client.
 
     :param for_one: int, how many requests of one client are worked on at a time while others make

@@ -9,19 +9,19 @@ import time
 import weakref
 from collections.abc import Callable
 
-# Seconds between two looks of a thread that was not told of a free place.
+# Seconds between two looks of a thread that was not woken for a free place.
 _LOOK = 1.0
 
 
 class _Turn:
     """The place of a thread in the line; ``ends`` is when it stops waiting."""
 
-    __slots__ = ("__weakref__", "ends", "told")
+    __slots__ = ("__weakref__", "ends", "wake")
 
     def __init__(self, ends):
         self.ends = ends
-        self.told = threading.Lock()
-        self.told.acquire()
+        self.wake = threading.Lock()
+        self.wake.acquire()
 
 
 class WaitingLine:
@@ -32,7 +32,7 @@ class WaitingLine:
 
     A signal handler can raise an exception at any place of a waiting thread, also where it leaves
     the line. So the line holds turns weakly, and a thread looks from time to time without being
-    told.
+    woken.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class WaitingLine:
                 left = ends - time.monotonic()
                 if left <= 0:
                     return False
-                turn.told.acquire(timeout=min(left, _LOOK))
+                turn.wake.acquire(timeout=min(left, _LOOK))
             return True
         finally:
             turn.ends = -math.inf
@@ -66,9 +66,9 @@ class WaitingLine:
         """Let the first thread look whether there is a place."""
         first = self._first()
         if first is not None:
-            # It may have been told before.
+            # It may have been woken before.
             with contextlib.suppress(RuntimeError):
-                first.told.release()
+                first.wake.release()
 
     def _first(self):
         """Return the first turn, and remove those before it of threads that wait no more."""

@@ -24,11 +24,9 @@ def state(database, index, servers, relay, down_time):
         (("queue", name),): server.busy for name, server in servers.items()})
     yield ("queue_slots", "Maximum number of calls that a worker holds, by request queue", {
         (("queue", name),): server.places for name, server in servers.items()})
-    pool = database.engine.pool
-    yield ("database_connections", "Database connections in use", {
-        (): pool.checkedout()})
-    yield ("database_connections_max", "Maximum number of database connections", {
-        (): pool.size() + max(0, pool._max_overflow)})
+    in_use, most = database.connections()
+    yield ("database_connections", "Database connections in use", {(): in_use})
+    yield ("database_connections_max", "Maximum number of database connections", {(): most})
     figures = index.statistics()
     for name, text in (
             ("providers", "Providers in the candidate index"),

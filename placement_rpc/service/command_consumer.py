@@ -141,17 +141,17 @@ class CommandConsumer:
                 # Reading it may have ended the process.
                 self._try(message)
             return
-        commands, letters = [], []
+        commands, unusable = [], []
         for message in batch:
             try:
                 commands.append((message, self._opened(message)))
             except _Unusable as error:
-                letters.append((message, error))
-        answers = self._settle([settlement for _, settlement in commands])
-        for (message, settlement), settled in zip(commands, answers, strict=True):
-            self._conclude(message, settlement, settled.error)
+                unusable.append((message, error))
+        answers = self._settle([pending for _, pending in commands])
+        for (message, pending), settled in zip(commands, answers, strict=True):
+            self._conclude(message, pending, settled.error)
         # Not before the others are settled: a batch that is left to the queue comes again whole.
-        for message, error in letters:
+        for message, error in unusable:
             self._dead_letter(message, error.reason, error.whole)
 
     def _opened(self, message):
@@ -172,29 +172,29 @@ class CommandConsumer:
             raise _Unusable(f"it cannot be read: {error!r}"[:200], whole=False) from error
         try:
             # What the command asks for may have to be compared with the store.
-            return self._when_the_store_is_there(lambda: self._settlement(command))
+            return self._when_the_store_is_there(lambda: self._pending_request(command))
         except exception.PlacementException as error:
             raise _Unusable(f"{error.code}: {error.text}") from error
 
-    def _conclude(self, message, settlement, error):
+    def _conclude(self, message, pending, error):
         """Retry or dead-letter a command that was not settled."""
         if isinstance(error, exception.RequestIdReused):
             # No outcome is stored for it, and none ever can be.
             self._dead_letter(message, f"{error.code}: {error.text}")
         elif _is_failure(error):
-            self._try(message, settlement, repr(error))
+            self._try(message, pending, repr(error))
 
-    def _try(self, message, settlement=None, error=None):
+    def _try(self, message, pending=None, error=None):
         """Settle a command by itself, counting the attempts.
 
-        :param settlement: its pending request; None if it was not read yet
+        :param pending: its pending request; None if it was not read yet
         """
         counted, backoff = self._attempts.id_of(message), Backoff()
         while self._when_the_store_is_there(
                 lambda: self._attempts.begin(counted)) <= self._options.commands_attempts:
             try:
-                settlement = settlement or self._opened(message)
-                settled, = self._settle([settlement])
+                pending = pending or self._opened(message)
+                settled, = self._settle([pending])
             except _Unusable as unusable:
                 self._dead_letter(message, unusable.reason, unusable.whole)
                 return
@@ -203,10 +203,10 @@ class CommandConsumer:
                 self._uncount(counted)
                 raise
             if not _is_failure(settled.error):
-                self._conclude(message, settlement, settled.error)
+                self._conclude(message, pending, settled.error)
                 return
             error = repr(settled.error)
-            LOG.error("Command %s failed and is retried: %s", settlement.request.request_id, error)
+            LOG.error("Command %s failed and is retried: %s", pending.request.request_id, error)
             self._wait(backoff.next())
         self._dead_letter(message, error or "each process that worked on it died")
 
@@ -216,17 +216,17 @@ class CommandConsumer:
         except exception.PlacementException as error:
             LOG.info("The number of attempts at a command cannot be reset: %s", error)
 
-    def _settle(self, settlements):
-        """Return the outcome of each, retrying until the store can be reached.
+    def _settle(self, pending):
+        """Return the outcome of each pending request, retrying until the store can be reached.
 
         :raises _Stopped: if this is stopped while the store is away
         :raises _Held: if the store accepts no changes
         """
         def settle():
             try:
-                answers = self._manager.group_commit.settle(settlements)
+                answers = self._manager.group_commit.settle(pending)
             except exception.StoreBusy as error:
-                return [Outcome(error=error) for _ in settlements]
+                return [Outcome(error=error) for _ in pending]
             except exception.StoreHeld as error:
                 raise _Held from error
             for settled in answers:
@@ -236,7 +236,7 @@ class CommandConsumer:
                     raise settled.error
             return answers
 
-        return self._when_the_store_is_there(settle) if settlements else []
+        return self._when_the_store_is_there(settle) if pending else []
 
     def _when_the_store_is_there(self, call):
         """Make a call, and retry it while the store is away; return its result.
@@ -259,7 +259,7 @@ class CommandConsumer:
             raise _Stopped
         self._consumer.keep_alive(seconds)
 
-    def _settlement(self, command):
+    def _pending_request(self, command):
         """Return the pending request of a command.
 
         :raises PlacementException: if it is not a command of this service

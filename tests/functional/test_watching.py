@@ -35,8 +35,7 @@ def exported():
     metrics.refused("claims")
     metrics.requested("GET", "/usages", 200, 0.1)
     database, index = mock.MagicMock(), mock.MagicMock()
-    database.engine.pool = mock.Mock(
-        checkedout=lambda: 1, size=lambda: 5, _max_overflow=0)
+    database.connections.return_value = (1, 5)
     index.statistics.return_value = dict.fromkeys(
         ("providers", "inventories", "bytes", "position", "age_seconds", "made", "applied"), 1)
     index.peek.return_value.__enter__.return_value = None

@@ -77,7 +77,7 @@ class Reader:
         return self._read(sa.select(
             _providers.c.uuid.label("key"), _providers.c.name, _providers.c.generation,
             _providers.c.parent_provider_id, _providers.c.root_provider_id,
-            parent.c.uuid.label("parent"), root.c.uuid.label("root"), *_times(_providers),
+            parent.c.uuid.label("parent"), root.c.uuid.label("root"), *streaming.times(_providers),
         ).select_from(_providers).outerjoin(
             parent, parent.c.id == _providers.c.parent_provider_id).outerjoin(
             root, root.c.id == _providers.c.root_provider_id), "providers")
@@ -101,7 +101,7 @@ class Reader:
                   _inventories.c.allocation_ratio)
         with_inventory = sa.select(
             _providers.c.uuid.label("key"), _inventories.c.resource_class_id, *values,
-            used.c.used, *_times(_inventories),
+            used.c.used, *streaming.times(_inventories),
         ).select_from(_inventories).join(
             _providers, _providers.c.id == _inventories.c.resource_provider_id,
         ).outerjoin(used, same)
@@ -128,7 +128,7 @@ class Reader:
         """Read uuids of the provider and of the aggregate, created_at and updated_at."""
         return self._read(sa.select(
             _providers.c.uuid.label("key"), _aggregates.c.uuid.label("aggregate"),
-            *_times(_aggregate_links),
+            *streaming.times(_aggregate_links),
         ).select_from(_aggregate_links).join(
             _providers, _providers.c.id == _aggregate_links.c.resource_provider_id,
         ).join(_aggregates, _aggregates.c.id == _aggregate_links.c.aggregate_id).where(
@@ -143,7 +143,7 @@ class Reader:
         columns = (
             _projects.c.external_id.label("project"), _users.c.external_id.label("user"),
             (_consumers.c.consumer_type_id if self._has_types else sa.null()).label("type_id"),
-            _consumers.c.generation, *_times(_consumers))
+            _consumers.c.generation, *streaming.times(_consumers))
         sources = _consumers.outerjoin(
             _projects, _projects.c.id == _consumers.c.project_id).outerjoin(
             _users, _users.c.id == _consumers.c.user_id)
@@ -165,7 +165,7 @@ class Reader:
         """Read uuids of the consumer and the provider, id of the class, used, created_at and
         updated_at."""
         columns = (_providers.c.uuid.label("provider"), _allocations.c.resource_class_id,
-                   _allocations.c.used, *_times(_allocations))
+                   _allocations.c.used, *streaming.times(_allocations))
         key = _allocations.c.consumer_id.label("key")
         if self.oddities.unusual("allocations") or self.oddities.unusual("providers"):
             return self._read(self._usable(sa.select(key, *columns)), "allocations")
@@ -219,7 +219,3 @@ def _with_holders(read):
         yield uuid, 0, *others
         if is_holder:
             yield uuid, 1, *[None] * 6
-
-
-def _times(table):
-    return table.c.created_at, table.c.updated_at

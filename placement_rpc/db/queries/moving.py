@@ -55,7 +55,7 @@ class Reader:
         parent, root = _providers.alias("parent"), _providers.alias("root")
         return self._read(_providers.c.uuid, sa.select(
             _providers.c.uuid, _providers.c.name, _providers.c.generation, parent.c.uuid,
-            sa.func.coalesce(root.c.uuid, _providers.c.uuid), *_times(_providers),
+            sa.func.coalesce(root.c.uuid, _providers.c.uuid), *streaming.times(_providers),
         ).select_from(_providers).outerjoin(
             parent, parent.c.id == _providers.c.parent_provider_id).outerjoin(
             root, root.c.id == _providers.c.root_provider_id))
@@ -66,7 +66,8 @@ class Reader:
         return self._read(_providers.c.uuid, sa.select(
             _providers.c.uuid, _inventories.c.resource_class_id, _inventories.c.total,
             _inventories.c.reserved, _inventories.c.min_unit, _inventories.c.max_unit,
-            _inventories.c.step_size, _inventories.c.allocation_ratio, *_times(_inventories),
+            _inventories.c.step_size, _inventories.c.allocation_ratio,
+            *streaming.times(_inventories),
         ).select_from(_inventories).join(
             _providers, _providers.c.id == _inventories.c.resource_provider_id))
 
@@ -91,13 +92,13 @@ class Reader:
         """Yield uuid, project, user, type's id, generation, created_at and updated_at."""
         return self._read(_consumers.c.uuid, sa.select(
             _consumers.c.uuid, _consumers.c.project_id, _consumers.c.user_id,
-            _consumers.c.consumer_type_id, _consumers.c.generation, *_times(_consumers)))
+            _consumers.c.consumer_type_id, _consumers.c.generation, *streaming.times(_consumers)))
 
     def allocations(self):
         """Yield uuids of consumer and provider, class's id, used, created_at and updated_at."""
         return self._read(_consumers.c.uuid, sa.select(
             _consumers.c.uuid, _providers.c.uuid, _allocations.c.resource_class_id,
-            _allocations.c.used, *_times(_allocations),
+            _allocations.c.used, *streaming.times(_allocations),
         ).select_from(_allocations).join(
             _consumers, _consumers.c.id == _allocations.c.consumer_id).join(
             _providers, _providers.c.id == _allocations.c.resource_provider_id))
@@ -109,7 +110,3 @@ class Reader:
 
     def _read(self, uuid, query):
         return self._streams.stream(query.order_by(streaming.in_order(uuid, self._dialect)))
-
-
-def _times(table):
-    return table.c.created_at, table.c.updated_at
