@@ -16,7 +16,14 @@ from placement_rpc.candidates.counting import Counted
 from placement_rpc.candidates.dependent_trees import Packer, PackingBudget
 from placement_rpc.candidates.interned_sets import EMPTY
 from placement_rpc.candidates.packing import Packed
-from placement_rpc.candidates.supplies import Condition, Rules, Supply, has_any, sums, total
+from placement_rpc.candidates.supplies import (
+    Condition,
+    HeadroomRules,
+    Supply,
+    has_any,
+    sums,
+    total,
+)
 from placement_rpc.candidates.taking import AGGREGATE, CLASS, TRAIT, Taken
 from placement_rpc.objects.headroom import Headroom
 
@@ -112,7 +119,7 @@ def _of_class(limit: _Limit, counted: Counted) -> dict:
 
 # -- parts ---------------------------------------------------------------------------------
 
-_Count = Callable[[Sequence[Supply], Rules], Packed]
+_Count = Callable[[Sequence[Supply], HeadroomRules], Packed]
 _Part = tuple[str, Packed, dict[str, int]]
 
 
