@@ -168,7 +168,7 @@ def resource_class_page(database: Database, marker: str | None = None, limit: in
     :param limit: the most classes to return
     """
     with database.reader() as tx:
-        rows = class_queries.page(tx, canonical(marker) if marker else None, limit)
+        rows = class_queries.page(tx, marker, limit)
     return ResourceClassList(objects=[_class_of_row(row) for row in rows])
 
 

@@ -4,7 +4,7 @@
 import itertools
 import time
 
-from placement_rpc import api
+from placement_rpc import api, exception
 from placement_rpc.cmd import output, silence
 from placement_rpc.objects import codec
 
@@ -66,6 +66,9 @@ def _providers(client, options):
 
 
 def _usages(client, options):
+    if options.provider and options.limit:
+        raise exception.InvalidInput(
+            what="--limit", reason="it limits the list of all providers; these are named")
     rows = []
     for name, uuid, usages in _of_some(client, options) if options.provider else (
             itertools.islice(usages_of_all(

@@ -31,6 +31,11 @@ from placement_rpc.rpc.endpoint import (
 _AMOUNTS = fields.Amounts(maximum=2 ** 63 - 1)
 
 
+def _listed(field, name, value):
+    """Return an argument that is a list, checked; an empty one if it is not given."""
+    return [] if value is None else field.coerce(None, name, value)
+
+
 class ProviderEndpoint(ManagerBase):
 
     @exposed
@@ -94,11 +99,11 @@ class ProviderEndpoint(ManagerBase):
         return self.provider_lists.page(
             name=as_name(name) if name is not None else None,
             uuid=as_uuid("uuid", uuid) if uuid is not None else None,
-            member_of=request.MEMBER_OF.coerce(None, "member_of", member_of or []),
-            not_member_of=request.AGGREGATES.coerce(None, "not_member_of", not_member_of or []),
+            member_of=_listed(request.MEMBER_OF, "member_of", member_of),
+            not_member_of=_listed(request.AGGREGATES, "not_member_of", not_member_of),
             in_tree=as_uuid("in_tree", in_tree) if in_tree is not None else None,
-            required=request.TRAIT_SETS.coerce(None, "required", required or []),
-            forbidden=request.TRAITS.coerce(None, "forbidden", forbidden or []),
+            required=_listed(request.TRAIT_SETS, "required", required),
+            forbidden=_listed(request.TRAITS, "forbidden", forbidden),
             among=among, position=position,
             marker=as_uuid("marker", marker) if marker is not None else None,
             limit=as_limit(limit))

@@ -272,8 +272,13 @@ class ClientTest(base.ContractTest):
                 (self.api.set_aggregates, uuid, None), (self.api.set_aggregates, uuid, [5]),
                 (self.api.get_by_request, "VCPU"), (self.api.get_provider, None)):
             self.assertRaises(exception.InvalidInput, call, None, *arguments)
-        for values in ({"limit": "5"}, {"limit": -1}, {"timeout": "soon"}, {"timeout": -1}):
+        for values in ({"limit": "5"}, {"limit": -1}, {"timeout": "soon"}, {"timeout": -1}, *(
+                {name: value} for value in (False, 0, "", {}) for name in (
+                    "member_of", "not_member_of", "required", "forbidden"))):
             self.assertRaises(exception.InvalidInput, self.api.list_providers, None, **values)
+        for marker in (False, 0, "", "a b"):
+            self.assertRaises(
+                exception.InvalidInput, self.api.resource_class_list, None, marker=marker)
         self.assertRaises(exception.InvalidInput, base.claim, {uuid: {"VCPU": 10 ** 5000}})
         self.assertRaises(exception.InvalidInput, Claim, colour="red")
 

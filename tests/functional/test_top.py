@@ -73,6 +73,7 @@ class FullestTest(base.ContractTest):
             (row["provider"], row["capacity"], row["percent"]) for row in found["fullest"]])
         self.assertEqual({"full": None, "half": 50.0, "empty": 0.0}, {
             row["provider"]: row["percent"] for row in json.loads(self.screen(["usages"]))})
+        self.assertRaises(exception.InvalidInput, self.screen, ["usages", "--limit", "1", full])
 
     def test_numbers_are_whole_on_a_narrow_terminal(self):
         self.useFixture(fixtures.EnvironmentVariable("COLUMNS", "60"))
