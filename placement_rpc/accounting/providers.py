@@ -138,15 +138,19 @@ def update(tx: db.Connection, outbox: Outbox, provider: ResourceProvider,
 
 
 def _check_parent(tx, row, parent_uuid, may_move):
-    """Check that a provider may get another parent; trees.move checks that this is no loop.
+    """Check that a provider may get another parent.
 
     :raises ParentNotFound: if there is no such parent
-    :raises ParentFixed: if the provider has one, and may not be moved
+    :raises ParentFixed: if the provider has a parent, and may not be moved
+    :raises TreeLoop: if the parent is the provider itself, or below it
     """
-    if parent_uuid is not None and providers.get(tx, parent_uuid) is None:
+    parent = None if parent_uuid is None else providers.get(tx, parent_uuid)
+    if parent_uuid is not None and parent is None:
         raise exception.ParentNotFound(parent=parent_uuid)
     if row.parent_uuid is not None and not may_move:
         raise exception.ParentFixed(provider=row.uuid)
+    if parent is not None:
+        trees.check_no_loop(tx, row, parent)
 
 
 def of_row(row: Any) -> ResourceProvider:

@@ -71,9 +71,11 @@ def create(tx: db.Connection, outbox: Outbox, name: str) -> ResourceClass:
 
     :raises InvalidInput: if a custom class cannot have the name
     :raises ResourceClassStandard: if a standard class has the name
-    :raises ResourceClassExists: if a custom class has the name
+    :raises ResourceClassExists: if a custom class has the name, such as one that exists from the
+        start: nova makes sure of each class that it uses
     """
-    _check_custom(name)
+    if name not in class_names.PREDEFINED:
+        _check_custom(name)
     if queries.ids(tx, [name]):
         raise exception.ResourceClassExists(resource_class=name)
     queries.insert(tx, name, class_names.FIRST_CUSTOM_ID)

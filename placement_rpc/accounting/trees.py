@@ -90,25 +90,29 @@ def _concerned(tx, uuid, parent_uuid):
     return found
 
 
+def check_no_loop(tx: db.Connection, row: Any, parent: Any) -> None:
+    """Check that a provider stays out of a loop if it gets a parent.
+
+    :param row: the provider, as of :func:`placement_rpc.db.queries.providers.get`
+    :param parent: the same of the parent
+    :raises TreeLoop: if the parent is the provider itself, or below it
+    """
+    if parent.id in {row.id, *_below(queries.members(tx, row.root_id), row.id)}:
+        raise exception.TreeLoop(provider=row.uuid, parent=parent.uuid)
+
+
 def move(tx: db.Connection, row: Any, parent_uuid: str | None) -> Move:
     """Give a provider another parent, and all below it the root that it has then.
 
-    The caller holds the locks of :func:`lock_move`, and raises the generations.
+    The caller holds the locks of :func:`lock_move`, has checked the parent, and raises the
+    generations.
 
     :param row: the provider, as of :func:`placement_rpc.db.queries.providers.get`
     :param parent_uuid: None for no parent
-    :raises ParentNotFound: if there is no such parent
-    :raises TreeLoop: if the parent is the provider itself, or below it
     """
     tree = queries.members(tx, row.root_id)
     below = _below(tree, row.id)
-    parent = None
-    if parent_uuid is not None:
-        parent = providers.get(tx, parent_uuid)
-        if parent is None:
-            raise exception.ParentNotFound(parent=parent_uuid)
-        if parent.id == row.id or parent.id in below:
-            raise exception.TreeLoop(provider=row.uuid, parent=parent_uuid)
+    parent = None if parent_uuid is None else providers.get(tx, parent_uuid)
     root_id, root_uuid = (parent.root_id, parent.root_uuid) if parent else (row.id, row.uuid)
     claims.touch(tx, providers={row.root_id, root_id})
     queries.set_parent(tx, row.id, parent and parent.id)

@@ -137,9 +137,13 @@ class Call:
     def request_id(self):
         """str, the id by which a repeated change is recognised, and which its events carry
 
-        The client's Idempotency-Key; without one, the request id of the answer.
+        The client's Idempotency-Key, which may be in double quotes; without one, the request id of
+        the answer.
         """
-        return self._req.get_header("Idempotency-Key") or self._req.context.request_id
+        key = self._req.get_header("Idempotency-Key")
+        if key and len(key) > 1 and key[0] == key[-1] == '"':
+            key = key[1:-1]
+        return key or self._req.context.request_id
 
     @property
     def prefix(self):
@@ -250,6 +254,20 @@ class Call:
         """
         if self._if_match not in (None, preconditions.ANY):
             raise preconditions.failed("this resource has no ETag")
+
+    def check_exists(self, read, missing):
+        """Check If-Match: * on what has no ETag, and is made if it does not exist yet.
+
+        :param read: reads it; called without arguments
+        :param missing: the error of what does not exist
+        :raises PreconditionFailed: if it does not exist
+        """
+        self.refuse_condition()
+        if self._if_match is not None:
+            try:
+                read()
+            except missing:
+                raise preconditions.failed("it does not exist") from None
 
     def check_current(self, etag):
         """Check If-Match against the current state.

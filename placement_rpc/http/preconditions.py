@@ -135,8 +135,17 @@ def before_values(call, uuid, generation):
         yield
     except (exception.InvalidInventory, exception.ResourceClassNotFound,
             exception.TraitNotFound):
-        current = call.api.get_provider(call.context, uuid).generation
-        if generation not in (None, current):
-            raise exception.ConcurrentUpdate(
-                provider=uuid, current=current, given=generation) from None
+        check_provider(call, uuid, generation)
         raise
+
+
+def check_provider(call, uuid, generation):
+    """Check that a provider exists, and that a generation is its own; None is that of any.
+
+    :raises ProviderNotFound: if there is no such provider
+    :raises ConcurrentUpdate: if it has another generation
+    """
+    current = call.api.get_provider(call.context, uuid).generation
+    if generation not in (None, current):
+        raise exception.ConcurrentUpdate(
+            provider=uuid, current=current, given=generation) from None

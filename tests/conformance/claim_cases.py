@@ -170,6 +170,11 @@ def _reshaping():
                 **moved, "allocations": {"<missing>": {"resources": {"VGPU": 1}}}}}}),
             ("of no class", {"inventories": {"<leaf>": {
                 **records["<leaf>"], "inventories": {"CUSTOM_PONY": {"total": 1}}}}}),
+            ("of a name that no class has", {"inventories": {"<leaf>": {
+                **records["<leaf>"], "inventories": {"vgpu": {"total": 1}}}}}),
+            ("of such a name at another generation", {"inventories": {"<leaf>": {
+                **records["<leaf>"], "resource_provider_generation": 77,
+                "inventories": {"vgpu": {"total": 1}}}}}),
             ("that does not fit", {"allocations": {"<owned>": {
                 **moved, "allocations": {"<root>": {"resources": {"VGPU": 5}}}}}}),
             ("with more", {"pony": 1}), ("of a list", {"allocations": []}),

@@ -93,6 +93,9 @@ def _trees():
             yield from _at("1.13 1.14 1.36 1.37", f"move {which} below {value}",
                            f"PUT {_ALL}/<{which}>",
                            {"name": f"{which} <{which}>", "parent_provider_uuid": value})
+    yield from _at("1.14 1.36 1.39", "below itself under the name of another",
+                   f"PUT {_ALL}/<full>", {
+                       "name": "child <child>", "parent_provider_uuid": "<full>"})
     yield from _at("1.39", "create below itself", f"POST {_ALL}", {
         "name": "<name>", "uuid": "<missing>", "parent_provider_uuid": "<missing>"})
     yield from _at("1.20 1.39", "create with all", f"POST {_ALL}", {

@@ -163,6 +163,10 @@ class UpdateTest(_ProvidersTest):
         for parent in (root, child):
             error = self.refused(400, self.put(root, parent_provider_uuid=parent))
             self.assertIn("creating loop in the provider tree is not allowed.", error["detail"])
+            # Also with a name that another provider has.
+            error = self.refused(400, self.put(
+                root, name=self.get(f"{PATH}/{child}")["name"], parent_provider_uuid=parent))
+            self.assertIn("creating loop in the provider tree is not allowed.", error["detail"])
         error = self.refused(400, self.put(root, parent_provider_uuid=base.new_uuid()))
         self.assertIn("parent provider UUID does not exist", error["detail"])
         self.assertEqual((None, root), self.place(root))

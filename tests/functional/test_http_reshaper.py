@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``POST /reshaper``, from microversion 1.30 on."""
 
+import copy
+
 from tests import base, http
 
 _OWNER = {"project_id": "project", "user_id": "user"}
@@ -79,6 +81,10 @@ class ReshaperTest(http.HTTPTest):
         lost["inventories"][nowhere] = lost["inventories"].pop(self.child)
         unknown = self.body()
         unknown["inventories"][self.root]["inventories"] = {"CUSTOM_NOT_THERE": {"total": 1}}
+        malformed, stale, nameless = self.body(), self.body(7), copy.deepcopy(lost)
+        for body in malformed, stale:
+            body["inventories"][self.root]["inventories"] = {"vcpu": {"total": 1}}
+        nameless["inventories"][nowhere]["inventories"] = {"": {"total": 1}}
         new = self.body()
         new["allocations"] = {base.new_uuid(): self.claim({self.root: {"VCPU": 1}})}
         in_use = self.body()
@@ -95,6 +101,10 @@ class ReshaperTest(http.HTTPTest):
                 (400, "undefined_code", f"Allocation for resource provider '{nowhere}' that does "
                  "not exist", self.body(claim=self.claim({nowhere: {"VGPU": 1}}))),
                 (400, "undefined_code", "No such resource class CUSTOM_NOT_THERE", unknown),
+                (400, "undefined_code", "No such resource class vcpu", malformed),
+                (409, "concurrent_update", "resource provider generation conflict", stale),
+                (400, "resource_provider.not_found", f"Resource provider {nowhere} in inventories "
+                 "not found", nameless),
                 (409, "undefined_code", "Unable to allocate inventory", self.body(total=1)),
                 (409, "undefined_code", "Unable to allocate inventory", self.body(max_unit=1)),
                 (409, "inventory.inuse", "update conflict", in_use)):

@@ -37,12 +37,29 @@ class ClassesTest(http.HTTPTest):
             self.assertEqual((status, ""), _told(answer))
             self.assertTrue(answer.headers["location"].endswith(path))
         self.get(path)
+        # One that exists from the start, which nova makes sure of, too.
+        name = "CUSTOM_PCI_SRIOV_PF"
+        self.assertEqual(204, self.send("PUT", f"/resource_classes/{name}").status_code)
+        self.refused(409, self.send("POST", "/resource_classes", {"name": name}))
         # Without a body, and so without a content type before 1.7.
         self.refused(415, self.send("PUT", path, version="1.6"))
 
     def test_names_that_no_custom_class_can_have(self):
         for name in ("VCPU", "gpu", "CUSTOM_", "CUSTOM_a", "CUSTOM_A%0A"):
             self.refused(400, self.send("PUT", f"/resource_classes/{name}"))
+
+
+class ConditionTest(http.HTTPTest):
+    version = "1.7"
+
+    def test_what_has_to_exist_is_not_created(self):
+        for path in ("/resource_classes/CUSTOM_A", "/traits/CUSTOM_A"):
+            self.refused(412, self.send("PUT", path, If_Match="*"))
+            self.refused(404, self.send("GET", path))
+            self.assertEqual(201, self.send("PUT", path).status_code)
+            self.assertEqual(204, self.send("PUT", path, If_Match="*").status_code)
+            # They have no entity tag.
+            self.refused(412, self.send("PUT", path, If_Match='"a"'))
 
 
 class TraitsTest(http.HTTPTest):

@@ -43,11 +43,16 @@ class ResourceClassTest(base.ContractTest):
         self.api.resource_class_create(None, "CUSTOM_GOLD")
         for name in ("VCPU", "CUSTOM_PCI_SRIOV_PF", "PCI_SRIOV_PF"):
             for call, *arguments in (
-                    (self.api.resource_class_create, name),
                     (self.api.resource_class_delete, name),
                     (self.api.resource_class_rename, name, "CUSTOM_SILVER"),
                     (self.api.resource_class_rename, "CUSTOM_GOLD", name)):
                 self.assertRaises(exception.ResourceClassStandard, call, None, *arguments)
+        self.assertRaises(
+            exception.ResourceClassStandard, self.api.resource_class_create, None, "VCPU")
+        # nova makes sure that it exists, as of any custom class.
+        for name in ("CUSTOM_PCI_SRIOV_PF", "PCI_SRIOV_PF"):
+            self.assertRaises(
+                exception.ResourceClassExists, self.api.resource_class_create, None, name)
 
     def test_a_rename_keeps_what_is_of_the_class(self):
         self.api.resource_class_create(None, "CUSTOM_GOLD")

@@ -3,7 +3,7 @@
 
 from placement_rpc import exception
 from placement_rpc.api import InventoryList
-from placement_rpc.http import claims, preconditions
+from placement_rpc.http import claims, names, preconditions
 from placement_rpc.http.call import NO_CONTENT
 from placement_rpc.http.peer_errors import ReshapedProviderNotFound
 from placement_rpc.http.resources import inventories
@@ -16,6 +16,7 @@ def reshaped(call):
     consumers = claims.by_uuid(call.body["allocations"], "consumer")
     with claims.refusals(call, consumers):
         try:
+            _check_classes(call, providers)
             call.api.reshape(
                 call.context, [_inventories(uuid, given) for uuid, given in providers.items()],
                 claims.of_bodies(call, consumers), request_id=call.request_id)
@@ -24,6 +25,21 @@ def reshaped(call):
                 raise
             raise ReshapedProviderNotFound(**error.kwargs) from None
     return NO_CONTENT
+
+
+def _check_classes(call, providers):
+    """Report missing providers and stale generations before names that no class can have.
+
+    :param providers: dict of uuid to the body of a ``PUT .../inventories``
+    :raises ResourceClassNotFound: if there is such a name, and all providers are as expected
+    """
+    try:
+        names.check_classes(name for given in providers.values() for name in given["inventories"])
+    except exception.ResourceClassNotFound:
+        for uuid, given in providers.items():
+            preconditions.check_provider(
+                call, uuid, preconditions.given_generation(given["resource_provider_generation"]))
+        raise
 
 
 def _inventories(uuid, given):

@@ -46,10 +46,11 @@ def renamed(call):
 
 def confirmed(call):
     """Create a custom resource class, or confirm that it exists (microversion 1.7)."""
-    call.refuse_condition()
     name = call.path["name"]
     location = _address(call, name)
     bodies.check(_NAME, name, "JSON does not validate")
+    call.check_exists(lambda: call.api.resource_class_get(call.context, name),
+                      exception.ResourceClassNotFound)
     try:
         call.api.resource_class_create(call.context, name, request_id=call.request_id)
     except exception.ResourceClassExists:

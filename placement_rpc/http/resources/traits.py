@@ -45,24 +45,30 @@ def _wanted(query):
 def shown(call):
     """Say whether a trait exists."""
     call.refuse_condition()
-    name = call.path["name"]
-    found = call.api.list_traits(call.context, names=[name]).objects if is_trait_name(
-        name) else []
-    if not found:
-        raise exception.TraitNotFound(traits=name[:255])
-    return Answer(204, updated_at=newest(found))
+    return Answer(204, updated_at=newest([_found(call, call.path["name"])]))
 
 
 def created(call):
     """Create a trait, or confirm that it exists."""
-    call.refuse_condition()
     name = call.path["name"]
+    call.check_exists(lambda: _found(call, name), exception.TraitNotFound)
     location = f"{call.prefix}/traits/{name}"
     try:
         made = call.api.create_trait(call.context, _custom(name), request_id=call.request_id)
     except exception.TraitExists as error:
         return Answer(204, location=location, updated_at=error.kwargs["updated_at"])
     return Answer(201, location=location, updated_at=made.updated_at)
+
+
+def _found(call, name):
+    """Return a trait.
+
+    :raises TraitNotFound: if there is none of the name
+    """
+    for trait in call.api.list_traits(call.context, names=[name]).objects if is_trait_name(
+            name) else ():
+        return trait
+    raise exception.TraitNotFound(traits=name[:255])
 
 
 def _custom(name):
