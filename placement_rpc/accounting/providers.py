@@ -108,8 +108,7 @@ def update(tx: db.Connection, outbox: Outbox, provider: ResourceProvider,
         trees.lock_move(tx, provider.uuid, provider.parent_provider_uuid)
     row = lock(tx, provider.uuid, provider.value("generation"))
     wanted = provider.parent_provider_uuid if moves else row.parent_uuid
-    if wanted != row.parent_uuid:
-        _check_parent(tx, row, wanted, may_move)
+    parent = _checked_parent(tx, row, wanted, may_move) if wanted != row.parent_uuid else None
     # MariaDB finds the provider itself if only blanks at the end differ.
     if row.name != provider.name and providers.named(tx, provider.name) not in (None, row.id):
         raise exception.NameInUse(name=provider.name)
@@ -117,7 +116,7 @@ def update(tx: db.Connection, outbox: Outbox, provider: ResourceProvider,
         return of_row(row)
     if row.name != provider.name:
         providers.rename(tx, row.id, provider.name)
-    moved = trees.move(tx, row, wanted) if wanted != row.parent_uuid else trees.Move(
+    moved = trees.move(tx, row, parent) if wanted != row.parent_uuid else trees.Move(
         row.root_uuid, ())
     generation = raise_generation(tx, row)
     outbox.add("resource_provider.update", ResourceProviderPayload(
@@ -137,8 +136,8 @@ def update(tx: db.Connection, outbox: Outbox, provider: ResourceProvider,
         root_provider_uuid=moved.root_uuid, updated_at=bulk.now().isoformat())
 
 
-def _check_parent(tx, row, parent_uuid, may_move):
-    """Check that a provider may get another parent.
+def _checked_parent(tx, row, parent_uuid, may_move):
+    """Return the row of another parent that a provider may get; None for no parent.
 
     :raises ParentNotFound: if there is no such parent
     :raises ParentFixed: if the provider has a parent, and may not be moved
@@ -151,6 +150,7 @@ def _check_parent(tx, row, parent_uuid, may_move):
         raise exception.ParentFixed(provider=row.uuid)
     if parent is not None:
         trees.check_no_loop(tx, row, parent)
+    return parent
 
 
 def of_row(row: Any) -> ResourceProvider:

@@ -34,7 +34,7 @@ from placement_rpc.objects.service import Service, ServiceList
 from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
 from placement_rpc.objects.usage import Usage, UsageList
 
-# Events that are read at once: the largest are some megabytes each.
+# Events that one statement reads: the largest are some megabytes each.
 _PART = 100
 
 
@@ -232,19 +232,21 @@ def events_after(database: Database, after: int | None, limit: int, size: int,
     :raises InvalidInput: if the position was not assigned yet
     """
     with database.reader() as tx:
-        # The rows first: what is pruned in between is then reported as pruned, and not left out.
-        rows = _rows_after(tx, after or 0, limit, size)
+        start = _positions(tx).oldest - 1 if after is None else after
+        rows = _rows_after(tx, start, limit, size)
+        # After the rows: what is pruned in between is then reported as pruned, and not left out.
         bounds = _positions(tx)
-    if after is None:
-        after = (rows[0].position if rows else bounds.oldest) - 1
-    elif after > max(bounds.last, rows[-1].position if rows else 0):
+    if start > max(bounds.last, rows[-1].position if rows else 0):
         raise exception.InvalidInput(
             what="after",
-            reason=f"position {after} was not assigned yet; the last is {bounds.last}")
+            reason=f"position {start} was not assigned yet; the last is {bounds.last}")
     # Positions without an event after the oldest one are of changes that the store has lost.
-    elif after + 1 < bounds.oldest and after < bounds.last:
+    if start + 1 < bounds.oldest and start < bounds.last:
+        if after is None:
+            # Another event is the oldest by now.
+            return events_after(database, after, limit, size, versions)
         raise exception.EventsPruned(after=after, oldest=bounds.oldest)
-    return EventPage(position=rows[-1].position if rows else after, events=[
+    return EventPage(position=rows[-1].position if rows else start, events=[
         _event(row, without_envelopes(backported(json.loads(row.payload), versions or {})))
         for row in rows])
 

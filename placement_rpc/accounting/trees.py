@@ -101,18 +101,17 @@ def check_no_loop(tx: db.Connection, row: Any, parent: Any) -> None:
         raise exception.TreeLoop(provider=row.uuid, parent=parent.uuid)
 
 
-def move(tx: db.Connection, row: Any, parent_uuid: str | None) -> Move:
+def move(tx: db.Connection, row: Any, parent: Any) -> Move:
     """Give a provider another parent, and all below it the root that it has then.
 
-    The caller holds the locks of :func:`lock_move`, has checked the parent, and raises the
-    generations.
+    The caller holds the locks of :func:`lock_move`, has checked that there is no loop, and raises
+    the generations.
 
     :param row: the provider, as of :func:`placement_rpc.db.queries.providers.get`
-    :param parent_uuid: None for no parent
+    :param parent: the same of the parent; None for no parent
     """
     tree = queries.members(tx, row.root_id)
     below = _below(tree, row.id)
-    parent = None if parent_uuid is None else providers.get(tx, parent_uuid)
     root_id, root_uuid = (parent.root_id, parent.root_uuid) if parent else (row.id, row.uuid)
     claims.touch(tx, providers={row.root_id, root_id})
     queries.set_parent(tx, row.id, parent and parent.id)

@@ -52,10 +52,10 @@ class Cell:
             raise
 
     def take_part(self) -> bool:
-        """Return whether a find is to ask the cell.
+        """Return whether a find is to ask the cell, and begin a new pause if it is over.
 
-        Not during a pause after it did not answer. The first find after a pause asks it, and the
-        pause begins again for the others, until the cell has answered.
+        False during the pause that follows a missing answer. The first find after a pause asks the
+        cell, and the others have a new pause until the cell has answered.
         """
         if time.monotonic() < self._left_out_until:
             return False

@@ -25,6 +25,8 @@ if typing.TYPE_CHECKING:
 
 # Errors of a repeated claim whose consumer has moved to another cell since it was made.
 _ELSEWHERE = (exception.SeveralCells, exception.ConsumerConflict)
+# Errors after which a claim is known not to have been made.
+_REFUSALS = (exception.NotFound, exception.Conflict, exception.InvalidInput)
 
 
 def _check_consumer(cells, call, claim, cell):
@@ -99,15 +101,17 @@ def claim_batch(cells: "CellsAPI", call: Call) -> typing.Any:
         send = _send_each
     outcomes: list[typing.Any] = [None] * len(claims)
     left = list(range(len(claims)))
-    # Where consumers have something of this batch, which none of the other cells knows.
+    # Where consumers may have something of this batch, which none of the other cells knows.
     chosen: dict[str, Cell] = {}
     # The second time for providers that have moved since their cells were remembered.
     for is_last in False, True:
         places = _routed(cells, call, claims, left, outcomes, chosen.copy())
         for cell, number, outcome in send(call, claims, places):
             outcomes[number] = outcome
-            if not isinstance(outcome, exception.PlacementException):
+            if not isinstance(outcome, _REFUSALS):
+                # Also if it is not known whether the claim was made.
                 chosen[claims[number].consumer_uuid] = cell
+            if not isinstance(outcome, exception.PlacementException):
                 cells.locations.consumers.put([claims[number].consumer_uuid], cell)
         left = [] if is_last else [number for number in left if isinstance(
             outcomes[number], exception.ProviderNotFound) and (

@@ -83,9 +83,17 @@ def arguments(options: argparse.Namespace) -> list[str]:
             *getattr(options, _PASSED_ON, ())]
 
 
+def literal(text: str) -> str:
+    """Return the value of an option that is to be a text as it is.
+
+    oslo.config would look for the names of other options after ``$``.
+    """
+    return text.replace("$", r"\$")
+
+
 def override(conf, name: str, text: str, group: str | None = None) -> None:
-    """Set an option to a text as it is, in which oslo.config would look for names after ``$``.
+    """Set an option to a text as it is.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     """
-    conf.set_override(name, text.replace("$", "$$"), group)
+    conf.set_override(name, literal(text), group)

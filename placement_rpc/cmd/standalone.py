@@ -111,7 +111,7 @@ def _configure(options, conf, state_dir):
     if options.http_port is not None:
         conf.set_override("bind_port", options.http_port, group="api")
     # The terminal is for the addresses; the log goes to a file.
-    conf.set_default("log_file", str(state_dir / _LOG).replace("$", "$$"))
+    conf.set_default("log_file", config_sources.literal(str(state_dir / _LOG)))
     conf.set_default("use_stderr", False)
     logs.setup(conf)
 

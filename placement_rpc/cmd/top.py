@@ -38,7 +38,8 @@ def run(client, options):
     :param client: :class:`placement_rpc.api.PlacementAPI`
     :param options: the parsed arguments
     """
-    with contextlib.suppress(KeyboardInterrupt), _interruptions() as interrupted:
+    interrupted: list[int] = []
+    with contextlib.suppress(KeyboardInterrupt), _noted(interrupted):
         _show(itertools.takewhile(lambda _: not interrupted, _states(client, options)), options)
     if signal.SIGTERM in interrupted:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -60,14 +61,12 @@ def _show(states, options):
 
 
 @contextlib.contextmanager
-def _interruptions():
-    """Yield a list that gets each SIGINT and SIGTERM, which raise KeyboardInterrupt as well.
+def _noted(received):
+    """Note each SIGINT and SIGTERM in a list, and raise KeyboardInterrupt, within the block.
 
     The command goes on after errors, and a KeyboardInterrupt that comes while SQLAlchemy ends a
     transaction can become one.
     """
-    received = []
-
     def note(number, frame):
         received.append(number)
         signal.default_int_handler(number, frame)
@@ -76,10 +75,10 @@ def _interruptions():
     # Others stay, such as that of SIGINT in the background, where it is ignored.
     replaced = {number: handler for number, handler in by_default.items()
                 if signal.getsignal(number) is handler}
-    for number in replaced:
-        signal.signal(number, note)
     try:
-        yield received
+        for number in replaced:
+            signal.signal(number, note)
+        yield
     finally:
         for number, handler in replaced.items():
             signal.signal(number, handler)
@@ -193,8 +192,8 @@ def _table(rows, columns):
     for column in columns:
         is_name = column in _NAMES
         # On a narrow terminal, rich takes the space from the columns that may wrap.
-        table.add_column(column.replace("_", " "), justify="left" if is_name else "right",
-                         no_wrap=not is_name)
+        table.add_column(_line(column.replace("_", " ")),
+                         justify="left" if is_name else "right", no_wrap=not is_name)
     for row in rows:
         table.add_row(*("" if row[column] is None else _line(str(row[column]))
                         for column in columns))

@@ -21,7 +21,6 @@ from placement_rpc.objects.headroom import BY, Headroom
 from placement_rpc.objects.request_result import RequestResult
 from placement_rpc.objects.service import ServiceList
 from placement_rpc.rpc.endpoint import (
-    MAX_PAGE,
     as_bool,
     as_limit,
     as_uuid,
@@ -77,7 +76,7 @@ class ServiceEndpoint(ManagerBase):
             after = fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, "after", after)
         # An answer is larger than its events: a quotation mark becomes two or four characters.
         return reads.events_after(
-            self.database, after, as_limit(limit or MAX_PAGE),
+            self.database, after, as_limit(limit),
             self.conf.messages.max_answer // 8, context.receiver)
 
     @exposed

@@ -141,7 +141,7 @@ class Call:
         the answer.
         """
         key = self._req.get_header("Idempotency-Key")
-        if key and len(key) > 1 and key[0] == key[-1] == '"':
+        if key and len(key) > 2 and key[0] == key[-1] == '"':
             key = key[1:-1]
         return key or self._req.context.request_id
 
@@ -256,11 +256,11 @@ class Call:
             raise preconditions.failed("this resource has no ETag")
 
     def check_exists(self, read, missing):
-        """Check If-Match: * on what has no ETag, and is made if it does not exist yet.
+        """Check If-Match of a PUT that creates what does not exist yet, and that has no ETag.
 
         :param read: reads it; called without arguments
         :param missing: the error of what does not exist
-        :raises PreconditionFailed: if it does not exist
+        :raises PreconditionFailed: if the header is ``*`` and it does not exist, or names a tag
         """
         self.refuse_condition()
         if self._if_match is not None:

@@ -14,7 +14,7 @@ Contract versions:
 * 1.2: 2026.2: batches, find and claim in one call, moves, sync_compute_node, events, explain
 * 1.3: 2027.1: traits, trees, entity tags and types of consumers, claims that keep the owner,
   sets of claims, reshapes, candidates with groups, headroom, pages of all providers and of all
-  consumers, reasons of changes; not released yet, so that calls may be added
+  consumers, reasons of changes; not released yet, so calls may still be added
 """
 
 import dataclasses

@@ -101,7 +101,7 @@ class DevelopmentTest(http.HTTPTest):
             self.assertEqual(201, answer.status_code)
         self.assertEqual("placement.request.id_reused", self.refused(409, self.send(
             "POST", "/resource_providers", {"name": "b"}, Idempotency_Key="once"))["code"])
-        for key in ("a b", '"', '"a', '""a""'):
+        for key in ("a b", '"', '""', '"a', '""a""'):
             self.refused(400, self.send("POST", "/resource_providers", {"name": "b"},
                                         Idempotency_Key=key))
         # With the quotation marks of a structured field.

@@ -132,7 +132,7 @@ class StandaloneTest(base.TestCase):
         self.assertEqual(3, elsewhere.returncode)
 
     def test_a_state_directory_of_any_name(self):
-        self.state_dir = self.useFixture(fixtures.TempDir()).join("a?b%20c$d é@:#")
+        self.state_dir = self.useFixture(fixtures.TempDir()).join("a?b%20c$d é@:#\\$e${f}")
         process, _ = self.start()
         self.assertTrue(pathlib.Path(self.state_dir, state_file.STORE).is_file())
         listing = ("--state-dir", self.state_dir, "--local", "providers")

@@ -2,6 +2,7 @@
 """Diagnostic queries: why a provider has no room, and events by position."""
 
 import datetime
+from unittest import mock
 
 import sqlalchemy as sa
 
@@ -152,6 +153,26 @@ class LargeEventsTest(PublishedEvents):
 
 
 class EventPagesTest(PublishedEvents):
+
+    def test_a_page_has_no_gap_where_events_are_pruned_meanwhile(self):
+        for _ in range(120):
+            self.api.create_provider(None, base.new_uuid())
+        self.place()
+        read, later, pruned = events.after, bulk.now() + datetime.timedelta(days=1), []
+
+        def after(tx, *arguments):
+            rows = read(tx, *arguments)
+            if not pruned:
+                # More than one statement reads.
+                pruned.append(self.service.database.write(
+                    lambda writing: events.prune(writing, later, limit=105)))
+            return rows
+
+        with mock.patch.object(events, "after", after):
+            page = self.api.list_events(None)
+        found = [each["position"] for each in page.events]
+        self.assertEqual(([105], 120), (pruned, found[-1]))
+        self.assertEqual(list(range(found[0], 121)), found)
 
     def test_pages(self):
         self.assertEqual((1, 0), self.bounds())

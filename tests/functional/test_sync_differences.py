@@ -115,11 +115,11 @@ class DisagreementTest(SyncTest):
         orphan = self.held_by({"VCPU": 2})
         settle = self.manager().group_commit.settle
 
-        def later(settlements):
+        def later(pending):
             self.manager().group_commit.settle = settle
             self.api.release_allocations(None, orphan)
             self.claim({self.node.uuid: {"VCPU": 2}}, orphan)
-            return settle(settlements)
+            return settle(pending)
 
         self.manager().group_commit.settle = later
         done = self.sync(heal=True)
@@ -132,11 +132,11 @@ class DisagreementTest(SyncTest):
         orphans = [self.held_by({"VCPU": 1}) for _ in range(3)]
         settle, calls = self.manager().group_commit.settle, []
 
-        def busy(settlements):
-            calls.append(settlements)
+        def busy(pending):
+            calls.append(pending)
             if len(calls) == 2:
                 raise exception.StoreBusy(method="claim", attempts=1)
-            return settle(settlements)
+            return settle(pending)
 
         self.manager().group_commit.settle = busy
         done = self.sync(heal=True)

@@ -116,8 +116,9 @@ class LegacyFormTest(base.TestCase):
         row = {"id": 7, "host": "cmp7", "hypervisor_hostname": "cmp7.example.org", "vcpus": 4,
                "memory_mb": 1024, "local_gb": 10}
         for column, value in (
-                ("pci_stats", "{broken"), ("pci_stats", "5"), ("pci_stats", "0"),
-                ("pci_stats", "{}"), ("pci_stats", "false"), ("pci_stats", '["x"]'),
+                ("pci_stats", "{broken"), ("pci_stats", "5"), ("pci_stats", 0),
+                ("pci_stats", {}), ("pci_stats", False), ("stats", 0), ("stats", "[]"),
+                ("supported_instances", 0), ("supported_instances", False), ("pci_stats", '["x"]'),
                 ("pci_stats", '[{"count": "many"}]'), ("supported_instances", '["x"]'),
                 ("stats", "["), ("vcpus", "four")):
             error = self.assertRaises(

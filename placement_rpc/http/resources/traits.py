@@ -50,11 +50,11 @@ def shown(call):
 
 def created(call):
     """Create a trait, or confirm that it exists."""
-    name = call.path["name"]
+    name = _custom(call.path["name"])
     call.check_exists(lambda: _found(call, name), exception.TraitNotFound)
     location = f"{call.prefix}/traits/{name}"
     try:
-        made = call.api.create_trait(call.context, _custom(name), request_id=call.request_id)
+        made = call.api.create_trait(call.context, name, request_id=call.request_id)
     except exception.TraitExists as error:
         return Answer(204, location=location, updated_at=error.kwargs["updated_at"])
     return Answer(201, location=location, updated_at=made.updated_at)

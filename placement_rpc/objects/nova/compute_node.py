@@ -101,10 +101,13 @@ class ComputeNode(base.NovaObject):
                  if name in cls.fields and value is not None}
         label = values.get("hypervisor_hostname") or values.get("host") or values.get("id")
         try:
-            known["stats"] = _json(values.get("stats")) or {}
+            stats = _json(values.get("stats"))
+            known["stats"] = {} if stats is None else stats
+            specifications = _json(values.get("supported_instances"))
             known["supported_hv_specs"] = [
                 hv_spec.HVSpec(arch=arch, hv_type=hv_type, vm_mode=vm_mode)
-                for arch, hv_type, vm_mode in _json(values.get("supported_instances")) or ()]
+                for arch, hv_type, vm_mode in (
+                    () if specifications is None else specifications)]
             known["pci_device_pools"] = pci_device_pool.PciDevicePoolList.of_stats(
                 _json(values.get("pci_stats")))
             return cls(**known)

@@ -108,7 +108,10 @@ class NUMATopology(base.NovaObject):
         found = _loaded(text)
         if found is None:
             return None
-        if isinstance(found, dict) and "nova_object.data" in found:
+        if not isinstance(found, dict):
+            raise exception.InvalidInput(
+                what="numa_topology", reason="it is neither an object nor null")
+        if "nova_object.data" in found:
             return cls.read(found)
         try:
             return cls(cells=_cells_of_dicts(found["cells"]))
