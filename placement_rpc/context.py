@@ -149,9 +149,8 @@ def check_deadline(deadline):
     :param deadline: float, seconds since the epoch; None for none
     :raises RequestExpired: if it has passed
     """
-    late = 0 if deadline is None else time.time() - deadline
-    if late > 0:
-        raise exception.RequestExpired(late=round(late, 3))
+    if deadline is not None and time.time() > deadline:
+        raise exception.RequestExpired(late=round(time.time() - deadline, 3))
 
 
 @contextlib.contextmanager

@@ -266,6 +266,10 @@ class Conflict(PlacementException):
     message = "Conflict"
 
 
+#: Bases of the errors after which a request is known to have changed nothing.
+REFUSALS = (NotFound, Conflict, InvalidInput)
+
+
 class ConcurrentUpdate(Conflict):
     """The caller's generation is not current: read again and decide again."""
 

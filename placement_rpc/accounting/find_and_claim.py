@@ -49,7 +49,7 @@ def claim_by_request(context: RequestContext, candidates: CandidateSearch,
     context.check_deadline()
     try:
         return _claim_first(context, candidates, group_commit, request, wanted, claim)
-    except (exception.NotFound, exception.Conflict, exception.InvalidInput) as error:
+    except exception.REFUSALS as error:
         return Outcome(replayed=True, result=store_refusal(
             context.database, request, error, refused(claim, {}, error)))
 

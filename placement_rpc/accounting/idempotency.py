@@ -178,7 +178,7 @@ def run_once(context: RequestContext, request: Request,
         stored, result = context.database.write(attempt, request.method)
     except exception.RequestIdReused:
         raise
-    except (exception.NotFound, exception.Conflict, exception.InvalidInput) as error:
+    except exception.REFUSALS as error:
         return store_refusal(context.database, request, error)
     return outcome_result(stored) if stored else result
 

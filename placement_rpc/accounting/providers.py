@@ -143,9 +143,11 @@ def _checked_parent(tx, row, parent_uuid, may_move):
     :raises ParentFixed: if the provider has a parent, and may not be moved
     :raises TreeLoop: if the parent is the provider itself, or below it
     """
-    parent = None if parent_uuid is None else providers.get(tx, parent_uuid)
-    if parent_uuid is not None and parent is None:
-        raise exception.ParentNotFound(parent=parent_uuid)
+    parent = None
+    if parent_uuid is not None:
+        parent = providers.get(tx, parent_uuid)
+        if parent is None:
+            raise exception.ParentNotFound(parent=parent_uuid)
     if row.parent_uuid is not None and not may_move:
         raise exception.ParentFixed(provider=row.uuid)
     if parent is not None:

@@ -243,7 +243,7 @@ def events_after(database: Database, after: int | None, limit: int, size: int,
     # Positions without an event after the oldest one are of changes that the store has lost.
     if start + 1 < bounds.oldest and start < bounds.last:
         if after is None:
-            # Another event is the oldest by now.
+            # The oldest event was pruned meanwhile: begin with the one that is the oldest now.
             return events_after(database, after, limit, size, versions)
         raise exception.EventsPruned(after=after, oldest=bounds.oldest)
     return EventPage(position=rows[-1].position if rows else start, events=[

@@ -25,8 +25,6 @@ if typing.TYPE_CHECKING:
 
 # Errors of a repeated claim whose consumer has moved to another cell since it was made.
 _ELSEWHERE = (exception.SeveralCells, exception.ConsumerConflict)
-# Errors after which a claim is known not to have been made.
-_REFUSALS = (exception.NotFound, exception.Conflict, exception.InvalidInput)
 
 
 def _check_consumer(cells, call, claim, cell):
@@ -108,7 +106,7 @@ def claim_batch(cells: "CellsAPI", call: Call) -> typing.Any:
         places = _routed(cells, call, claims, left, outcomes, chosen.copy())
         for cell, number, outcome in send(call, claims, places):
             outcomes[number] = outcome
-            if not isinstance(outcome, _REFUSALS):
+            if not isinstance(outcome, exception.REFUSALS):
                 # Also if it is not known whether the claim was made.
                 chosen[claims[number].consumer_uuid] = cell
             if not isinstance(outcome, exception.PlacementException):

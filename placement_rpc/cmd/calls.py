@@ -84,7 +84,7 @@ def _usages(client, options):
 def percent(used, capacity):
     """Return the percentage of a capacity that is used, a float.
 
-    It is None for what is used of a capacity of 0, as after an inventory was lowered.
+    None if something is used and the capacity is 0, for example since all of it is reserved.
     """
     if not capacity:
         return None if used else 0.0

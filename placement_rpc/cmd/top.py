@@ -33,7 +33,7 @@ _NO_METRICS = ("rates, queues, outbox and index are in the metrics of the servic
 def run(client, options):
     """Show the state until the user interrupts, or once.
 
-    SIGTERM ends the process as it does by default, but the terminal shows again what it did.
+    SIGTERM ends the process as usual, after the terminal is restored.
 
     :param client: :class:`placement_rpc.api.PlacementAPI`
     :param options: the parsed arguments
@@ -72,7 +72,7 @@ def _noted(received):
         signal.default_int_handler(number, frame)
 
     by_default = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    # Others stay, such as that of SIGINT in the background, where it is ignored.
+    # Other handlers stay: in the background, for example, SIGINT is ignored.
     replaced = {number: handler for number, handler in by_default.items()
                 if signal.getsignal(number) is handler}
     try:
@@ -134,7 +134,12 @@ def _fullest(client, options):
          "percent": calls.percent(used, capacity)}
         for name, _uuid, usages in calls.usages_of_all(client, options.timeout)
         for resource_class, used, capacity in usages if capacity or used),
-        key=lambda row: math.inf if row["percent"] is None else row["percent"])
+        key=_fullness)
+
+
+def _fullness(row):
+    """Return the sort key of an inventory: what is used without any capacity is the fullest."""
+    return math.inf if row["percent"] is None else row["percent"]
 
 
 def _screen(state, height, is_live=True):

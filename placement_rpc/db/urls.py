@@ -32,7 +32,7 @@ def parsed(text: str | None, what: str = "[database] connection") -> sa.URL:
 
 
 def of_sqlite(path: str | pathlib.Path) -> str:
-    """Return the URL of an SQLite file, whatever characters are in its path."""
+    """Return the URL of an SQLite file; its path may contain any characters."""
     return sa.URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
 
 
