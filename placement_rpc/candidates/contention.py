@@ -77,7 +77,7 @@ def _sets(kinds: list[_Kind]) -> Iterator[Sequence[_Kind]]:
 
 def _has_enough(trees: int, kinds: Sequence[_Kind], class_id: int | None) -> np.ndarray:
     """Return an array of bool: whether each tree has enough for some kinds of parts."""
-    numbers, most = _together(trees, kinds, class_id)
+    numbers, most = _together(kinds, class_id)
     amounts = [kind.amount for kind in kinds]
     least, parts = min(amounts), sum(kind.parts for kind in kinds)
     units = most if least == 1 else most // least
@@ -90,9 +90,9 @@ def _has_enough(trees: int, kinds: Sequence[_Kind], class_id: int | None) -> np.
     return has_enough
 
 
-def _together(trees, kinds, class_id):
+def _together(kinds, class_id):
     """Return the trees and the greatest amounts of all providers that some kinds may choose."""
-    found = [_entries(kind.choices, class_id) for kind in kinds]
+    found = [_entries(kind.choices) for kind in kinds]
     numbers, entries = found[0]
     if len({id(kind.choices) for kind in kinds}) == 1:
         return numbers, _most(kinds[0].choices, entries, class_id)
@@ -105,7 +105,7 @@ def _together(trees, kinds, class_id):
             np.concatenate(most)[firsts])
 
 
-def _entries(choices, class_id):
+def _entries(choices):
     """Return the number of the tree of each choice, and its entry in the arrays."""
     lengths = choices.ends - choices.starts
     numbers = np.repeat(np.arange(len(lengths)), lengths)

@@ -159,16 +159,11 @@ def _by_class(columns: Sequence[Supply], trees: int) -> Iterator[np.ndarray]:
     for name in sorted({name for column in columns for name in column.amounts}):
         some = [column for column in columns if name in column.amounts]
         if len(some) > 1:
-            keys, first = np.unique(np.concatenate([_keys(column) for column in some]),
+            keys, first = np.unique(np.concatenate([column.keys for column in some]),
                                     return_index=True)
             free = np.concatenate([column.free[name] for column in some])[first]
             yield sums(keys >> 32, free, trees) // sum(
                 column.amounts[name] * len(column.suffixes) for column in some)
-
-
-def _keys(column):
-    """Return an array of int64: a number for each pair of a tree and a provider."""
-    return column.anchors.astype(np.int64) << 32 | column.slots
 
 
 def _related(columns: Sequence[Supply], rules: HeadroomRules) -> list[list[int]]:
@@ -209,7 +204,7 @@ def _competing(columns: Sequence[Supply], rules: HeadroomRules, trees: int) -> n
     for some in groups:
         if len(some) > 1:
             pairs, counts = np.unique(
-                np.concatenate([_keys(column) for column in some]), return_counts=True)
+                np.concatenate([column.keys for column in some]), return_counts=True)
             found[pairs[counts > 1] >> 32] = True
     for suffixes in rules.same_subtree:
         named = [column for column in columns if column.suffixes[0] in suffixes]

@@ -97,7 +97,7 @@ def _signatures(columns: Sequence[Supply], rules: HeadroomRules, trees: np.ndarr
     That is what each provider can give to each column, in whatever order the providers are,
     unless it matters which of them is below which.
     """
-    keys = [column.anchors.astype(np.int64) << 32 | column.slots for column in columns]
+    keys = [column.keys for column in columns]
     pairs = np.unique(np.concatenate(keys))
     anchors, slots = pairs >> 32, pairs & (2 ** 32 - 1)
     values = []

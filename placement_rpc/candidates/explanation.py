@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explain which rules keep a provider from fitting a request."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from placement_rpc.candidates import capacity as rule
 from placement_rpc.candidates.query import ProviderView
@@ -31,6 +31,11 @@ def _membership_reasons(view, request):
     if forbidden:
         reasons.append(reason("not_member_of", "is in the aggregates " + ", ".join(forbidden)))
     return reasons
+
+
+def any_of(names: Sequence[str]) -> str:
+    """Return the text of a choice: the only name, or "one of" and the names."""
+    return f"one of {', '.join(names)}" if len(names) > 1 else names[0]
 
 
 def inventory_reasons(name: str, amount: int, inventory: Mapping[str, int] | None,

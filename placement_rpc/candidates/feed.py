@@ -232,7 +232,7 @@ def _by_provider(rows):
     return found
 
 
-def _put(index, rows, removed=()):
+def _put(index, rows, removed):
     """Put rows into an index.
 
     :raises IndexStale: if the parents of the providers are not those of trees

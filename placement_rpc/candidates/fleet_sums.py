@@ -23,8 +23,8 @@ def of_class(index: CandidateIndex, class_id: int) -> tuple[Sums, dict[str, Sums
     A provider is in an aggregate by itself, or by the root of its tree.
     """
     inventories = index.inventories[class_id]
-    is_alive = inventories.capacity >= 0
-    columns = [np.where(is_alive, values, 0).astype(float) for values in (
+    is_living = inventories.is_living()
+    columns = [np.where(is_living, values, 0).astype(float) for values in (
         inventories.capacity, inventories.reserved, inventories.used)]
     own = index.aggregate_set[inventories.slots]
     roots = np.where(own == DEAD, DEAD, index.aggregate_set[

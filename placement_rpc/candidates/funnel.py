@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from placement_rpc.candidates import capacity as rule
 from placement_rpc.candidates import counting, fitting, parts, taking
 from placement_rpc.candidates.dependent_trees import PackingBudget
+from placement_rpc.candidates.explanation import any_of
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.query import Group, GroupsQuery
 from placement_rpc.candidates.taking import Taken
-from placement_rpc.candidates.tree_views import check_names
 
 _SHOWN = 300
 
@@ -73,7 +72,7 @@ def funnel(index: CandidateIndex, query: GroupsQuery) -> Funnel:
     :raises TraitNotFound: if there is no trait of a name
     :raises RequestTooComplex: if the request concerns too many inventories
     """
-    check_names(index, query)
+    parts.check_names(index, query)
     taken = taking.take(index, query)
     alive = index.tree >= 0
     providers = np.bincount(index.tree[alive], minlength=len(index.root))
@@ -148,7 +147,7 @@ class _Narrowing:
             for names in group.required:
                 has = self._index.trait_sets.having_any(names)[self._index.trait_set[self._slots]]
                 self._keep_trees(self._allowed & has)
-                yield self._step("required", f"are in trees with {_any(names)}", self._allowed)
+                yield self._step("required", f"are in trees with {any_of(names)}", self._allowed)
         yield from self._class_steps()
 
     @property
@@ -170,17 +169,17 @@ class _Narrowing:
             yield "in_tree", f"are in the tree of {group.in_tree}", some
         for number, uuids in enumerate(group.member_of, 1):
             some = dataclasses.replace(some, member_of=group.member_of[:number])
-            yield "member_of", f"are in {_any(uuids)}", some
+            yield "member_of", f"are in {any_of(uuids)}", some
         if not self._is_collective:
             for number, names in enumerate(group.required, 1):
                 some = dataclasses.replace(some, required=group.required[:number])
-                yield "required", f"have {_any(names)}", some
+                yield "required", f"have {any_of(names)}", some
         if group.not_member_of:
             some = dataclasses.replace(some, not_member_of=group.not_member_of)
-            yield "not_member_of", f"are not in {_any(group.not_member_of)}", some
+            yield "not_member_of", f"are not in {any_of(group.not_member_of)}", some
         if group.forbidden:
             some = dataclasses.replace(some, forbidden=group.forbidden)
-            yield "forbidden", f"do not have {_any(group.forbidden)}", some
+            yield "forbidden", f"do not have {any_of(group.forbidden)}", some
         if not group.amounts and not group.required and not group.member_of:
             yield "required", "are found by a trait or an aggregate, and none is asked for", some
 
@@ -211,9 +210,8 @@ class _Narrowing:
             meets = self._allowed & has & fitting.meets_units(inventories, rows, amount)
             if np.any(self._allowed & has & ~meets):
                 yield self._step("units", f"allow {amount} of {name} at a time", meets, name)
-            free = rule.free_of(inventories.capacity[rows], inventories.used[rows])
             yield self._step("capacity", f"have {amount} of {name} left",
-                             meets & (free >= amount), name)
+                             meets & fitting.fits(inventories, rows, amount), name)
 
     def _step(self, name: str, text: str, allowed: np.ndarray,
               resource_class: str | None = None) -> Step:
@@ -229,7 +227,3 @@ class _Narrowing:
         able = np.zeros(len(self.left), bool)
         able[self._anchors[allowed]] = True
         self.left = self.left & able
-
-
-def _any(names):
-    return f"one of {', '.join(names)}" if len(names) > 1 else names[0]

@@ -40,16 +40,16 @@ class Bounds:
 
 
 def groups_query_of(request: CandidatesRequest, limit: int | None,
-                    shape: int = _NESTED) -> GroupsQuery:
+                    minor: int = _NESTED) -> GroupsQuery:
     """Return the query of a request.
 
     :param limit: the maximum number of candidates, in place of the request's; None for none
-    :param shape: the minor microversion of the answer
+    :param minor: the minor microversion of the answer
     """
     return GroupsQuery(
         [_group(each) for each in request.groups], request.value("group_policy"),
         request.value("same_subtree", []), request.value("root_required", []),
-        request.value("root_forbidden", []), limit, shape >= _NESTED)
+        request.value("root_forbidden", []), limit, minor >= _NESTED)
 
 
 def flat_query_of(request: ResourceRequest) -> GroupsQuery:

@@ -76,7 +76,7 @@ def _prepared(index, query, random):
     roots = requests.root_mask(index, query.root_required, query.root_forbidden)
     for number, group in enumerate(query.groups):
         try:
-            is_possible = requests.check_names(index, group)
+            is_possible = requests.is_possible(index, group)
         except (exception.ResourceClassNotFound, exception.TraitNotFound):
             if _has_root(index, roots) and _all_served(
                     index, query, query.groups[:number], random):

@@ -109,8 +109,8 @@ class Inventories(GrowingTable):
         """Return the values of rows: dict of column to array."""
         return {name: self[name][rows] for name in VALUES}
 
-    def is_living(self, rows: np.ndarray) -> np.ndarray:
-        """Return an array of bool: whether each row is that of an inventory."""
+    def is_living(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return an array of bool: whether each row, of all or some, is that of an inventory."""
         return self["max_unit"][rows] != _NOT_THERE
 
     def remove(self, rows: np.ndarray) -> None:

@@ -77,8 +77,7 @@ def of_provider(index: CandidateIndex, request: ResourceRequest, class_ids: Mapp
 
     :param class_ids: the requested classes
     """
-    query = query_of(request, dict(class_ids))
-    query.limit = 1
+    query = query_of(request, class_ids, limit=1)
     found = matching.find(index, query, random)
     if not found:
         return None

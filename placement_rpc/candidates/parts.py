@@ -12,7 +12,7 @@ import numpy as np
 
 from placement_rpc import exception
 from placement_rpc.candidates.index import CandidateIndex
-from placement_rpc.candidates.query import Group
+from placement_rpc.candidates.query import Group, GroupsQuery
 
 # Requirements that are kept as bits of one number of a trait set.
 _BITS = 63
@@ -111,17 +111,37 @@ def check_traits(index: CandidateIndex, names: Sequence[Sequence[str]]) -> None:
             raise exception.TraitNotFound(traits=", ".join(missing)[:1000])
 
 
-def check_names(index: CandidateIndex, group: Group) -> bool:
-    """Check that the classes and the traits of a group exist.
+def check_classes(index: CandidateIndex, group: Group) -> None:
+    """Check that the classes of a group exist.
 
-    :returns: False if no provider is in the required aggregates, so that the group cannot be
-        served; unknown traits are ignored then
-    :raises ResourceClassNotFound: if there is no such class
-    :raises TraitNotFound: if there is no such trait
+    :raises ResourceClassNotFound: for the first that does not
     """
     for name in group.amounts:
         if name not in index.class_ids:
             raise exception.ResourceClassNotFound(resource_class=name[:255])
+
+
+def check_names(index: CandidateIndex, query: GroupsQuery) -> None:
+    """Check that all names of a request exist, also those of groups that cannot be served.
+
+    :raises ResourceClassNotFound: if there is no class of a name
+    :raises TraitNotFound: if there is no trait of a name
+    """
+    check_traits(index, [query.root_required, query.root_forbidden])
+    for group in query.groups:
+        check_classes(index, group)
+        check_traits(index, [*group.required, group.forbidden])
+
+
+def is_possible(index: CandidateIndex, group: Group) -> bool:
+    """Return False if no provider is in the aggregates that a group requires.
+
+    The names of the group are checked too, but not its traits if the answer is False.
+
+    :raises ResourceClassNotFound: if there is no such class
+    :raises TraitNotFound: if there is no such trait
+    """
+    check_classes(index, group)
     if group.member_of and not index.aggregate_sets.meeting(
             group.member_of)[index.aggregate_set].any():
         return False

@@ -10,7 +10,7 @@ from placement_rpc.candidates import ordering
 from placement_rpc.objects.request import ResourceRequest
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class CandidateQuery:
     """A request for candidates, with classes by their ids.
 
@@ -137,15 +137,17 @@ class Found:
     is_cut: bool = False
 
 
-def query_of(request: ResourceRequest, class_ids: dict[str, int]) -> CandidateQuery:
+def query_of(request: ResourceRequest, class_ids: Mapping[str, int],
+             limit: int | None = None) -> CandidateQuery:
     """Return the query of a request.
 
-    :param class_ids: dict of name to id of the requested classes
+    :param class_ids: name to id of the requested classes
+    :param limit: the maximum number of candidates, in place of the request's; None for that
     """
     return CandidateQuery(
         {class_ids[name]: amount for name, amount in request.resources.items()},
         request.value("member_of") or (), request.value("not_member_of") or (),
-        request.value("order") or ordering.RANDOM, request.value("limit"))
+        request.value("order") or ordering.RANDOM, limit or request.value("limit"))
 
 
 def with_class_names(found: list[Candidate], class_ids: dict[str, int]) -> list[Candidate]:

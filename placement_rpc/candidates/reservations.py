@@ -1,19 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Amounts that claims under way in this process are about to take."""
 
-import dataclasses
 import threading
 from collections.abc import Mapping
 
 #: Provider id to a mapping of class id to amount.
 Amounts = Mapping[int, Mapping[int, int]]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reservation:
-    """What one claim is about to take of each provider."""
-
-    amounts: Amounts
 
 
 class Reservations:
@@ -31,19 +23,18 @@ class Reservations:
         with self._lock:
             return {id_: dict(amounts) for id_, amounts in self._amounts.items()}
 
-    def make(self, amounts: Amounts) -> Reservation:
-        """Reserve amounts of providers."""
+    def reserve(self, amounts: Amounts) -> None:
+        """Reserve what a claim is about to take."""
         with self._lock:
             for provider_id, of_provider in amounts.items():
                 reserved = self._amounts.setdefault(provider_id, {})
                 for class_id, amount in of_provider.items():
                     reserved[class_id] = reserved.get(class_id, 0) + amount
-        return Reservation(amounts)
 
-    def cancel(self, reservation: Reservation) -> None:
-        """End a reservation, after its claim was accepted or refused."""
+    def cancel(self, amounts: Amounts) -> None:
+        """End the reservation of a claim, after it was accepted or refused."""
         with self._lock:
-            for provider_id, of_provider in reservation.amounts.items():
+            for provider_id, of_provider in amounts.items():
                 reserved = self._amounts[provider_id]
                 for class_id, amount in of_provider.items():
                     reserved[class_id] -= amount

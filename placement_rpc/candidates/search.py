@@ -42,7 +42,7 @@ class Rendered:
     is_cut: bool
 
 
-class Found(NamedTuple):
+class FoundProviders(NamedTuple):
     """Providers that fit a request.
 
     :ivar candidates: in the order that it asks for
@@ -70,7 +70,7 @@ class CandidateSearch:
         self._random = np.random.default_rng()
 
     def find(self, request: ResourceRequest, deadline: float | None = None,
-             limit: int | None = None) -> Found:
+             limit: int | None = None) -> FoundProviders:
         """Return the providers that fit a request.
 
         :param limit: the maximum number of providers, in place of the request's; None for that
@@ -80,30 +80,29 @@ class CandidateSearch:
         """
         with self.index.current(deadline) as index:
             ids = _class_ids(index, request.resources)
-            query = query_of(request, ids)
-            query.limit = limit or query.limit
-            return Found(with_class_names(matching.find(index, query, self._random), ids),
+            query = query_of(request, ids, limit)
+            return FoundProviders(with_class_names(matching.find(index, query, self._random), ids),
                          index.position)
 
-    def candidates(self, request: CandidatesRequest, shape: int,
+    def candidates(self, request: CandidatesRequest, minor: int,
                    deadline: float | None = None) -> Rendered:
         """Return the allocations that a request with groups could get, rendered.
 
-        :param shape: the minor microversion of the answer
+        :param minor: the minor microversion of the answer
         :raises ResourceClassNotFound: if a class does not exist
         :raises TraitNotFound: if a trait does not exist
         :raises ServiceUnavailable: if the index is not built in time
         :raises StoreUnavailable: if the store cannot be read
         """
         bounds, limit = self._bounds, request.value("limit")
-        query = groups_query_of(request, None if bounds.is_sample else limit, shape)
+        query = groups_query_of(request, None if bounds.is_sample else limit, minor)
         with self.index.current(deadline) as index:
             found = groups.find(
                 index, query, self._random, limit=bounds.maximum, strategy=bounds.strategy)
             if bounds.is_sample:
                 chosen = self._random.permutation(len(found.rows))[:limit]
                 found = dataclasses.replace(found, rows=found.rows[chosen])
-            taken, position = rendering.take(index, found, shape), index.position
+            taken, position = rendering.take(index, found, minor), index.position
         return Rendered(taken.parts(), position, taken.count, found.is_cut)
 
     def offers(self, request: ResourceRequest | CandidatesRequest,
@@ -114,30 +113,32 @@ class CandidateSearch:
         What is offered is reserved until the next candidate is asked for or the generator is
         closed, so that concurrent claims do not all try the last free provider.
 
-        :param released: for a request with groups, returns what the claim's consumer holds now,
-            which counts as free; None to count it as used
+        :param released: returns what the claim's consumer holds now, which counts as free. If it
+            holds nothing, nothing is offered: the caller has looked for that already. None counts
+            what the consumer holds as used.
         :raises ResourceClassNotFound: if a class does not exist
         :raises ServiceUnavailable: if the index is not built in time
         :raises StoreUnavailable: if the store cannot be read
         """
-        reservation = None
+        reserved: Amounts | None = None
         try:
             while True:
                 held = released() if released is not None else {}
                 if released is not None and not held:
                     return
                 with self.index.current(deadline) as index:
-                    if reservation is not None:
-                        self._reservations.cancel(reservation)
-                        reservation = None
+                    if reserved is not None:
+                        self._reservations.cancel(reserved)
+                        reserved = None
                     offer = self._first(index, request, held)
                     if offer is None:
                         return
-                    reservation = self._reservations.make(offer.reserved)
+                    self._reservations.reserve(offer.reserved)
+                    reserved = offer.reserved
                 yield offer
         finally:
-            if reservation is not None:
-                self._reservations.cancel(reservation)
+            if reserved is not None:
+                self._reservations.cancel(reserved)
 
     def _first(self, index, request, released):
         """Return the first candidate that fits; None if there is none."""

@@ -85,14 +85,14 @@ def whole_faults(index: CandidateIndex) -> str | None:
     if len(index) + index.dead != len(index.slots):
         return f"{len(index)} providers are known in {len(index.slots) - index.dead} slots"
     for class_id, table in index.inventories.items():
-        is_buried = table.capacity < 0
+        is_removed = ~table.is_living()
         if np.any(np.diff(table.slots) <= 0):
             return f"the inventories of class {class_id} are not in the order of slots"
-        if np.any(is_dead[table.slots] != is_buried):
+        if np.any(is_dead[table.slots] != is_removed):
             return f"dead slots have inventories of class {class_id}, or living ones dead ones"
-        if len(table) - table.living != np.count_nonzero(is_buried):
+        if len(table) - table.living != np.count_nonzero(is_removed):
             return f"the number of inventories of class {class_id} is wrong"
         if table.is_simple and np.any(((table.min_unit != 1) | (table.step_size != 1))
-                                      & ~is_buried):
+                                      & ~is_removed):
             return f"class {class_id} has units that is_simple denies"
     return None

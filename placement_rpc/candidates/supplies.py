@@ -64,6 +64,11 @@ class Supply:
         return self.pairs["slots"]
 
     @property
+    def keys(self) -> np.ndarray:
+        """A number for each pair, of int64: the tree in the upper half, the provider below it."""
+        return self.anchors.astype(np.int64) << 32 | self.slots
+
+    @property
     def units(self) -> np.ndarray:
         """How many groups the provider of each pair can serve."""
         return self.pairs["units"]

@@ -49,7 +49,7 @@ def take(index: CandidateIndex, query: GroupsQuery, by: str | None = None) -> Ta
     """
     root_mask = parts.root_mask(index, query.root_required, query.root_forbidden)
     # All are checked, also after one that cannot be served.
-    is_served = [parts.check_names(index, group) for group in query.groups]
+    is_served = [parts.is_possible(index, group) for group in query.groups]
     of_groups = [list(parts.parts_of(index, group)) for group in query.groups]
     trees = len(index.root)
     if not all(is_served) or not all(of_groups) or any(

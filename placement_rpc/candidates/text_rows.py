@@ -36,18 +36,19 @@ def of_uuids(high: np.ndarray, low: np.ndarray) -> np.ndarray:
 
 
 def of_numbers(values: np.ndarray) -> np.ndarray:
-    """Return the decimal texts of an array of int64, as wide as the widest of them."""
+    """Return the decimal texts of an array of int64, as wide as the widest of them.
+
+    :param values: none of them is negative
+    """
     least, greatest = int(values.min()), int(values.max())
     if least == greatest:
         # Providers of a kind have equal capacities, and nothing is used of many.
         return np.broadcast_to(np.frombuffer(str(least).encode(), np.uint8),
                                (len(values), len(str(least))))
-    # A capacity is negative if more is reserved than there is: too rare to be fast.
-    if len(values) < _FEW or least < 0:
-        signed = [str(value) for value in values.tolist()]
-        width = max(map(len, signed))
-        return np.frombuffer("".join([each.rjust(width) for each in signed]).encode(),
-                             np.uint8).reshape(-1, width)
+    if len(values) < _FEW:
+        width = len(str(greatest))
+        return np.frombuffer("".join([str(value).rjust(width) for value in values.tolist()]
+                                     ).encode(), np.uint8).reshape(-1, width)
     if greatest < 2 ** 32:
         # Of which the processor divides twice as many at a time.
         values = values.astype(np.uint32)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from placement_rpc.candidates import capacity as rule
 from placement_rpc.candidates.dependent_trees import has_candidate
-from placement_rpc.candidates.explanation import inventory_reasons, reason
+from placement_rpc.candidates.explanation import any_of, inventory_reasons, reason
 from placement_rpc.candidates.query import Group, GroupsQuery
 from placement_rpc.candidates.tree_views import NodeView, TreeView
 from placement_rpc.objects.explanation import Explanation, ExplanationList
@@ -56,7 +56,7 @@ def _group_reasons(group: Group, view: TreeView) -> list[dict]:
     return [each for names in group.required
             if not any(node.traits.intersection(names) for node in able)
             for each in _of(group, None, [reason(
-                "required", f"no provider that could serve the group has {_any(names)}")])]
+                "required", f"no provider that could serve the group has {any_of(names)}")])]
 
 
 def _best(group: Group, view: TreeView, amounts, is_single: bool) -> list[dict]:
@@ -92,14 +92,14 @@ def _reasons(group: Group, node: NodeView, root: NodeView, amounts,
     tree = [node] if group.suffix else [node, root]
     near = tree if node.is_own else [node]
     if not any(_is_member(each, group.member_of) for each in near):
-        reasons += [reason("member_of", f"is not in {_any(uuids)}") for uuids in group.member_of
+        reasons += [reason("member_of", f"is not in {any_of(uuids)}") for uuids in group.member_of
                     if not rule.in_any(node.aggregates, uuids)]
     forbidden = [uuid for uuid in group.not_member_of
                  if any(uuid in each.aggregates for each in tree)]
     if forbidden:
         reasons.append(reason("not_member_of", "is in " + ", ".join(forbidden)))
     if is_single:
-        reasons += [reason("required", f"does not have {_any(names)}")
+        reasons += [reason("required", f"does not have {any_of(names)}")
                     for names in group.required if node.traits.isdisjoint(names)]
     traits = sorted(node.traits.intersection(group.forbidden))
     if traits:
@@ -132,7 +132,3 @@ def _joint_reasons(view: TreeView) -> list[dict]:
 
 def _can_serve(view: TreeView, rules) -> bool:
     return bool(view.columns) and has_candidate(view.columns, rules) is not False
-
-
-def _any(names):
-    return f"one of {', '.join(names)}" if len(names) > 1 else names[0]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from placement_rpc import exception
 from placement_rpc.candidates import parts, taking
+from placement_rpc.candidates.dependent_trees import of_tree
 from placement_rpc.candidates.index import CandidateIndex
 from placement_rpc.candidates.inventories import VALUES
 from placement_rpc.candidates.query import GroupsQuery
@@ -61,7 +61,7 @@ def views_of(index: CandidateIndex, query: GroupsQuery, after: int = 0,
     :raises ResourceClassNotFound: if there is no class of a name
     :raises TraitNotFound: if there is no trait of a name
     """
-    check_names(index, query)
+    parts.check_names(index, query)
     taken = taking.take(index, query)
     roots = index.root[index.root >= 0]
     roots = roots[index.id[roots] > after]
@@ -72,23 +72,8 @@ def views_of(index: CandidateIndex, query: GroupsQuery, after: int = 0,
     nodes = _nodes(index, query, slots, guests)
     return [TreeView(
         int(index.generation[root]), some,
-        [column.only(np.arange(*column.anchors.searchsorted([tree, tree + 1])))
-         for column in taken.columns], taken.rules)
+        of_tree(taken.columns, tree), taken.rules)
         for root, tree, some in zip(roots.tolist(), trees.tolist(), nodes, strict=True)]
-
-
-def check_names(index: CandidateIndex, query: GroupsQuery) -> None:
-    """Check that all names of a request exist, also those of groups that cannot be served.
-
-    :raises ResourceClassNotFound: if there is no class of a name
-    :raises TraitNotFound: if there is no trait of a name
-    """
-    parts.check_traits(index, [query.root_required, query.root_forbidden])
-    for group in query.groups:
-        for name in group.amounts:
-            if name not in index.class_ids:
-                raise exception.ResourceClassNotFound(resource_class=name[:255])
-        parts.check_traits(index, [*group.required, group.forbidden])
 
 
 def _guests(index, trees):

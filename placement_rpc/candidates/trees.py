@@ -17,13 +17,11 @@ class Forest(NamedTuple):
     :param parent: array of int32: for each in the new order the place of its parent in it, -1 for
         a root
     :param end: array of int32: the place after the last one of its subtree
-    :param root: array of int32: the place of its root
     """
 
     order: np.ndarray
     parent: np.ndarray
     end: np.ndarray
-    root: np.ndarray
 
 
 def depth_first(ids: np.ndarray, parent_ids: np.ndarray) -> Forest:
@@ -38,7 +36,7 @@ def depth_first(ids: np.ndarray, parent_ids: np.ndarray) -> Forest:
     count = len(ids)
     if not count:
         nothing = np.empty(0, np.int32)
-        return Forest(np.empty(0, np.int64), nothing, nothing, nothing)
+        return Forest(np.empty(0, np.int64), nothing, nothing)
     parent = _positions_of_parents(ids, parent_ids)
     levels = _levels(ids, parent)
     size = np.ones(count, np.int32)
@@ -57,10 +55,8 @@ def depth_first(ids: np.ndarray, parent_ids: np.ndarray) -> Forest:
     order = np.empty(count, np.int64)
     order[place] = np.arange(count)
     parents = parent[order]
-    places = np.arange(count, dtype=np.int32)
-    is_root = parents < 0
-    return Forest(order, np.where(is_root, np.int32(-1), place[parents]), places + size[order],
-                  np.maximum.accumulate(np.where(is_root, places, 0)))
+    return Forest(order, np.where(parents < 0, np.int32(-1), place[parents]),
+                  np.arange(count, dtype=np.int32) + size[order])
 
 
 def _positions_of_parents(ids, parent_ids):

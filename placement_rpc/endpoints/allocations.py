@@ -31,10 +31,18 @@ from placement_rpc.objects.claim import (
 )
 from placement_rpc.objects.resource_provider import ResourceProviderList
 from placement_rpc.objects.usage import ProjectUsages, UsageList
-from placement_rpc.rpc.endpoint import as_bool, as_generation, as_uuid, exposed, require_fields
+from placement_rpc.rpc.endpoint import (
+    as_bool,
+    as_generation,
+    as_uuid,
+    exposed,
+    optional,
+    require_fields,
+)
 
-# Minor microversions of the HTTP API that have candidates.
-_FIRST_SHAPE, _LAST_SHAPE = 10, 39
+# The microversions of the HTTP API that have candidates, and their minor numbers.
+_FIRST_MINOR, _LAST_MINOR = 10, 39
+_MINORS = {f"1.{minor}": minor for minor in range(_FIRST_MINOR, _LAST_MINOR + 1)}
 
 
 class AllocationEndpoint(ManagerBase):
@@ -120,8 +128,7 @@ class AllocationEndpoint(ManagerBase):
                             consumer_tags: list[str] | None = None) -> ReleaseChange:
         uuid = as_uuid("consumer_uuid", consumer_uuid)
         generation = as_generation(consumer_generation)
-        if consumer_tags is not None:
-            consumer_tags = CONSUMER_TAGS.coerce(None, "consumer_tags", consumer_tags)
+        consumer_tags = optional(CONSUMER_TAGS, "consumer_tags", consumer_tags)
         asked = Request.of(request_id, "release_allocations", {"uuid": uuid, "at": None},
                            {"at": generation})
         return ReleaseChange(asked, uuid, generation, context.deadline, consumer_tags)
@@ -180,8 +187,7 @@ class AllocationEndpoint(ManagerBase):
         text = fields.Text(255)
         return self.project_usages.of_project(
             text.coerce(None, "project_id", project_id),
-            None if user_id is None else text.coerce(None, "user_id", user_id),
-            None if consumer_type is None else text.coerce(None, "consumer_type", consumer_type))
+            optional(text, "user_id", user_id), optional(text, "consumer_type", consumer_type))
 
     @exposed
     def get_by_request(self, context: RequestContext,
@@ -198,8 +204,8 @@ class AllocationEndpoint(ManagerBase):
                                   microversion: str = "1.39",
                                   deflate: bool = False) -> AllocationCandidates:
         require_fields(instance_of(CandidatesRequest, "wanted", wanted), "groups").check()
-        shape, deflated = _shape(microversion), bool(as_bool("deflate", deflate))
-        found = self.candidates.candidates(wanted, shape, context.deadline)
+        minor, deflated = _minor_of(microversion), bool(as_bool("deflate", deflate))
+        found = self.candidates.candidates(wanted, minor, context.deadline)
         if found.is_cut:
             self.cut_answers.count(
                 self.conf.placement.max_allocation_candidates, wanted.text)
@@ -207,13 +213,12 @@ class AllocationEndpoint(ManagerBase):
             found.parts, deflated, position=found.position, is_cut=found.is_cut, count=found.count)
 
 
-def _shape(microversion):
+def _minor_of(microversion):
     """Return the minor number of a microversion that has candidates."""
-    for minor in range(_FIRST_SHAPE, _LAST_SHAPE + 1):
-        if microversion == f"1.{minor}":
-            return minor
-    raise exception.InvalidInput(
-        what="microversion", reason=f"it is not between 1.{_FIRST_SHAPE} and 1.{_LAST_SHAPE}")
+    if not isinstance(microversion, str) or microversion not in _MINORS:
+        raise exception.InvalidInput(
+            what="microversion", reason=f"it is not between 1.{_FIRST_MINOR} and 1.{_LAST_MINOR}")
+    return _MINORS[microversion]
 
 
 def _batch_results(outcomes):

@@ -18,22 +18,19 @@ from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 from placement_rpc.rpc.endpoint import (
+    NAME,
+    UUID,
     as_bool,
     as_generation,
     as_limit,
-    as_name,
     as_uuid,
     exposed,
+    optional,
     require_fields,
 )
 
 # A list may ask for any amount.
 _AMOUNTS = fields.Amounts(maximum=2 ** 63 - 1)
-
-
-def _listed(field, name, value):
-    """Return an argument that is a list, checked; an empty one if it is not given."""
-    return [] if value is None else field.coerce(None, name, value)
 
 
 class ProviderEndpoint(ManagerBase):
@@ -97,15 +94,15 @@ class ProviderEndpoint(ManagerBase):
             # The list is read later, so the position of the index holds for both.
             among, position = self._with_room(context, resources)
         return self.provider_lists.page(
-            name=as_name(name) if name is not None else None,
-            uuid=as_uuid("uuid", uuid) if uuid is not None else None,
-            member_of=_listed(request.MEMBER_OF, "member_of", member_of),
-            not_member_of=_listed(request.AGGREGATES, "not_member_of", not_member_of),
-            in_tree=as_uuid("in_tree", in_tree) if in_tree is not None else None,
-            required=_listed(request.TRAIT_SETS, "required", required),
-            forbidden=_listed(request.TRAITS, "forbidden", forbidden),
+            name=optional(NAME, "name", name),
+            uuid=optional(UUID, "uuid", uuid),
+            member_of=optional(request.MEMBER_OF, "member_of", member_of) or (),
+            not_member_of=optional(request.AGGREGATES, "not_member_of", not_member_of) or (),
+            in_tree=optional(UUID, "in_tree", in_tree),
+            required=optional(request.TRAIT_SETS, "required", required) or (),
+            forbidden=optional(request.TRAITS, "forbidden", forbidden) or (),
             among=among, position=position,
-            marker=as_uuid("marker", marker) if marker is not None else None,
+            marker=optional(UUID, "marker", marker),
             limit=as_limit(limit))
 
     def _with_room(self, context: RequestContext,

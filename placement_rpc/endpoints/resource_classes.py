@@ -12,7 +12,7 @@ from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects import fields, resource_class
 from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.resource_class import ResourceClass, ResourceClassList
-from placement_rpc.rpc.endpoint import as_limit, exposed, require_fields
+from placement_rpc.rpc.endpoint import as_limit, exposed, optional, require_fields
 
 
 class ResourceClassEndpoint(ManagerBase):
@@ -21,9 +21,7 @@ class ResourceClassEndpoint(ManagerBase):
     def resource_class_list(self, context: RequestContext, marker: str | None = None,
                             limit: int | None = None) -> ResourceClassList:
         return reads.resource_class_page(
-            self.database,
-            None if marker is None else fields.ClassName().coerce(None, "marker", marker),
-            as_limit(limit))
+            self.database, optional(fields.ClassName(), "marker", marker), as_limit(limit))
 
     @exposed
     def resource_class_get(self, context: RequestContext, name: str) -> ResourceClass:

@@ -21,10 +21,11 @@ from placement_rpc.objects.headroom import BY, Headroom
 from placement_rpc.objects.request_result import RequestResult
 from placement_rpc.objects.service import ServiceList
 from placement_rpc.rpc.endpoint import (
+    UUID,
     as_bool,
     as_limit,
-    as_uuid,
     exposed,
+    optional,
     require_fields,
 )
 
@@ -36,7 +37,7 @@ class ServiceEndpoint(ManagerBase):
                 wanted: request.ResourceRequest | CandidatesRequest, marker: str | None = None,
                 limit: int | None = None, funnel: bool | None = None) -> ExplanationList:
         _check(wanted)
-        after = as_uuid("marker", marker) if marker is not None else None
+        after = optional(UUID, "marker", marker)
         if isinstance(wanted, CandidatesRequest):
             found = surveys.explained_trees(
                 self.candidates.index, wanted, after, as_limit(limit), context.deadline)

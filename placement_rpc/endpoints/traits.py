@@ -13,7 +13,14 @@ from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.objects import fields, request
 from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.trait import ProviderTraits, Trait, TraitList
-from placement_rpc.rpc.endpoint import as_bool, as_limit, as_uuid, exposed, require_fields
+from placement_rpc.rpc.endpoint import (
+    as_bool,
+    as_limit,
+    as_uuid,
+    exposed,
+    optional,
+    require_fields,
+)
 
 
 class TraitEndpoint(ManagerBase):
@@ -24,11 +31,10 @@ class TraitEndpoint(ManagerBase):
                     marker: str | None = None, limit: int | None = None) -> TraitList:
         return reads.trait_page(
             self.database,
-            names=None if names is None else request.TRAITS.coerce(None, "names", names),
-            prefix=None if prefix is None else fields.Text(255, 0).coerce(
-                None, "prefix", prefix),
+            names=optional(request.TRAITS, "names", names),
+            prefix=optional(fields.Text(255, 0), "prefix", prefix),
             associated=as_bool("associated", associated),
-            marker=None if marker is None else fields.TraitName().coerce(None, "marker", marker),
+            marker=optional(fields.TraitName(), "marker", marker),
             limit=as_limit(limit))
 
     @exposed

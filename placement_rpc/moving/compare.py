@@ -18,6 +18,13 @@ class Difference(NamedTuple):
     source: rows.Row | None
     target: rows.Row | None
 
+    @property
+    def change(self) -> str:
+        """What makes the target equal: ``created``, ``changed`` or ``deleted``, as in Counts."""
+        if self.source is None:
+            return "deleted"
+        return "changed" if self.target else "created"
+
 
 def compare(kind: str, source: Iterable[rows.Row],
             target: Iterable[rows.Row]) -> Iterator[Difference]:

@@ -17,7 +17,14 @@ from placement_rpc.db import api as db
 from placement_rpc.db.placement import connection, export_state, schema, writing
 from placement_rpc.moving import fitting, placement_store, rows, stores
 from placement_rpc.moving.compare import Difference, compare
-from placement_rpc.moving.progress import Advance, Counts, counted, ignored
+from placement_rpc.moving.progress import (
+    Advance,
+    Counts,
+    counted,
+    counters,
+    counts_of,
+    ignored,
+)
 from placement_rpc.objects import class_names
 
 #: Rows that one transaction writes.
@@ -102,15 +109,14 @@ class Export:
         self._source, self._reading = source, reading
         self._transaction, self._writer = transaction, writer
         self._batch, self._report, self._advance = batch, report, advance
-        self._counts: dict[str, collections.Counter] = {
-            kind: collections.Counter() for kind in rows.KINDS}
+        self._counts = counters()
         # Providers whose parents were not there when they were to be added.
         self._waiting = 0
 
     @property
     def counts(self) -> dict[str, Counts]:
         """What was read and done so far: dict of kind to :class:`Counts`"""
-        return {kind: Counts(**found) for kind, found in self._counts.items()}
+        return counts_of(self._counts)
 
     def run(self) -> None:
         """Make the database of Placement equal to the store.
@@ -177,7 +183,7 @@ class Export:
             for each in batch:
                 self._attempt(kind, [each], write, counted)
             return
-        done = collections.Counter(map(_what, batch))
+        done = collections.Counter(each.change for each in batch)
         for what in counted:
             self._counts[kind][what] += done[what]
 
@@ -231,9 +237,3 @@ class Export:
     def _set_providers(self, tx, _kind, batch):
         if changed := [each.source for each in batch if each.source and each.target]:
             self._writer.set_providers(tx, changed)
-
-
-def _what(difference):
-    if not difference.source:
-        return "deleted"
-    return "changed" if difference.target else "created"

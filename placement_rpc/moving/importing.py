@@ -11,7 +11,6 @@ pass that is interrupted leaves a store between the two; the next pass finds wha
 comparing again.
 """
 
-import collections
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -20,7 +19,14 @@ from placement_rpc.db.api import Connection, Database
 from placement_rpc.db.queries import moving_writes
 from placement_rpc.moving import hold, rows
 from placement_rpc.moving.compare import Difference, compare
-from placement_rpc.moving.progress import Advance, Counts, counted, ignored
+from placement_rpc.moving.progress import (
+    Advance,
+    Counts,
+    counted,
+    counters,
+    counts_of,
+    ignored,
+)
 from placement_rpc.moving.stores import Report, Store
 from placement_rpc.objects import class_names
 from placement_rpc.objects.inventory import capacity_of
@@ -54,13 +60,12 @@ class Pass:
                  advance: Advance = ignored):
         self._source, self._target = source, target
         self._report, self._advance = report, advance
-        self._counts: dict[str, collections.Counter] = {
-            kind: collections.Counter() for kind in rows.KINDS}
+        self._counts = counters()
 
     @property
     def counts(self) -> dict[str, Counts]:
         """What was read and done so far: dict of kind to :class:`Counts`"""
-        return {kind: Counts(**found) for kind, found in self._counts.items()}
+        return counts_of(self._counts)
 
     def compare(self) -> None:
         """Count what would be done, and change nothing."""
@@ -85,9 +90,7 @@ class Pass:
 
     def count(self, each: Difference) -> None:
         """Count what is done about a difference."""
-        self._counts[each.kind][
-            "created" if each.target is None else "deleted" if each.source is None
-            else "changed"] += 1
+        self._counts[each.kind][each.change] += 1
 
 
 class _Writing:

@@ -8,7 +8,7 @@ service chose are looked for in the other, by the same query for their trees alo
 
 import urllib.parse
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from placement_rpc.moving.access_log import Request
 from placement_rpc.moving.answers import Answer, Difference, canonical, difference_of
@@ -22,17 +22,6 @@ _OK = 200
 
 #: A callable of a request that returns the :class:`Answer` of one of the services
 Ask = Callable[[Request], Answer]
-
-
-class Outcome(NamedTuple):
-    """What was found.
-
-    :ivar difference: the first difference, or None
-    :ivar checked: int, candidates that were looked for in the other service
-    """
-
-    difference: Difference | None
-    checked: int
 
 
 def limit_of(request: Request) -> int | None:
@@ -49,8 +38,8 @@ def are_cut(bodies: tuple[Any, Any], limit: int) -> bool:
                for body in bodies) and any(len(body[_REQUESTS]) >= limit for body in bodies)
 
 
-def compare(request: Request, bodies: tuple[Any, Any], ask: tuple[Ask, Ask]) -> Outcome:
-    """Compare two answers that are cut off.
+def compare(request: Request, bodies: tuple[Any, Any], ask: tuple[Ask, Ask]) -> Difference | None:
+    """Return the first difference of two answers that are cut off; None if there is none.
 
     :param request: that both answer
     :param bodies: JSON values of the old and of the new service's answer
@@ -59,22 +48,19 @@ def compare(request: Request, bodies: tuple[Any, Any], ask: tuple[Ask, Ask]) -> 
     old, new = bodies
     lengths = [len(body[_REQUESTS]) for body in bodies]
     if lengths[0] != lengths[1]:
-        return Outcome(Difference(f"body.{_REQUESTS}", *(
-            f"{length} candidates" for length in lengths)), 0)
+        return Difference(f"body.{_REQUESTS}", *(f"{length} candidates" for length in lengths))
     here, there = (body.get(_SUMMARIES) or {} for body in bodies)
     for uuid in sorted({*here} & {*there}):
         found = difference_of(here[uuid], there[uuid], f"body.{_SUMMARIES}.{uuid}")
         if found:
-            return Outcome(found, 0)
-    checked = 0
+            return found
     for number, (mine, its) in enumerate(((old, new), (new, old))):
         for candidate, narrowed in _of_one(request, mine, its):
-            checked += 1
             if not _has(ask[1 - number](narrowed), candidate):
                 texts = [str(candidate), "it is not a candidate"]
-                return Outcome(Difference(
-                    f"body.{_REQUESTS} of {narrowed.target}", *texts[::1 - 2 * number]), checked)
-    return Outcome(None, checked)
+                return Difference(
+                    f"body.{_REQUESTS} of {narrowed.target}", *texts[::1 - 2 * number])
+    return None
 
 
 def _of_one(request: Request, mine: Any, its: Any) -> Iterator[tuple[Any, Request]]:

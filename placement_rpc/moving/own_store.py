@@ -6,15 +6,11 @@ import itertools
 import operator
 from collections.abc import Iterator
 
-from placement_rpc.accounting import traits
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import moving
 from placement_rpc.moving import rows
 from placement_rpc.moving.stores import Report
-from placement_rpc.objects import class_names
 
-_STANDARD = {"resource_classes": class_names.STANDARD_IDS, "traits": traits.STANDARD,
-             "consumer_types": frozenset()}
 _FIRST = operator.itemgetter(0)
 
 
@@ -40,14 +36,14 @@ class OwnStore:
 
     def rows(self, kind: str, _report: Report | None = None) -> Iterator[rows.Row]:
         """Yield the rows of a kind, as :meth:`stores.Store.rows` says; there are no findings."""
-        return self._named(kind) if kind in _STANDARD else getattr(self, f"_{kind}")()
+        return self._named(kind) if kind in rows.STANDARD else getattr(self, f"_{kind}")()
 
     def sizes(self) -> dict[str, int]:
         """Return how many rows there are of the kinds that may have many."""
         return self._reader.sizes()
 
     def _named(self, kind):
-        cls, standard = rows.KINDS[kind], _STANDARD[kind]
+        cls, standard = rows.KINDS[kind], rows.STANDARD[kind]
         yield from sorted(cls(name, *times) for _, name, *times in getattr(self._reader, kind)()
                           if name not in standard)
 

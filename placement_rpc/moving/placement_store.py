@@ -7,17 +7,13 @@ import itertools
 import operator
 from collections.abc import Iterator
 
-from placement_rpc.accounting import traits
 from placement_rpc.db.placement import connection, reading
 from placement_rpc.moving import repairs, rows
 from placement_rpc.moving.stores import Finding, Report
-from placement_rpc.objects import class_names
 
 #: Project and user of a consumer without any, unless Placement is configured otherwise.
 INCOMPLETE = "00000000-0000-0000-0000-000000000000"
 
-_STANDARD = {"resource_classes": class_names.STANDARD_IDS, "traits": traits.STANDARD,
-             "consumer_types": frozenset()}
 _FIRST = operator.itemgetter(0)
 
 
@@ -59,7 +55,7 @@ class PlacementStore:
 
     def rows(self, kind: str, report: Report | None = None) -> Iterator[rows.Row]:
         """Yield the rows of a kind, as :meth:`stores.Store.rows` says."""
-        if kind in _STANDARD:
+        if kind in rows.STANDARD:
             return self._named(kind, report or _nowhere)
         return getattr(self, f"_{kind}")(report or _nowhere)
 
@@ -73,16 +69,16 @@ class PlacementStore:
 
     def _named(self, kind, report):
         read = getattr(self._reader, kind)()
-        names = repairs.names(kind, read, _STANDARD[kind], report)
+        names = repairs.names(kind, read, rows.STANDARD[kind], report)
         self._names[kind] = names
         cls = rows.KINDS[kind]
         yield from sorted(cls(names[id_], *times) for id_, _, *times in read
-                          if names[id_] not in _STANDARD[kind])
+                          if names[id_] not in rows.STANDARD[kind])
 
     def _names_of(self, kind):
         if kind not in self._names:
             self._names[kind] = repairs.names(
-                kind, getattr(self._reader, kind)(), _STANDARD[kind], _nowhere)
+                kind, getattr(self._reader, kind)(), rows.STANDARD[kind], _nowhere)
         return self._names[kind]
 
     def _canonical(self):

@@ -2,8 +2,10 @@
 """The progress of moving a store: how many rows were read, and what was done with others."""
 
 import collections
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
+
+from placement_rpc.moving.rows import KINDS
 
 _Row = TypeVar("_Row")
 #: Called with a kind and the number of its rows that were read since the last call.
@@ -19,6 +21,16 @@ class Counts(NamedTuple):
     created: int = 0
     changed: int = 0
     deleted: int = 0
+
+
+def counters() -> dict[str, collections.Counter]:
+    """Return a counter for each kind, of the fields of :class:`Counts`."""
+    return {kind: collections.Counter() for kind in KINDS}
+
+
+def counts_of(found: Mapping[str, collections.Counter]) -> dict[str, Counts]:
+    """Return what was counted: dict of kind to :class:`Counts`."""
+    return {kind: Counts(**counter) for kind, counter in found.items()}
 
 
 def ignored(kind: str, number: int) -> None:

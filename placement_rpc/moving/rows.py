@@ -11,7 +11,11 @@ them of its own.
 """
 
 import datetime
+from collections.abc import Collection
 from typing import NamedTuple
+
+from placement_rpc.accounting import traits
+from placement_rpc.objects import class_names
 
 Times = datetime.datetime | None
 
@@ -180,6 +184,10 @@ Row = (ResourceClassRow | TraitRow | ConsumerTypeRow | ProviderRow | InventoryRo
 
 #: Dict of the name of each kind to its class of rows, in order of dependency: a row refers only
 #: to rows of its own kind and of kinds before it.
+#: The kinds whose standard names are no rows, and these names
+STANDARD: dict[str, Collection[str]] = {
+    "resource_classes": class_names.STANDARD_IDS, "traits": traits.STANDARD,
+    "consumer_types": frozenset()}
 KINDS: dict[str, type[_Parts]] = {
     "resource_classes": ResourceClassRow,
     "traits": TraitRow,

@@ -219,9 +219,8 @@ class Rehearsal:
         bodies = old.body(), new.body()
         limit = limited_candidates.limit_of(request)
         if limit and limited_candidates.are_cut(bodies, limit):
-            outcome = limited_candidates.compare(
-                request, bodies, (self._services[0].ask, self._services[1].ask))
-            return _Compared(outcome.difference, is_cut=True)
+            return _Compared(limited_candidates.compare(
+                request, bodies, (self._services[0].ask, self._services[1].ask)), is_cut=True)
         names = answers.newer_names(*bodies)
         if names and found.where.startswith("body"):
             return _Compared(None, f"{len(names)} standard names are known to one service only")

@@ -136,7 +136,8 @@ def read(tx, rows):
     found = {uuid: {} for uuid in migrated}
     for row in queries.inventories(tx, migrated):
         found[row.provider_uuid][row.resource_class] = row
-    shared = _shared_disks(tx, [uuid for uuid, rows in found.items() if "DISK_GB" not in rows])
+    shared = _reported_disks(queries.sharing(
+        tx, [uuid for uuid, rows in found.items() if "DISK_GB" not in rows]))
     own = queries.capacities(tx, [row.id for row in rows if row.inventory_migrated_at is None])
     return [{
         **row._mapping,
@@ -145,9 +146,16 @@ def read(tx, rows):
         for row in rows if row.inventory_migrated_at is not None or row.id in own]
 
 
-def _shared_disks(tx, uuids):
-    """Return the shared disks, a dict of a node's uuid to the row of the disk."""
-    return {row.node_uuid: row for row in reversed(queries.sharing(tx, uuids))}
+def _reported_disks(shared):
+    """Return the shared disk whose capacity each node reports as its own.
+
+    Of several disks it is the first by uuid, so that what a node reports does not change from one
+    disk to another as they fill.
+
+    :param shared: list of rows of the disks that nodes share, in the order of uuids
+    :returns: dict of a node's uuid to the row of the disk
+    """
+    return {row.node_uuid: row for row in reversed(shared)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -169,7 +177,8 @@ class StoredNode:
 
     @property
     def shared_disk(self):
-        """str, uuid of the provider with the most free disk that it shares; None for none"""
+        """str, uuid of the shared disk that new consumers claim: the one with the most free space;
+        None for none"""
         return max(self.shared, key=lambda row: row.free).provider_uuid if self.shared else None
 
 
@@ -184,7 +193,7 @@ def stored_node(tx, row):
     shared = queries.sharing(tx, [row.uuid]) if provider else []
     if row.inventory_migrated_at is not None:
         capacity = derived({each.resource_class: each for each in rows},
-                           shared[0] if shared else None)
+                           _reported_disks(shared).get(row.uuid))
     else:
         own = queries.capacities(tx, [row.id]).get(row.id)
         if own is None:

@@ -11,6 +11,7 @@ from placement_rpc.versions import contract
 
 # The most entries in one answer; PlacementAPI asks for the next page by itself.
 MAX_PAGE = 1000
+UUID, NAME = fields.Uuid(), fields.Name()
 
 _Method = TypeVar("_Method", bound=Callable)
 
@@ -142,7 +143,16 @@ def as_uuid(name: str, value: object) -> str:
 
     :raises InvalidInput: if it is not a uuid
     """
-    return fields.Uuid().coerce(None, name, value)
+    return UUID.coerce(None, name, value)
+
+
+def optional(field: Any, name: str, value: object) -> Any:
+    """Return the checked value of an argument that may be left out; None if it is.
+
+    :param field: a field type of :mod:`placement_rpc.objects.fields`, like :data:`UUID`
+    :raises InvalidInput: if the field cannot have the value
+    """
+    return None if value is None else field.coerce(None, name, value)
 
 
 def as_name(value: object) -> str:
@@ -150,7 +160,7 @@ def as_name(value: object) -> str:
 
     :raises InvalidInput: if a provider cannot have it
     """
-    return fields.Name().coerce(None, "name", value)
+    return NAME.coerce(None, "name", value)
 
 
 def as_generation(value: object) -> int | None:
@@ -158,9 +168,7 @@ def as_generation(value: object) -> int | None:
 
     :raises InvalidInput: if it is not a whole number
     """
-    if value is None:
-        return None
-    return fields.WholeNumber(maximum=2 ** 63 - 1).coerce(None, "generation", value)
+    return optional(fields.WholeNumber(maximum=2 ** 63 - 1), "generation", value)
 
 
 def as_limit(value: object) -> int:

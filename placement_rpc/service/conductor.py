@@ -21,7 +21,7 @@ from placement_rpc.service import collectors, command_consumer, interpreter, rea
 from placement_rpc.service.attempts import Attempts
 from placement_rpc.service.fleet_gauges import FleetGauges
 from placement_rpc.service.heartbeat import Heartbeat
-from placement_rpc.service.housekeeping import Housekeeping
+from placement_rpc.service.housekeeping import StoreHousekeeping
 from placement_rpc.upgrade import startup_check
 from placement_rpc.versions import contract
 
@@ -84,8 +84,7 @@ class Conductor:
             self.commands = command_consumer.CommandConsumer(
                 self.conf, self._broker, self.manager, self._topic)
             self.commands.start()
-        self._housekeeping = Housekeeping(
-            self.conf, self.manager, self._holder)
+        self._housekeeping = StoreHousekeeping(self.conf, self.manager, self._holder)
         self._housekeeping.start()
         LOG.info("Worker %s of %s answers calls", self._worker, self.host)
 

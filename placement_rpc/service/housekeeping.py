@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Housekeeping of a worker: index verification, pruning, snapshots.
+"""Recurring work of a process: verification of its index, pruning of the store, snapshots.
 
 Each step has a time budget, and the next step begins even if one fails. What is left of a step is
 done at the next interval.
@@ -25,22 +25,18 @@ _BUDGET = 0.5
 
 
 class Housekeeping:
-    """A thread that does the recurring work of a worker every ``[conductor] report_interval``.
+    """A thread that keeps the index of a process, every ``[conductor] report_interval``.
+
+    It builds the index first, unless that is done already.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
-    :param manager: :class:`placement_rpc.manager.Manager` of the worker
-    :param holder: str, the name under which this process holds leases
+    :param index: :class:`placement_rpc.candidates.live_index.LiveIndex` of the process
     """
 
-    def __init__(self, conf, manager, holder):
+    def __init__(self, conf, index):
         self._conf = conf
-        self._manager = manager
-        self._database = manager.database
-        self._holder = holder
-        self._maintenance = IndexMaintenance(
-            manager.candidates.index, conf.candidates.verify_sample)
-        self._watch = leases.Watch()
-        self._prune_at = 0.0
+        self._index = index
+        self._maintenance = IndexMaintenance(index, conf.candidates.verify_sample)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
 
@@ -54,11 +50,17 @@ class Housekeeping:
         if self._thread.is_alive():
             self._thread.join()
 
+    @property
+    def steps(self):
+        """tuple of callables, each with the seconds that it may take"""
+        return (self._maintenance.step,)
+
     def _run(self):
         """Do all steps every interval, until stopped."""
+        self._index.prepare()
         interval = self._conf.conductor.report_interval
         while not self._ended.wait(interval):
-            for step in (self._maintenance.step, self._prune_if_due, self._take_snapshot):
+            for step in self.steps:
                 self._do(step, _BUDGET * interval)
 
     def _do(self, step, seconds):
@@ -70,6 +72,26 @@ class Housekeeping:
             LOG.warning("A step of housekeeping is retried at the next interval: %s", error)
         except Exception:
             LOG.exception("Housekeeping failed unexpectedly; retrying at the next interval")
+
+
+class StoreHousekeeping(Housekeeping):
+    """The same, and the work on the store: pruning and snapshots.
+
+    :param manager: :class:`placement_rpc.manager.Manager` of the process
+    :param holder: str, the name under which the process holds leases
+    """
+
+    def __init__(self, conf, manager, holder):
+        super().__init__(conf, manager.candidates.index)
+        self._database = manager.database
+        self._holder = holder
+        self._watch = leases.Watch()
+        self._prune_at = 0.0
+
+    @property
+    def steps(self):
+        """tuple of callables, each with the seconds that it may take"""
+        return (*super().steps, self._prune_if_due, self._take_snapshot)
 
     def _prune_if_due(self, seconds):
         if time.monotonic() >= self._prune_at and self.prune(seconds):

@@ -8,7 +8,6 @@ import socket
 import threading
 
 from placement_rpc import api, exception, manager
-from placement_rpc.candidates.live_index import IndexMaintenance
 from placement_rpc.db import api as db
 from placement_rpc.db import schema_version
 from placement_rpc.http import errors, health
@@ -16,6 +15,7 @@ from placement_rpc.http.facade import Facade
 from placement_rpc.service import interpreter
 from placement_rpc.service.fleet_gauges import FleetGauges
 from placement_rpc.service.heartbeat import Heartbeat
+from placement_rpc.service.housekeeping import Housekeeping
 from placement_rpc.upgrade import startup_check
 
 LOG = logging.getLogger(__name__)
@@ -37,8 +37,8 @@ class HTTPService:
     def __init__(self, conf):
         interpreter.prefer_quick_requests()
         self.conf = conf
-        self._ended = threading.Event()
-        self._database = self._heartbeat = self._manager = None
+        self._is_closed = False
+        self._database = self._heartbeat = self._housekeeping = self._manager = None
         if conf.api.transport == "rpc":
             self._api = api.PlacementAPI(conf=conf, deadline=conf.api.deadline)
         else:
@@ -50,7 +50,7 @@ class HTTPService:
         if self._heartbeat is not None:
             self._heartbeat.start()
             self._heartbeat.forget_others()
-            threading.Thread(target=self._maintain, name="housekeeping", daemon=True).start()
+            self._housekeeping.start()
 
     def _open(self):
         self._database = db.Database(self.conf)
@@ -66,6 +66,7 @@ class HTTPService:
         self._heartbeat = Heartbeat(
             self.conf, self._manager, BINARY, self.conf.conductor.host or socket.gethostname(),
             os.getpid())
+        self._housekeeping = Housekeeping(self.conf, self._manager.candidates.index)
         return self._manager
 
     def _check(self):
@@ -80,26 +81,15 @@ class HTTPService:
             # It ends before the request for the result does, so that its reason is known.
             self._api.ping(None, timeout=0.8 * health.PATIENCE)
 
-    def _maintain(self):
-        self._manager.candidates.index.prepare()
-        maintenance = IndexMaintenance(
-            self._manager.candidates.index, self.conf.candidates.verify_sample)
-        while not self._ended.wait(self.conf.conductor.report_interval):
-            try:
-                maintenance.step()
-            except exception.PlacementException as error:
-                LOG.warning("The candidate index is not verified now: %s", error)
-            except Exception:
-                LOG.exception("Verifying the candidate index failed; it is retried")
-
     def close(self):
         """Close everything."""
-        if self._ended.is_set():
+        if self._is_closed:
             return
-        self._ended.set()
+        self._is_closed = True
         self.facade.close()
         self._api.close()
         if self._database is not None:
+            self._housekeeping.stop()
             self._heartbeat.stop()
             self._database.close()
 

@@ -20,8 +20,9 @@ class Status:
     """The status of an upgrade.
 
     :param services: list of dicts of binary, host, worker, version, rpc_version, release, pin,
-        oldest_caller, alive
-    :param schema: dict of expand, contract (bool), needed
+        oldest_caller, last_seen_seconds (float), alive
+    :param schema: dict of expand (str, the revision of the store), needed (str, that of this
+        release), contracted (bool)
     :param gate: dict of mode, open, held_by (list of str)
     :param compute_nodes: dict of nodes, migrated, without_uuid
     :param waiting_payloads: dict of payload and version, like ``AllocationPayload 1.0``, to the
@@ -76,7 +77,10 @@ def status(database, conf):
 
 
 def _way_back(stored):
-    """Return the release that can take over again; none before 2026.2 starts on the schema."""
+    """Return the oldest release whose services can run on the store.
+
+    Releases before 2026.2 cannot use the schema.
+    """
     of_contract = {each.contract: each for each in releases.RELEASES}
     oldest = of_contract[EVERYWHERE if stored else _WITHOUT]
     return {"release": oldest.name, "stored": stored}

@@ -4,7 +4,6 @@
 import contextlib
 import datetime
 import threading
-import time
 
 import sqlalchemy as sa
 import testscenarios
@@ -14,7 +13,7 @@ from placement_rpc.candidates.search import CandidateSearch
 from placement_rpc.db import models
 from placement_rpc.db.queries import bulk
 from placement_rpc.service.heartbeat import Heartbeat
-from placement_rpc.service.housekeeping import Housekeeping
+from placement_rpc.service.housekeeping import StoreHousekeeping
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.upgrade import gate
 from tests import base
@@ -68,12 +67,6 @@ class HeartbeatTest(testscenarios.WithScenarios, base.TestCase):
         with self.store.database.reader() as tx:
             return tx.execute(sa.select(models.services.c.last_seen_at)).scalar()
 
-    def wait_for(self, condition):
-        ends = time.monotonic() + 60
-        while not condition():
-            self.assertLess(time.monotonic(), ends)
-            time.sleep(0.05)
-
     def test_heartbeats_go_on(self):
         held = _HeldStore(self.store.database, self.held)
         if self.held == "read":
@@ -85,7 +78,7 @@ class HeartbeatTest(testscenarios.WithScenarios, base.TestCase):
         else:
             self.manager.database = held
         heartbeat = Heartbeat(self.store.conf, self.manager, "conductor", "host", 0)
-        housekeeping = Housekeeping(self.store.conf, self.manager, "holder")
+        housekeeping = StoreHousekeeping(self.store.conf, self.manager, "holder")
         heartbeat.start()
         self.addCleanup(heartbeat.stop)
         housekeeping.start()
@@ -94,9 +87,9 @@ class HeartbeatTest(testscenarios.WithScenarios, base.TestCase):
         self.assertTrue(held.asked.wait(60))
         for _ in range(2):
             before = self.seen()
-            self.wait_for(lambda: self.seen() > before)  # noqa: B023
+            base.wait_until(lambda: self.seen() > before)  # noqa: B023
         # It does not count as down, although it is stuck for longer than that takes.
-        self.wait_for(lambda: self.seen() > bulk.now() - datetime.timedelta(seconds=1))
+        base.wait_until(lambda: self.seen() > bulk.now() - datetime.timedelta(seconds=1))
         with self.store.database.reader() as tx:
             self.assertEqual(1, len(gate.alive(tx, 2)))
         self.assertFalse(held.release.is_set())
@@ -107,7 +100,7 @@ class PruneTest(base.TestCase):
     def setUp(self):
         super().setUp()
         self.store = self.useFixture(placement_fixtures.Store())
-        self.housekeeping = Housekeeping(self.store.conf, manager.Manager(
+        self.housekeeping = StoreHousekeeping(self.store.conf, manager.Manager(
             self.store.conf, self.store.database), "holder")
         old = bulk.now() - datetime.timedelta(days=30)
         with self.store.database.writer() as tx:

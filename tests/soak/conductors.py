@@ -107,7 +107,9 @@ class Conductors(fixtures.Fixture):
             except (db_exception.DBError, exception.StoreUnavailable):
                 # The store has no retries: its connection was to a server that is gone.
                 time.sleep(0.1)
-        number = int((holder or "host0").partition(".")[0].removeprefix("host"))
+        if not works:
+            raise TimeoutError("no relay had events to publish")
+        number = int(holder.partition(".")[0].removeprefix("host"))
         self._restart(self._processes[number])
 
     def _relay(self, holder):

@@ -309,14 +309,12 @@ class LargeAnswerTest(base.TestCase):
 class TextRowsTest(base.TestCase):
 
     @hypothesis.settings(deadline=None)
-    @hypothesis.given(st.lists(st.integers(-2 ** 63, 2 ** 63 - 1), min_size=1),
-                      st.lists(st.integers(0, 2 ** 63 - 1), min_size=1))
-    def test_numbers(self, any_numbers, natural):
-        for numbers in (any_numbers, natural):
-            rows = text_rows.of_numbers(np.array(numbers, np.int64))
-            width = max(len(str(number)) for number in numbers)
-            self.assertEqual([str(number).rjust(width) for number in numbers],
-                             [bytes(row).decode() for row in rows])
+    @hypothesis.given(st.lists(st.integers(0, 2 ** 63 - 1), min_size=1))
+    def test_numbers(self, numbers):
+        rows = text_rows.of_numbers(np.array(numbers, np.int64))
+        width = max(len(str(number)) for number in numbers)
+        self.assertEqual([str(number).rjust(width) for number in numbers],
+                         [bytes(row).decode() for row in rows])
 
     @hypothesis.settings(deadline=None)
     @hypothesis.given(st.lists(st.uuids(), min_size=1))

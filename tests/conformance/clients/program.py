@@ -27,8 +27,8 @@ def main():
 
 def _run(asked):
     script = importlib.import_module("clients.script")
+    running = script.Script(asked["url"], asked["seed"])
     try:
-        running = script.Script(asked["url"], asked["seed"])
         with running:
             getattr(importlib.import_module(f"clients.{asked['module']}"), asked["name"])(running)
     except Exception:
