@@ -42,22 +42,22 @@ class Corrections:
         #: How many corrections were begun: of the last of them, the outcome may not be known.
         self.begun = 0
 
-    def made(self, findings: Iterable[Finding]) -> Iterator[tuple[Finding, str, bool]]:
+    def make(self, findings: Iterable[Finding]) -> Iterator[tuple[Finding, str, bool]]:
         """Make the corrections of findings that have one.
 
         :returns: generator of each finding, what became of it, and whether it was corrected
         """
         numbered = enumerate(findings)
-        while some := list(itertools.islice(numbered, _AT_ONCE)):
-            self.begun += len(some)
-            yield from self._some(some)
+        while batch := list(itertools.islice(numbered, _AT_ONCE)):
+            self.begun += len(batch)
+            yield from self._make_batch(batch)
 
-    def _some(self, some: list[tuple[int, Finding]]) -> Iterator[tuple[Finding, str, bool]]:
-        pending = {number: self._pending(number, finding) for number, finding in some
+    def _make_batch(self, batch: list[tuple[int, Finding]]) -> Iterator[tuple[Finding, str, bool]]:
+        pending = {number: self._pending(number, finding) for number, finding in batch
                    if finding.correction != "delete"}
         outcomes = dict(zip(pending, self._settle(list(pending.values())), strict=True)) if (
             pending) else {}
-        for number, finding in some:
+        for number, finding in batch:
             error = outcomes[number].error if number in outcomes else self._deleted(
                 number, finding)
             yield finding, *_outcome(error)

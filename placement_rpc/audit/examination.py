@@ -18,7 +18,7 @@ from placement_rpc.objects import codec
 from placement_rpc.objects.summaries import ConsumerSummary
 from placement_rpc.spool import Spool
 
-#: The types of the consumers that nova has, beside those without a type.
+#: The types of the consumers that nova has, in addition to those without a type.
 INSTANCE, MIGRATION = "INSTANCE", "MIGRATION"
 _OF_NOVA = (None, INSTANCE, MIGRATION)
 _AT_ONCE = 500
@@ -184,7 +184,7 @@ class Examination:
         """Return why a server's allocations cannot be corrected; None if they can."""
         if self._known.is_moving(server):
             return _MOVING
-        if not self._known.tells_moves:
+        if not self._known.shows_moves:
             return _NO_STATUS
         return _IN_ERROR if server.status == ERROR else None
 
@@ -232,7 +232,7 @@ class Examination:
         same = [each.uuid for each in self._known.servers.signed(_signature(consumer))]
         server = self._server(same)
         obstacle = self._obstacle(server) if server else (
-            None if self._known.tells_moves else _NO_STATUS)
+            None if self._known.shows_moves else _NO_STATUS)
         hint = f"; server {server.uuid} of its owner holds as much" if server else ""
         if consumer.consumer_type == MIGRATION:
             return self._released(

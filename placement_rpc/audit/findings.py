@@ -62,7 +62,7 @@ class Finding:
     providers: tuple[tuple[str, int], ...] = ()
 
     def shown(self) -> dict[str, Any]:
-        """Return what a program is told of it."""
+        """Return the finding as JSON shows it, without the values that only a correction needs."""
         found = dataclasses.asdict(self)
         del found["consumer"]
         return {**found, "held_on": list(self.held_on),

@@ -44,14 +44,14 @@ class Servers:
     If a list names a server twice, or several lists do, the last entry counts.
 
     :param servers: in any order
-    :ivar say_status: whether the lists have the status of every server
+    :ivar have_status: whether the lists have the status of every server
     """
 
     def __init__(self, servers: Iterable[Server]):
         self._names = _Names()
         high, low, place = array.array("Q"), array.array("Q"), array.array("I")
         columns = [array.array("I") for _ in range(4)]
-        self.say_status = True
+        self.have_status = True
         for number, each in enumerate(servers):
             value = int(each.uuid.replace("-", ""), 16)
             high.append(value >> 64)
@@ -59,7 +59,7 @@ class Servers:
             place.append(number)
             for column, text in zip(columns, each[1:], strict=True):
                 column.append(self._names.number(text))
-            self.say_status = self.say_status and each.status is not None
+            self.have_status = self.have_status and each.status is not None
         self._fill(high, low, place, columns)
 
     def _fill(self, high, low, place, columns):
@@ -127,7 +127,7 @@ class Servers:
         return [self.get(int(place)) for place in places[:most]]
 
 
-def is_moving(server: Server) -> bool:
+def _is_at_work(server: Server) -> bool:
     """Return whether nova is working on a server, as far as the list says it."""
     return server.status in MOVING or bool(server.task)
 
@@ -153,9 +153,9 @@ class Known:
 
     def is_moving(self, server: Server) -> bool:
         """Return whether a server is being moved."""
-        return is_moving(server) or server.uuid in self.moved
+        return _is_at_work(server) or server.uuid in self.moved
 
     @property
-    def tells_moves(self) -> bool:
+    def shows_moves(self) -> bool:
         """Whether a server that is being moved can be told from one that is not."""
-        return self.migrations is not None or self.servers.say_status
+        return self.migrations is not None or self.servers.have_status

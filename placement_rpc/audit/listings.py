@@ -7,7 +7,6 @@ a list of any length takes the same memory.
 
 import csv
 import functools
-import io
 import itertools
 import json
 import re
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple, TextIO
 from placement_rpc import exception
 from placement_rpc.objects import fields
 
-# What ends the incomplete text of a JSON value, and the most letters that one value may have.
+# Characters that are read at a time, and the most that one JSON value may have.
 _CHUNK = 1 << 16
 _LONGEST = 1 << 26
 _SPACE = re.compile(r"[\s,]*")
@@ -134,17 +133,19 @@ def _records(file: TextIO, name: str, columns: tuple[str, ...],
         raise exception.InvalidInput(what=name, reason=str(error)) from None
 
 
-class _Rest(io.TextIOBase):
+class _Rest:
     """A text whose beginning was read already."""
 
     def __init__(self, first: str, file: TextIO):
         self._first, self._file = first, file
 
-    def read(self, size: int | None = -1) -> str:
+    def read(self, size: int) -> str:
+        """Return some characters, no more than the size unless they were read already."""
         first, self._first = self._first, ""
-        return first or self._file.read(-1 if size is None else size)
+        return first or self._file.read(size)
 
-    def readline(self, size: int | None = -1) -> str:  # type: ignore[override]
+    def readline(self) -> str:
+        """Return the next line; an empty text at the end."""
         line, end, self._first = self._first.partition("\n")
         return line + end if end else line + self._file.readline()
 
@@ -164,7 +165,7 @@ def _of_json(rest: _Rest, name: str, columns: tuple[str, ...],
 
 
 def _json_values(rest: _Rest, name: str) -> Iterator[Any]:
-    """Yield the values of arrays, and values beside them, that follow each other in a text."""
+    """Yield the values of arrays, and single values, that follow each other in a text."""
     decoder, text, place, size = json.JSONDecoder(), "", 0, _CHUNK
     is_array = done = False
     while True:

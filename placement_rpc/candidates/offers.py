@@ -34,7 +34,7 @@ class Offer:
 
 def first(index: CandidateIndex, reserved: Amounts, released: Amounts,
           find: Callable[[], Offer | None]) -> Offer | None:
-    """Return an offer of what nobody else is about to take, if there is any, or of what fits.
+    """Return an offer of what no other claim has reserved; if there is none, of what fits.
 
     Not every reservation becomes a claim: a provider that is fully reserved may have room.
 

@@ -163,7 +163,7 @@ def _correct(database, conf, found, done):
     """Make the corrections; return 0, or the exit code for an end before all are made."""
     manager = Manager(conf, database)
     work = Corrections(database, lambda pending: manager.settle(contract.CLAIMS, pending))
-    made = work.made(finding for finding, _ in found if finding.correction)
+    made = work.make(finding for finding, _ in found if finding.correction)
     code, stopped, is_known = 0, None, False
     with output.progress("Correcting") as advance:
         try:

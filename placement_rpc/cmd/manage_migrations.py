@@ -6,12 +6,12 @@ import sys
 from placement_rpc import exception
 from placement_rpc.cmd import manage_db, output
 from placement_rpc.db import migration, schema_version
-from placement_rpc.upgrade import contract_check, gate, online
+from placement_rpc.upgrade import contraction_check, gate, online
 
 
 def contract(database, _options, conf):
     schema_version.check(database)
-    found = contract_check.to_contraction(database, conf)
+    found = contraction_check.obstacles(database, conf)
     for each in found:
         print(f"placement-rpc-manage: {each}", file=sys.stderr)
     if found:

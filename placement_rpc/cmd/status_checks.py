@@ -11,7 +11,7 @@ from placement_rpc.conf import service as configuration
 from placement_rpc.db import api as db
 from placement_rpc.db import schema_version
 from placement_rpc.service import logs
-from placement_rpc.upgrade import contract_check, gate, startup_check, status
+from placement_rpc.upgrade import contraction_check, gate, startup_check, status
 
 
 def _result(code, sentences):
@@ -104,7 +104,7 @@ class Checks(upgradecheck.UpgradeCommands):
     def _contraction(self):
         if not self._ready() or schema_version.is_contracted(self._database):
             return upgradecheck.Result(upgradecheck.Code.SUCCESS)
-        found = contract_check.to_contraction(self._database, self._conf)
+        found = contraction_check.obstacles(self._database, self._conf)
         return upgradecheck.Result(
             upgradecheck.Code.SUCCESS,
             "not possible yet: " + "; ".join(found) if found else

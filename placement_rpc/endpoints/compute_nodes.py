@@ -14,8 +14,8 @@ from placement_rpc.endpoints.base import ManagerBase
 from placement_rpc.nova import remotable, sync
 from placement_rpc.nova.changes import TrackerReport
 from placement_rpc.nova.compute_node import ComputeNodeStore
-from placement_rpc.nova.inventory import in_use
-from placement_rpc.nova.report import allocations_of, devices_of
+from placement_rpc.nova.inventory import checked_devices
+from placement_rpc.nova.report import allocations_of, reported_devices
 from placement_rpc.nova.unchanged import UnchangedCycles
 from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.fields import RequestId
@@ -36,8 +36,8 @@ class ComputeNodeEndpoint(ManagerBase):
         allocations = allocations_of(allocations)
         report = TrackerReport(
             as_bool("shares_disk", shares_disk),
-            in_use(devices_in_use) if devices_in_use is not None else
-            devices_of(allocations), frozenset(allocations))
+            checked_devices(devices_in_use) if devices_in_use is not None else
+            reported_devices(allocations), frozenset(allocations))
         cycle = sync.Cycle(
             RequestId().coerce(None, "request_id", request_id), node, allocations, snapshot_at,
             report, as_bool("heal", heal), self.below_use(context, allow_below_use))

@@ -34,7 +34,7 @@ def opened(url: str, incomplete_project: str = INCOMPLETE,
             reading.Reader(begun, revision), revision, incomplete_project, incomplete_user)
 
 
-def _nowhere(_finding):
+def _discard(_finding):
     """Report to nobody."""
 
 
@@ -56,8 +56,8 @@ class PlacementStore:
     def rows(self, kind: str, report: Report | None = None) -> Iterator[rows.Row]:
         """Yield the rows of a kind, as :meth:`stores.Store.rows` says."""
         if kind in rows.STANDARD:
-            return self._named(kind, report or _nowhere)
-        return getattr(self, f"_{kind}")(report or _nowhere)
+            return self._named(kind, report or _discard)
+        return getattr(self, f"_{kind}")(report or _discard)
 
     def findings(self, report: Report) -> None:
         """Report all findings, by reading all rows."""
@@ -78,7 +78,7 @@ class PlacementStore:
     def _names_of(self, kind):
         if kind not in self._names:
             self._names[kind] = repairs.names(
-                kind, getattr(self._reader, kind)(), rows.STANDARD[kind], _nowhere)
+                kind, getattr(self._reader, kind)(), rows.STANDARD[kind], _discard)
         return self._names[kind]
 
     def _canonical(self):
@@ -89,7 +89,7 @@ class PlacementStore:
         uuids = self._uuids
         return lambda text: uuids.get(text, text)
 
-    def _in_order(self, stream, kind=None, report=_nowhere, generation=None):
+    def _in_order(self, stream, kind=None, report=_discard, generation=None):
         """Yield the rows of a stream, with uuids as this service writes them.
 
         Of the rows of one uuid, the one that is written in the usual way comes first.
@@ -134,7 +134,7 @@ class PlacementStore:
 
     def _inventories(self, report):
         names, oddities = self._names_of("resource_classes"), self._reader.oddities
-        if report is not _nowhere:
+        if report is not _discard:
             for provider_id, uuid, class_id, name, total in oddities.inventories_of_nothing():
                 report(_of_nothing("inventories", ("provider", uuid, provider_id),
                                    ("class", name, class_id), total=total))
@@ -153,14 +153,14 @@ class PlacementStore:
                     continue
                 values = (repairs.filled_inventory(key, used, report) if values[0] is None
                           else repairs.inventory_values(key, tuple(values), report))
-                if used and report is not _nowhere:
+                if used and report is not _discard:
                     repairs.check_capacity(key, values, used, report)
                 found[key] = rows.InventoryRow(*key, *values, created_at, updated_at)
             yield from [found[key] for key in sorted(found)]
 
     def _provider_traits(self, report):
         names = self._names_of("traits")
-        if report is not _nowhere:
+        if report is not _discard:
             for provider_id, uuid, trait_id, name in self._reader.oddities.traits_of_nothing():
                 report(_of_nothing("provider_traits", ("provider", uuid, provider_id),
                                    ("trait", name, trait_id)))
@@ -171,7 +171,7 @@ class PlacementStore:
 
     def _provider_aggregates(self, report):
         canonical, oddities = self._canonical(), self._reader.oddities
-        if report is not _nowhere:
+        if report is not _discard:
             for provider_id, uuid, id_, aggregate in oddities.aggregates_of_nothing():
                 report(_of_nothing("provider_aggregates", ("provider", uuid, provider_id),
                                    ("aggregate", aggregate, id_)))
@@ -188,7 +188,7 @@ class PlacementStore:
 
     def _consumers(self, report):
         types = self._names_of("consumer_types")
-        if report is not _nowhere:
+        if report is not _discard:
             _report_unused(self._reader.oddities, ("projects", "users"), report)
         read = self._in_order(self._reader.consumers(), "consumers", report, generation=5)
         for uuid, group in itertools.groupby(read, _FIRST):
@@ -230,7 +230,7 @@ class PlacementStore:
 
     def _allocations(self, report):
         names, canonical = self._names_of("resource_classes"), self._canonical()
-        if report is not _nowhere:
+        if report is not _discard:
             for consumer, provider_id, uuid, class_id, name, used in (
                     self._reader.oddities.unusable_allocations()):
                 report(_unusable(consumer, ("provider", uuid, provider_id),

@@ -19,11 +19,11 @@ from placement_rpc.nova import store
 from placement_rpc.nova.inventory import CLASSES, DEVICES, inventories_of
 from placement_rpc.nova.migration import (
     NodeToMigrate,
-    devices_of,
     expected_provider,
     mark,
     migrate,
     provide,
+    stored_devices,
 )
 from placement_rpc.objects.resource_provider import ResourceProvider
 
@@ -91,7 +91,7 @@ def plan(tx, view, given, report, settings):
     :returns: :class:`Plan`
     :raises InvalidInput: if a value cannot be stored or makes no valid inventory
     """
-    columns = {**store.columns_of(given, set(given.fields) - _FIXED), **report.columns()}
+    columns = _reported_columns(given, report)
     in_use = _devices_in_use(tx, view, columns, report)
     if "pci_stats" in columns:
         columns["pci_in_use"] = json.dumps(in_use, sort_keys=True)
@@ -125,7 +125,7 @@ def _devices_in_use(tx, view, columns, report):
     """
     if report.devices_in_use is not None:
         return report.devices_in_use
-    stored = devices_of(view.row)
+    stored = stored_devices(view.row)
     if stored is not None and columns.get("pci_stats", view.row.pci_stats) == (
             view.row.pci_stats):
         return stored
@@ -233,12 +233,17 @@ def save(tx, outbox, row, given, settings, report=None, below_use=False):
     return changed + wanted.changed
 
 
+def _reported_columns(given, report):
+    """Return what a tracker reports of its node: dict of column to value."""
+    return {**store.columns_of(given, set(given.fields) - _FIXED), **report.columns()}
+
+
 def _migrate(tx, outbox, row, given, settings, report):
     """Migrate a node with its reported values, since the stored ones may prevent the migration.
 
     :returns: its row after the migration
     """
-    columns = {**store.columns_of(given, set(given.fields) - _FIXED), **report.columns()}
+    columns = _reported_columns(given, report)
     _check_name(tx, row, columns)
     kept = {name: value for name, value in columns.items() if name in queries.COLUMNS}
     if "pci_stats" in kept and kept["pci_stats"] != row.pci_stats:

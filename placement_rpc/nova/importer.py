@@ -13,7 +13,7 @@ from placement_rpc.accounting.outbox import written
 from placement_rpc.db.queries import compute_nodes as queries
 from placement_rpc.nova import changes, store
 from placement_rpc.nova.changes import TrackerReport
-from placement_rpc.nova.inventory import devices_by_class, in_use, inventories_of
+from placement_rpc.nova.inventory import checked_devices, devices_by_class, inventories_of
 from placement_rpc.nova.migration import Settings
 from placement_rpc.objects import fields
 from placement_rpc.objects.nova.compute_node import ComputeNode
@@ -278,7 +278,7 @@ def _check(given, options):
     store.provider_name(given.node)
     # From the columns, as the migration reads it.
     inventories_of(ComputeNode.of_row(given.row), options, bool(given.row["shares_disk"]),
-                   in_use(json.loads(given.row["pci_in_use"] or "null")))
+                   checked_devices(json.loads(given.row["pci_in_use"] or "null")))
 
 
 def _columns(values):

@@ -56,7 +56,7 @@ def _class_of(what, kind):
     return class_names.canonical(_PCI_CLASSES[kind])
 
 
-def in_use(value):
+def checked_devices(value):
     """Check the numbers of devices in use that a caller reports.
 
     :param value: dict of class name to int; None if they are not reported

@@ -18,7 +18,7 @@ from placement_rpc.accounting.resource_classes import resolve
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import compute_nodes as queries
 from placement_rpc.nova import store
-from placement_rpc.nova.inventory import CLASSES, DEVICES, in_use, inventories_of
+from placement_rpc.nova.inventory import CLASSES, DEVICES, checked_devices, inventories_of
 from placement_rpc.objects import inventory
 from placement_rpc.objects.payloads import (
     ComputeNodePayload,
@@ -68,16 +68,16 @@ def node_to_migrate(row, values, read):
     :raises InvalidInput: if a value is not valid
     """
     return NodeToMigrate(row.id, row.uuid or str(uuids.uuid4()), read(values),
-                   bool(row.shares_disk), devices_of(row))
+                   bool(row.shares_disk), stored_devices(row))
 
 
-def devices_of(row):
+def stored_devices(row):
     """Return the stored number of devices in use by class, a dict; None if it is not known.
 
     :raises InvalidInput: if the stored value is not valid
     """
     try:
-        return in_use(json.loads(row.pci_in_use) if row.pci_in_use else None)
+        return checked_devices(json.loads(row.pci_in_use) if row.pci_in_use else None)
     except (ValueError, RecursionError) as error:
         raise exception.InvalidInput(
             what=f"compute node {row.hypervisor_hostname}: pci_in_use",

@@ -39,7 +39,7 @@ def allocations_of(value):
     return found
 
 
-def devices_of(allocations):
+def reported_devices(allocations):
     """Return the number of PCI devices in the reported allocations.
 
     :param allocations: as :func:`allocations_of` returned them

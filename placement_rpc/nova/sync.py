@@ -181,7 +181,7 @@ class Sync:
     def _settle(self, view):
         """Write the node, heal, and store the outcome for a repeated request."""
         self._context.check_deadline()
-        healed = []
+        healed_before = []
         try:
             uuid, changed = self._write()
         except (exception.CapacityConflict, exception.InventoryInUse,
@@ -192,13 +192,13 @@ class Sync:
             with self._context.database.reader() as tx:
                 before = self._compare(tx, view, [])
             self._heal_all(before)
-            healed = [each for each in before.disagreements if each.healed]
+            healed_before = [each for each in before.disagreements if each.healed]
             uuid, changed = self._write()
         with self._context.database.reader() as tx:
             result = self._compare(tx, self._view(tx, uuid), changed)
         if self._cycle.heal:
             self._heal_all(result)
-        result.disagreements = healed + result.disagreements
+        result.disagreements = healed_before + result.disagreements
         idempotency.store_outcome(self._context.database, self._request, result)
         return result
 

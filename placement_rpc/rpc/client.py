@@ -194,7 +194,7 @@ class Client:
         return self._make(context, method, arguments, lower, ends, make)
 
     def _make(self, context, method, arguments, release, ends, make):
-        arguments = contract.known(method, arguments, release)
+        arguments = contract.without_implied(method, arguments, release)
         made = self._in_release(context, method, arguments, release)
         return make(made, method, arguments, max(0.0, ends - time.monotonic()))
 

@@ -184,7 +184,10 @@ def seal_call(call: Call, limits: bodies.Limits = bodies.REQUESTS) -> str:
 
 
 def _sealed(text, limits, in_pieces=False):
-    """Return a message in its envelope; :param text: in ASCII, so that characters are bytes"""
+    """Return a message in its envelope.
+
+    :param text: in ASCII, so that characters are bytes
+    """
     limits.check(text.encode())
     sealed = oslo_envelope.sealed(text, in_pieces)
     limits.check_size(len(sealed))

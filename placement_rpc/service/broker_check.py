@@ -131,32 +131,31 @@ def check(conf, broker, management, topic, exchange):
     :returns: list of :class:`Finding`, one for each queue
     :raises ServiceUnavailable: if the broker or its management interface cannot be reached
     """
-    nodes = check_nodes(broker)
-    if broker.tls and broker.tls.checks_names and len(nodes) == len(broker.nodes):
-        return nodes
+    node_findings = check_nodes(broker)
+    if broker.tls and broker.tls.checks_names and len(node_findings) == len(broker.nodes):
+        return node_findings
     bindings = management.get("bindings") or []
     kinds = _kinds(conf, bindings, topic, exchange)
     found = {queue["name"]: queue for queue in management.get("queues") or []
              if queue["name"] in kinds}
     counts = _counts(broker, found)
-    members = management.nodes()
-    findings = nodes + check_cluster(broker, members, found.values())
-    findings += [_look(found[name], kinds[name], *counts[name], members, management.virtual_host)
+    nodes = management.nodes()
+    findings = node_findings + check_cluster(broker, nodes, found.values())
+    findings += [_look(found[name], kinds[name], *counts[name], nodes, management.virtual_host)
                  for name in found if name in counts]
-    findings += [Finding(name, kind, 0, 0, ["missing"], ["start a conductor"])
+    findings += [Finding.of(name, kind, [("missing", "start a conductor")])
                  for name, kind in kinds.items() if name not in found]
     stream = conf.notifications.stream
     if stream in found and not any(
             binding["source"] == exchange and binding["destination"] == stream
             for binding in bindings):
-        findings.append(Finding(stream, "stream", 0, 0, ["not bound"], ["restart the conductors"]))
+        findings.append(Finding.of(stream, "stream", [("not bound", "restart the conductors")]))
     described = management.get("exchanges", exchange)
     if described and not described["durable"]:
-        findings.append(Finding(
-            f"(exchange {exchange})", "exchange", 0, 0, ["not durable"],
-            ["stop the programs that use it, run 'rabbitmqadmin -V "
-             f"{shlex.quote(management.virtual_host)} delete exchange name={exchange}', and start "
-             "the programs with [oslo_messaging_rabbit] rabbit_quorum_queue = true"]))
+        findings.append(Finding.of(f"(exchange {exchange})", "exchange", [(
+            "not durable", "stop the programs that use it, run 'rabbitmqadmin -V "
+            f"{shlex.quote(management.virtual_host)} delete exchange name={exchange}', and start "
+            "the programs with [oslo_messaging_rabbit] rabbit_quorum_queue = true")]))
     return sorted(findings, key=lambda finding: (finding.kind, finding.queue))
 
 
@@ -170,8 +169,8 @@ def check_nodes(broker):
             problem = tls.Problem(
                 f"cannot be reached: {error}", "start it, or remove it from transport_url")
         if problem:
-            findings.append(Finding(f"(node {node.address})", "node", 0, 0, [problem.trouble],
-                                    [problem.remedy]))
+            findings.append(Finding.of(
+                f"(node {node.address})", "node", [(problem.trouble, problem.remedy)]))
     return findings
 
 

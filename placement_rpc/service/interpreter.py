@@ -20,7 +20,7 @@ _LONG = 0.01
 
 @contextlib.contextmanager
 def importing() -> Iterator[None]:
-    """Make no collection of garbage in this block, and look no more at what is alive at its end.
+    """Collect no garbage in this block, and exempt what is alive at its end from collections.
 
     Hundreds of thousands of objects are made and hardly any is garbage. The first full collection
     after it would look at all of them, and stop a conductor for 70 ms or more.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a service manager is told of a program that has worker processes."""
+"""Reports to systemd that a program with worker processes is ready."""
 
 import os
 

@@ -72,7 +72,10 @@ class RabbitMQCluster(fixtures.Fixture):
         return next((node for node in self.running if node.name == name), None)
 
     def wait_until_complete(self, nodes=None):
-        """Wait until each of the nodes sees all of them; :param nodes: None for those that run."""
+        """Wait until each of the nodes sees all of them.
+
+        :param nodes: None for those that run
+        """
         nodes = self.running if nodes is None else nodes
         wait_until(
             lambda: all(node.members() >= {other.name for other in nodes} for node in nodes),

@@ -116,7 +116,7 @@ class ServerProcess(drivers.Driver):
     def kill(self):
         """Kill all processes of the server at once, as a power cut does; it may be started again.
 
-        Unlike :meth:`stop`, nothing is written first, and nothing is told to clients.
+        Unlike :meth:`stop`, nothing is written first, and no connection is closed.
         """
         signal_all(self.process.pid, signal.SIGKILL)
         self.process.wait()

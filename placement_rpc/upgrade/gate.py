@@ -73,8 +73,8 @@ class InventoryGate:
 class LiveReleases:
     """The releases of the live services, asked for again every :data:`CHECKED_FOR` seconds.
 
-    What an older service would misread or undo waits until there is none. What is stored can be
-    read by all of them.
+    Changes that an older live service would misread or undo are refused while it is alive. Objects
+    are stored at versions that all live services can read.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param database: :class:`placement_rpc.db.api.Database`

@@ -222,9 +222,9 @@ def sent(method: str, arguments: Mapping[str, object]) -> dict[str, object]:
             or releases.number(added.get(name, "1.0")) < releases.number("1.3")}
 
 
-def known(method: str, arguments: Mapping[str, object], release: releases.Release,
-          ) -> dict[str, object]:
-    """Return the arguments of a call without those that mean nothing else to a release.
+def without_implied(method: str, arguments: Mapping[str, object], release: releases.Release,
+                    ) -> dict[str, object]:
+    """Return the arguments without those that a release lacks and whose value it assumes.
 
     :param arguments: argument name to value
     """

@@ -63,13 +63,11 @@ class FixedPin:
     """
 
     def __init__(self, release):
-        self.chosen = release
+        self.last = release
 
     def release(self, _timeout=None):
         """Return the :class:`placement_rpc.versions.releases.Release`."""
-        return self.chosen
-
-    last = property(release)
+        return self.last
 
     def forget(self):
         """Do nothing: the operator's choice does not change."""

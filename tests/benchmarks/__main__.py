@@ -38,7 +38,10 @@ _BY_THEMSELVES = ("http", "candidates", "audit", "moving", "galera")
 
 
 def bench_bus(quick, parts, kept):
-    """Measure over the message bus; :param parts: list of the parts to measure"""
+    """Measure over the message bus.
+
+    :param parts: list of the parts to measure
+    """
     with contextlib.ExitStack() as stack:
         bench = Bench(stack, quick, kept)
         providers = fleet.grow(bench.store.database, 1000)

@@ -120,11 +120,11 @@ def bench_audit(kept, quick):
             listed = []
             for consumers in _CONSUMERS[:1] if quick else _CONSUMERS:
                 listed += fill(database, _NODES, consumers)
-                _measure(kept, directory, kind, database, url, listed)
+                _measure(kept, directory, kind, url, listed)
             _pages(kept, kind, database)
 
 
-def _measure(kept, directory, kind, database, url, listed):
+def _measure(kept, directory, kind, url, listed):
     path = directory / "servers.json"
     # A tenth of a per cent of them is not known.
     wrong = len(listed) // 1000

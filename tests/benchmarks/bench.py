@@ -43,7 +43,10 @@ class Report:
 
 
 class Bench:
-    """The servers and the clients; :param kept: Report"""
+    """The servers and the clients.
+
+    :param kept: Report
+    """
 
     def __init__(self, stack, quick, kept):
         self.seconds, self.rounds = (1.5, 2) if quick else (5, 4)

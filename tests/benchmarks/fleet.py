@@ -51,7 +51,10 @@ def _added(tx, numbers):
 
 
 def node_columns(number):
-    """Return one of nova's real nodes as a row; :param number: int, its index"""
+    """Return one of nova's real nodes as a row.
+
+    :param number: int, its index
+    """
     sent = nodes()
     found = columns.columns_of(ComputeNode.read(sent[number % len(sent)]))
     return {name: value for name, value in found.items() if name != "uuid"}

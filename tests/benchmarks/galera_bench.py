@@ -47,7 +47,10 @@ def _claims_in(seconds, services, providers):
 
 
 def bench_galera(kept, quick):
-    """Measure; :param kept: Report"""
+    """Measure.
+
+    :param kept: Report
+    """
     seconds, rounds = (3, 2) if quick else (10, 5)
     kept.say("Starting a Galera cluster ...")
     with contextlib.ExitStack() as stack:

@@ -27,7 +27,10 @@ _GENERATION = re.compile(rb'"(?:resource_provider_)?generation": ?(\d+)')
 
 
 class Connection:
-    """A connection that is kept; :param url: str"""
+    """A connection that is kept.
+
+    :param url: str
+    """
 
     def __init__(self, url):
         address = urllib.parse.urlsplit(url)

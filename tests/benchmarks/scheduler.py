@@ -26,7 +26,10 @@ _VERSION = "1.36"
 
 
 class OverBus:
-    """A scheduler that finds and claims with one call; :param client: api.PlacementAPI"""
+    """A scheduler that finds and claims with one call.
+
+    :param client: api.PlacementAPI
+    """
 
     refused = 0
 

@@ -149,7 +149,7 @@ class ProgramTest(AuditCase):
             def made(self, findings):
                 wanted = list(findings)
                 change()
-                return super().made(wanted)
+                return super().make(wanted)
         return Interfered
 
     def test_an_interrupt_says_what_was_done(self):
@@ -157,7 +157,7 @@ class ProgramTest(AuditCase):
 
         class Interrupted(corrections.Corrections):
             def made(self, findings):
-                for number, each in enumerate(super().made(findings)):
+                for number, each in enumerate(super().make(findings)):
                     if number:
                         raise KeyboardInterrupt
                     yield each

@@ -177,7 +177,7 @@ class EventsTest(base.TestCase):
         self.make("a")
         with unittest.mock.patch.object(publisher, "publish", unconfirmed):
             for name in ("b", "c", "d"):
-                self.assertEqual(name, self.wait_for(name)["payload"]["name"])
+                self.assertEqual(name, base.wait_until(name)["payload"]["name"])
         self.assertEqual(4, self.make())
 
     def wait_for(self, name):
@@ -260,12 +260,6 @@ class ManyFollowersTest(base.TestCase):
             found += part
         return found
 
-    def wait_for(self, condition):
-        deadline = time.monotonic() + 60
-        while not condition():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
-
     def test_each_gets_every_event_without_a_thread(self):
         self.service.api.create_provider(None, "first")
         before = threading.active_count()
@@ -286,7 +280,7 @@ class ManyFollowersTest(base.TestCase):
             timeout=30).status_code)
         for each in streams:
             each.close()
-        self.wait_for(lambda: not self.service.facade.streams.clients)
+        base.wait_until(lambda: not self.service.facade.streams.clients)
 
     def test_streams_go_on_once_there_is_room_for_their_threads(self):
         start, has_room = threading.Thread.start, []
@@ -338,11 +332,11 @@ class ManyFollowersTest(base.TestCase):
 
         self.service.api.list_events = padded
         lazy, eager = self.follow("lazy", buffer=4096), self.follow("eager")
-        self.wait_for(lambda: slow.clients == 2)
+        base.wait_until(lambda: slow.clients == 2)
         for number in range(200):
             self.service.api.create_provider(None, f"provider {number}")
         self.until(eager, b"id: 200\n")
-        self.wait_for(lambda: slow.clients == 1)
+        base.wait_until(lambda: slow.clients == 1)
         self.service.api.create_provider(None, "last")
         self.until(eager, b"id: 201\n")
         with contextlib.suppress(ConnectionError):

@@ -40,7 +40,7 @@ class Speaker(Manager):
 
 
     @exposed
-    def tell_all(self, context, limit=None):
+    def tell_all(self, context):
         type(self).tellers += 1
         self.may_end.wait(60)
         return [None] * 1000

@@ -45,8 +45,7 @@ class AnswersTest(ConversationTest):
         self.addCleanup(Speaker.may_end.set)
         threads, answers = self.in_threads(
             lambda _: len(self.caller.call(RequestContext(), "tell_all", {}, 60)), *range(12))
-        while Speaker.tellers == before:
-            time.sleep(0.05)
+        base.wait_until(lambda: Speaker.tellers > before)
         # The server has eight threads.
         self.assertEqual(["quick"] * 20, [self.say("quick", 20) for _ in range(20)])
         self.assertLessEqual(Speaker.tellers, before + 2)
@@ -107,7 +106,7 @@ class AnswersTest(ConversationTest):
 
     def test_a_compressed_answer(self):
         self.say("so that there is a queue")
-        reply_to, sent = self.caller.connection.reply_to, []
+        reply_to = self.caller.connection.reply_to
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             answer = envelope.seal_answer(envelope.Call("say", "1.0", {}, {}, "?"), "squeeze")
 
@@ -117,8 +116,7 @@ class AnswersTest(ConversationTest):
                     body, application_headers={"compression": kind}), routing_key=reply_to)
 
             threads, answers = self.in_threads(lambda text: self.say(text, after=5), "slow")
-            while not sent:
-                sent = list(self.caller.connection._waiting)
+            sent = base.wait_until(lambda: list(self.caller.connection._waiting))
             answer_it(sent[0])
             threads[0].join()
         self.assertEqual(["squeeze"], answers)

@@ -29,13 +29,6 @@ class DeletedExchangeTest(base.TestCase):
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             connection.channel().exchange_delete(routing.EXCHANGE)
 
-    def wait_for(self, condition):
-        deadline = time.monotonic() + 30
-        while not (found := condition()):
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
-        return found
-
     def is_published(self):
         with self.running.database.reader() as tx:
             status = stored_events.status(tx)
@@ -53,7 +46,7 @@ class DeletedExchangeTest(base.TestCase):
             consumer = base.new_uuid()
             self.api.claim_allocations(
                 None, base.claim({self.provider: {"VCPU": 1}}, consumer), cast=True, timeout=20)
-            self.wait_for(lambda consumer=consumer: self.api.get_allocations(
+            base.wait_until(lambda consumer=consumer: self.api.get_allocations(
                 None, consumer).objects)
             self.assertLess(time.monotonic() - began, 15)
 
@@ -64,14 +57,14 @@ class DeletedExchangeTest(base.TestCase):
         thread.start()
         self.addCleanup(thread.join, 20)
         self.addCleanup(queue.stop)
-        self.wait_for(lambda: self.api.create_provider(None, base.new_uuid()) and seen)
+        base.wait_until(lambda: self.api.create_provider(None, base.new_uuid()) and seen)
         for _ in range(3):
             self.delete_exchange()
             # The listener may be the first to declare the exchange again, or the relay.
             before = len(seen)
-            self.wait_for(lambda before=before: self.api.create_provider(
+            base.wait_until(lambda before=before: self.api.create_provider(
                 None, base.new_uuid(), timeout=20) and len(seen) > before)
-        last = self.wait_for(self.is_published)
+        last = base.wait_until(self.is_published)
         reader = listener.StreamReader(
             Broker.of(self.running.conf), self.running.conf.notifications.stream, 1)
         positions = []
@@ -83,7 +76,7 @@ class DeletedExchangeTest(base.TestCase):
 
     def test_the_stream_is_bound_before_an_event_reaches_another_queue(self):
         """A listener that was quicker must not make a lost event a confirmed one."""
-        self.wait_for(self.is_published)
+        base.wait_until(self.is_published)
         self.delete_exchange()
         with kombu.Connection(self.broker.url.replace("rabbit:", "amqp:")) as connection:
             channel = connection.channel()
@@ -91,7 +84,7 @@ class DeletedExchangeTest(base.TestCase):
             channel.queue_declare("other", durable=True, auto_delete=False)
             channel.queue_bind("other", routing.EXCHANGE, "#")
         self.api.create_provider(None, "after", timeout=20)
-        last = self.wait_for(self.is_published)
+        last = base.wait_until(self.is_published)
         reader = listener.StreamReader(
             Broker.of(self.running.conf), self.running.conf.notifications.stream, 1)
         self.assertEqual(last, max(event.position for event in reader.events(idle=2)))

@@ -93,7 +93,7 @@ class FrozenWorkerTest(testscenarios.WithScenarios, base.TestCase):
         self.api = api.PlacementAPI(conf=self.store.conf)
         self.addCleanup(self.api.close)
         self.api.ping(None, timeout=90)
-        self.wait_for(lambda: len(self.api.get_versions(None).objects) == 4)
+        base.wait_until(lambda: len(self.api.get_versions(None).objects) == 4)
         self.workers = [worker for each in conductors
                         for worker in psutil.Process(each.process.pid).children()]
         self.assertEqual(4, len(self.workers))
@@ -110,12 +110,6 @@ class FrozenWorkerTest(testscenarios.WithScenarios, base.TestCase):
         for worker in self.workers:
             if worker.is_running():
                 worker.resume()
-
-    def wait_for(self, condition, seconds=60):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, "it did not happen in time")
-            time.sleep(0.05)
 
     def clients(self, goes_on):
         """Start threads: some with a provider of its own or a shared one, others with fresh ones.
@@ -135,7 +129,7 @@ class FrozenWorkerTest(testscenarios.WithScenarios, base.TestCase):
         busy, fresh = self.clients(goes_on)
         gaps = {"other providers": [], "the same providers": []}
         try:
-            self.wait_for(lambda: all(len(each.answered) > 20 for each in busy))
+            base.wait_until(lambda: all(len(each.answered) > 20 for each in busy))
             for _ in range(_ROUNDS):
                 time.sleep(chance.uniform(0.2, 0.5))
                 worker = chance.choice(self.workers)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import urllib.parse
 
 import fixtures
@@ -112,10 +111,7 @@ class PasswordTest(base.TestCase):
         state_dir = str(self.directory / "state")
         end = self.start("main", "--state-dir", state_dir, "--transport-url", self.url(),
                          "standalone", "--http-port", "0")
-        deadline = time.monotonic() + 60
-        while not pathlib.Path(state_dir, "service.json").exists():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        base.wait_until(pathlib.Path(state_dir, "service.json").exists)
         self.assertIn('"pid"', self.run_program("main", "--state-dir", state_dir, "ping"))
         said = end()
         self.assertIn(f"RabbitMQ at 127.0.0.1:{self.host.port}", said)

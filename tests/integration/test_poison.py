@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 
 import fixtures
 import requests
@@ -52,13 +51,6 @@ class PoisonTest(base.TestCase):
     def poisons(self):
         return [*self.generator.known(), *(self.generator.poison() for _ in range(_RANDOM))]
 
-    def wait_for(self, condition, seconds=60):
-        deadline = time.monotonic() + seconds
-        while not (found := condition()):
-            self.assertLess(time.monotonic(), deadline, "it did not happen in time")
-            time.sleep(0.1)
-        return found
-
     def letters(self):
         return dead_letters.DeadLetters(
             Broker.at(self.broker.url), command_queue.dead_letter_queue(self.conf.queues)).all()
@@ -69,7 +61,7 @@ class PoisonTest(base.TestCase):
             letters = [each for each in self.letters() if each.queue == queue]
             return len(letters) >= len(poisons) and letters
 
-        letters = self.wait_for(found)
+        letters = base.wait_until(found)
         self.assertEqual(len(poisons), len(letters))
         for poison in poisons:
             letter, = (each for each in letters if poison.mark in each.body)
@@ -83,7 +75,7 @@ class PoisonTest(base.TestCase):
             self.api.claim_allocations(None, base.claim({self.uuid: {"VCPU": 1}}))
             self.api.claim_allocations(None, base.claim({self.uuid: {"VCPU": 1}}), cast=True)
             self.made.append(self.api.create_provider(None, f"{each} {base.new_uuid()}").uuid)
-        self.wait_for(lambda: self.used() == used + 2 * number)
+        base.wait_until(lambda: self.used() == used + 2 * number)
 
     def used(self):
         return sum(each.used for each in self.api.get_usages(None, self.uuid).objects)
@@ -121,10 +113,10 @@ class QueuesTest(PoisonTest):
             self.innocents()
         for queue, poisons in taken.items():
             self.wait_for_letters(queue, poisons)
-        self.wait_for(lambda: {event.payload["provider_uuid"] for event in self.seen
+        base.wait_until(lambda: {event.payload["provider_uuid"] for event in self.seen
                                if event.event_type == "resource_provider.create"}
                       >= set(self.made))
-        self.wait_for(lambda: self.statistics_are_there(taken))
+        base.wait_until(lambda: self.statistics_are_there(taken))
         self.check_nothing_came_again()
 
     def statistics_are_there(self, taken):
@@ -144,7 +136,7 @@ class QueuesTest(PoisonTest):
             messages.Poison("no method", "", json.dumps({
                 "_msg_id": "no method", "_reply_q": sender.queue}).encode(),
                 messages.properties())])
-        answers = self.wait_for(lambda: sender.received(3))
+        answers = base.wait_until(lambda: sender.received(3))
         self.assertEqual({"unreadable", "by its properties", "no method"}, set(answers))
         for error in answers.values():
             self.assertEqual("placement.input.invalid", error.code)
@@ -202,7 +194,7 @@ class StreamTest(PoisonTest):
                 status = events.status(tx)
             return status["published_position"] == status["events"]
 
-        self.wait_for(is_published)
+        base.wait_until(is_published)
 
 
 class RepliesTest(PoisonTest):
@@ -276,11 +268,8 @@ class KillerTest(base.TestCase):
         for thread in threads:
             thread.start()
         # All of them are in the queue before a worker takes the first.
-        deadline = time.monotonic() + 30
-        while "placement_claims\t20" not in broker.rabbitmqctl(
-                "list_queues", "name", "messages").replace(" ", "\t"):
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.2)
+        base.wait_until(lambda: "placement_claims\t20" in broker.rabbitmqctl(
+            "list_queues", "name", "messages").replace(" ", "\t"))
         conductor.start()
         for thread in threads:
             thread.join()

@@ -38,11 +38,7 @@ class SnapshotTest(testscenarios.WithScenarios, base.TestCase):
             self.client.set_inventory(None, uuid, [
                 base.inventory("VCPU", 1_000_000), base.inventory("DISK_GB", 1_000_000)])
             self.providers.append(uuid)
-        self.patch_step(10)
-
-    def patch_step(self, step):
-        before, snapshot._STEP = snapshot._STEP, step
-        self.addCleanup(setattr, snapshot, "_STEP", before)
+        self.patch(snapshot, "_STEP", 10)
 
     def claim(self, number, project="project"):
         """Claim for so many consumers in one call; returns their uuids."""

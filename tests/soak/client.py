@@ -153,7 +153,7 @@ class Client:
             results = self._api.claim_batch(
                 None, [_claim(*each) for each in wanted.items()], **how)
         except Exception as error:
-            if self._is_unknown(error):
+            if self._note(error):
                 for consumer, allocations in wanted.items():
                     self._forget(_Change("batch", start, {consumer: allocations}, {}), None)
             return
@@ -162,7 +162,7 @@ class Client:
             if isinstance(result, exception.ClaimRefused):
                 self._refused(change)
             elif isinstance(result, exception.PlacementException):
-                self._is_unknown(result)
+                self._note(result)
                 self._forget(change, None)
             else:
                 self._accepted(change, result.generations)
@@ -175,7 +175,7 @@ class Client:
             self.counts["reads timed out"] += 1
             return
         except Exception as error:
-            self._is_unknown(error)
+            self._note(error)
             return
         self.counts["reads"] += 1
         self._recorder.operation(Operation(
@@ -221,13 +221,13 @@ class Client:
         except exception.ClaimRefused:
             self._refused(change)
         except Exception as error:
-            if self._is_unknown(error):
+            if self._note(error):
                 self._forget(change, how)
         else:
             self._accepted(change, generations)
 
-    def _is_unknown(self, error):
-        """Count an error; return whether the request may have been done."""
+    def _note(self, error):
+        """Note an error that must not occur; return whether the request may have been done."""
         if isinstance(error, exception.RequestNotFound | exception.RequestExpired) or (
                 isinstance(error, exception.PlacementException) and error.retryable):
             return True

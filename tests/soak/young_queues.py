@@ -60,7 +60,7 @@ class YoungQueues(fixtures.Fixture):
         topology.declare(connection, name, {"x-queue-type": "quorum"})
 
     def _messages(self, name):
-        ends = time.monotonic() + _ANSWERS
+        ends, failure = time.monotonic() + _ANSWERS, None
         while time.monotonic() < ends:
             try:
                 with self._broker.connected(patience=5) as connection:
@@ -68,6 +68,7 @@ class YoungQueues(fixtures.Fixture):
                     found = channel.queue_declare(name, passive=True).message_count
                     channel.queue_delete(name)
                     return found
-            except FAILURES:
+            except FAILURES as error:
+                failure = error
                 time.sleep(1)
-        return 0
+        raise TimeoutError(f"The broker did not answer: {failure}")

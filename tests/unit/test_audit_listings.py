@@ -141,7 +141,7 @@ class TableTest(base.TestCase):
         self.assertIsNone(table.find("00000000-0000-0000-0000-000000000003"))
         self.assertIsNone(table.find("ffffffff-0000-0000-0000-000000000000"))
         self.assertEqual({"host 0", "host 1", "host 2", "last"}, table.hosts())
-        self.assertIs(False, table.say_status)
+        self.assertIs(False, table.have_status)
 
     def test_none(self):
         table = Servers([])

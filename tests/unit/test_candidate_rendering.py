@@ -62,7 +62,10 @@ def _take(fleet, found, minor):
 
 
 def _fleet(draw, trees):
-    """Return a random fleet; :param draw: random.Random"""
+    """Return a random fleet.
+
+    :param draw: random.Random
+    """
     fleet = []
     for _ in range(trees):
         root, path = len(fleet), []
@@ -73,7 +76,7 @@ def _fleet(draw, trees):
                 path[-1] if path else None, root,
                 frozenset(draw.sample(("CUSTOM_T", "HW_CPU_X86_AVX2", "COMPUTE_NODE"),
                                       draw.choice((0, 0, 1, 3)))),
-                {name: (draw.choice((-3, 0, 1, 64, 2 ** 63 - 1)), draw.randint(0, 1500))
+                {name: (draw.choice((0, 1, 64, 2 ** 63 - 1)), draw.randint(0, 1500))
                  for name in draw.sample(sorted(_CLASSES), draw.choice((0, 1, 1, 3)))}))
             path = [*path, len(fleet) - 1]
     return fleet

@@ -5,7 +5,7 @@ from placement_rpc.db.queries import compute_nodes
 from placement_rpc.upgrade import gate
 
 
-def to_contraction(database, conf):
+def obstacles(database, conf):
     """Return the reasons why the columns that the contraction drops are still needed.
 
     :returns: list of str, a sentence each; empty if the schema can be contracted
