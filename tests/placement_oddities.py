@@ -93,6 +93,12 @@ def _missing_consumer(hand):
         hand.allocate(uuid_of("odd: missing"), hand.provider(f"compute{used}.example"), used)
 
 
+def _consumer_at_generation_0(hand):
+    """As Placement's migration of old data leaves consumers."""
+    hand.add_consumer("odd: generation 0")
+    hand.allocate(uuid_of("odd: generation 0"), hand.provider("compute1.example"))
+
+
 def _over_capacity(hand):
     provider = hand.add_provider("odd: over capacity")
     hand.add_inventory(provider, total=1)
@@ -248,7 +254,8 @@ def _negative_generations(hand):
 ODDITIES = {
     function.__name__[1:]: function for function in (
         _allocation_without_inventory, _orphaned_consumer,
-        _orphaned_consumer_of_a_later_generation, _missing_consumer, _over_capacity, _loop,
+        _orphaned_consumer_of_a_later_generation, _missing_consumer,
+        _consumer_at_generation_0, _over_capacity, _loop,
         _own_parent, _unknown_parent, _unknown_root, _root_of_another_tree, _without_root,
         _without_name, _without_generation, _consumers_of_one_uuid, _providers_of_one_uuid,
         _allocation_twice, _allocation_of_nothing, _unknown_provider, _unknown_aggregate,

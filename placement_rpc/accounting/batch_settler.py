@@ -105,17 +105,11 @@ class _Parts:
             self._waits += 1
             if len(pending) == 1:
                 return [batch.blocked(self._method)]
-            return self._settle_halves(pending)
+            middle = len(pending) // 2
+            return blocked_requests.settle_parts(
+                (pending[:middle], pending[middle:]), self.settle, self._method)
+        except exception.PlacementException as error:
+            self._failure = error
+            raise
         self._settler.remember(locked)
         return outcomes
-
-    def _settle_halves(self, pending):
-        middle = len(pending) // 2
-        first, second = pending[:middle], pending[middle:]
-        outcomes = self.settle(first)
-        try:
-            return outcomes + self.settle(second)
-        except exception.PlacementException as error:
-            # What was done for the first half is done.
-            self._failure = error
-            return outcomes + batch.not_settled(error, second)

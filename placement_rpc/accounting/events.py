@@ -27,7 +27,8 @@ def record(outbox: Outbox, change: ConsumerChange, providers: Mapping[int, Provi
     :param providers: entries by provider id
     :param names: class names by class id
     """
-    if change.generation == change.previous_generation:
+    if change.generation == change.previous_generation and change.before == change.after:
+        # A consumer that an older release brought over can be at generation 0 and hold something.
         return
     kind = "create" if not change.before else "update" if change.after else "delete"
     before, after = (_by_provider(amounts, names) for amounts in (change.before, change.after))

@@ -13,7 +13,8 @@ import threading
 from collections.abc import Callable, Sequence
 
 from placement_rpc import exception
-from placement_rpc.accounting.batch import Outcome, PendingRequest, not_settled
+from placement_rpc.accounting import blocked_requests
+from placement_rpc.accounting.batch import Outcome, PendingRequest
 from placement_rpc.accounting.batch_settler import BatchSettler
 from placement_rpc.db.api import Database
 from placement_rpc.telemetry.spans import span
@@ -89,15 +90,8 @@ class GroupCommit:
         :raises StoreBusy: if other writers collided with every attempt; nothing was done. After a
             transaction that was committed, both are the errors of the other outcomes instead
         """
-        outcomes: list[Outcome] = []
-        for some in self._parts(pending):
-            try:
-                outcomes += self._settle_some(some)
-            except exception.PlacementException as error:
-                if not outcomes:
-                    raise
-                return outcomes + not_settled(error, pending[len(outcomes):])
-        return outcomes
+        return blocked_requests.settle_parts(
+            self._parts(pending), self._settle_some, self._method)
 
     def _parts(self, pending):
         """Yield the requests of each transaction."""

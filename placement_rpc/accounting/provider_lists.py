@@ -48,8 +48,7 @@ class ProviderLists:
         """
         names = {name for names in (*required, forbidden) for name in names}
         with self._database.reader() as tx:
-            if marker:
-                providers.get_or_404(tx, marker)
+            after = providers.get_or_404(tx, marker).id if marker else None
             ids = {name: self._trait_ids[name] for name in names if name in self._trait_ids}
             found = None
             while found is None:
@@ -58,7 +57,7 @@ class ProviderLists:
                 filters["traits"] = [(ids[name], name) for name in sorted(names)]
                 filters["required"] = [[ids[name] for name in each] for each in required]
                 filters["forbidden"] = [ids[name] for name in forbidden]
-                found = _read(tx, limit, marker, among, filters)
+                found = _read(tx, limit, after, among, filters)
                 ids = {}
         first, rows = found
         return codec.stored(
@@ -73,7 +72,7 @@ class ProviderLists:
         return ids
 
 
-def _read(tx, limit, marker, among, filters):
+def _read(tx, limit, after, among, filters):
     """Read at least one row more than the limit, if there are so many.
 
     :returns: tuple of the position that all rows include, and a list of rows; None if the ids of
@@ -88,12 +87,12 @@ def _read(tx, limit, marker, among, filters):
         # The database would not use an index for so many, and not all are in each page.
         size = max(size, _PAGE)
     while len(rows) <= limit:
-        page = queries.page(tx, marker=marker, limit=size, **filters)
+        page = queries.page(tx, after=after, limit=size, **filters)
         if not page.has_traits:
             return None
         position = page.position if position is None else position
         rows += [row for row in page.rows if among is None or row.uuid in among]
         if len(page.rows) < size:
             break
-        marker = page.rows[-1].uuid
+        after = page.rows[-1].id
     return position, rows

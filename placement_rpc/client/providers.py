@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client's calls about resource providers and their aggregates."""
 
+import logging
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from oslo_context.context import RequestContext
 
+from placement_rpc import exception
 from placement_rpc.client.base import KEEP, Keep, any_list
 from placement_rpc.objects import codec
 from placement_rpc.objects.aggregate import ProviderAggregates
@@ -14,6 +16,7 @@ from placement_rpc.objects.fields import RequestId, WholeNumber
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
 from placement_rpc.rpc.client import Client, new_request_id
 
+LOG = logging.getLogger(__name__)
 # The namespace of the uuids of providers that are created without one.
 _NEW_PROVIDERS = uuid.UUID("6e7d1f0c-3d3c-5b0b-9f5e-0d6b7a0c9a11")
 
@@ -126,20 +129,22 @@ class ProviderCalls(Client):
         ends = time.monotonic() + self._seconds(timeout)
         if limit is not None:
             limit = WholeNumber(minimum=1).coerce(None, "limit", limit)
-        while limit is None or len(found) < limit:
-            left = None if limit is None else limit - len(found)
-            page = self._call(
+
+        def read(marker: str | None) -> ResourceProviderList:
+            return self._call(
                 context, "list_providers", max(0, ends - time.monotonic()), name=name,
-                member_of=member_of, marker=marker, limit=left, uuid=uuid,
-                not_member_of=not_member_of, in_tree=in_tree, required=required,
-                forbidden=forbidden, resources=resources)
+                member_of=member_of, marker=marker, uuid=uuid, not_member_of=not_member_of,
+                limit=None if limit is None else limit - len(found), in_tree=in_tree,
+                required=required, forbidden=forbidden, resources=resources)
+
+        while limit is None or len(found) < limit:
+            page = _page_after(found, marker, read)
             position = page.value("position") if position is None else position
             found += page.objects
             more = page.value("more")
             # A service before contract 1.3 does not say whether there is more.
             if not page.value("more", bool(page.objects) and name is None):
                 break
-            marker = page.objects[-1].uuid
         return codec.stored(ResourceProviderList, objects=found, position=position, more=more)
 
     def get_aggregates(self, context: RequestContext | None, provider_uuid: str,
@@ -168,3 +173,19 @@ class ProviderCalls(Client):
         if generation is not None:
             wanted.generation = generation
         return self._change(context, "set_aggregates", request_id, timeout, aggregates=wanted)
+
+
+def _page_after(found: Sequence[ResourceProvider], marker: str | None,
+                read: Callable[[str | None], ResourceProviderList]) -> ResourceProviderList:
+    """Read the page after the last provider that was found.
+
+    If it has been deleted since, the page after the one before it begins at the same place.
+
+    :param marker: where to begin if none was found, or if all of them have been deleted
+    """
+    for provider in reversed(found):
+        try:
+            return read(provider.uuid)
+        except exception.ProviderNotFound:
+            LOG.debug("Provider %s was deleted while providers were listed", provider.uuid)
+    return read(marker)

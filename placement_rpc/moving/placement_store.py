@@ -214,7 +214,7 @@ class PlacementStore:
         if not found:
             report(Finding("consumer_missing", "consumers", (uuid,),
                            f"a consumer of project {project} and user {user}"))
-            return rows.ConsumerRow(uuid, project, user, None, 0)
+            return rows.ConsumerRow(uuid, project, user, None, repairs.FIRST_OF_CONSUMER)
         (_, _, found_project, found_user, type_id, generation, created_at,
          updated_at), *others = found
         for row in others:

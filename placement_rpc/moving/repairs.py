@@ -15,6 +15,8 @@ from placement_rpc.moving.stores import Finding, Report
 from placement_rpc.objects import fields, inventory
 
 MAX_INT = fields.MAX_INT
+#: The least generation of a consumer that has allocations
+FIRST_OF_CONSUMER = 1
 # For texts that are no uuids; every import gives the same ones.
 _NAMESPACE = uuid.UUID("d2c7e4c6-0a3b-5a52-8f65-0d5a9a1c7f21")
 _LONGEST_NAME, _LONGEST_ID = 200, 255
@@ -97,12 +99,16 @@ def provider_name(uuid_: str, name: str | None, report: Report,
 
 
 def generation(kind: str, key: tuple[str, ...], value: int | None, report: Report) -> int:
-    """Return the generation of a provider or of a consumer."""
-    if value is not None and value >= 0:
+    """Return the generation of a provider, or of a consumer that has allocations.
+
+    Generation 0 is that of a consumer without allocations: a client that gives it expects none.
+    """
+    least = FIRST_OF_CONSUMER if kind == "consumers" else 0
+    if value is not None and value >= least:
         return value
     report(Finding("generation_changed", kind, key,
-                   f"generation 0 instead of {'none' if value is None else value}"))
-    return 0
+                   f"generation {least} instead of {'none' if value is None else value}"))
+    return least
 
 
 def keystone_id(what: str, consumer: str, value: str | None, incomplete: str,

@@ -34,11 +34,18 @@ def sealed(row: Any) -> str:
 
 
 def _positioned(row):
-    # Within a JSON string a quotation mark is escaped, so this is the field and no value.
-    payload = row.payload.replace(_NO_POSITION, f'"position": {row.position}', 1)
-    if row.epoch is None:
-        return payload
-    return payload.replace(_NO_EPOCH, f'"epoch": "{row.epoch}"', 1)
+    payload = _with(row.payload, _NO_POSITION, f'"position": {row.position}')
+    return payload if row.epoch is None else _with(payload, _NO_EPOCH, f'"epoch": "{row.epoch}"')
+
+
+def _with(payload, old, new):
+    """Return a payload with another text in place of the last occurrence of one.
+
+    Within a JSON string a quotation mark is escaped, so this is a field and no value. The fields
+    of the event itself come after those that objects within its payload have.
+    """
+    before, found, after = payload.rpartition(old)
+    return f"{before}{new}{after}" if found else payload
 
 
 def _frame(row):

@@ -233,7 +233,8 @@ class UsageAccount:
             holding.owner, holding.amounts = owner, before
         self._advance(holding, event)
         holding.owner = payload["project_id"], payload["user_id"]
-        holding.amounts = _amounts(payload, "after")
+        # A claim that was under way while the class was renamed names it as it was before.
+        holding.amounts = _translate(_amounts(payload, "after"), self._renamed)
         if not holding.amounts:
             del self._holdings[consumer]
 

@@ -3,7 +3,10 @@
 
 import datetime
 
+import sqlalchemy as sa
+
 from placement_rpc import exception
+from placement_rpc.db import models
 from placement_rpc.notifications.event import Event
 from placement_rpc.notifications.usage import UsageAccount
 from placement_rpc.objects.codec import without_envelopes
@@ -220,3 +223,14 @@ class EventTest(stored_events.StoredEvents, base.ContractTest):
         self.assertRaises(exception.ConsumerNotFound, self.api.release_allocations, None,
                           base.new_uuid())
         self.assertEqual([], self.types())
+
+    def test_a_release_is_an_event_whatever_the_generation(self):
+        """Stores into which an older release brought Placement's have generation 0."""
+        provider = self.provider(VCPU=8)
+        consumer, _ = self.claim({provider: {"VCPU": 3}})
+        with self.service.database.writer() as tx:
+            tx.execute(sa.update(models.consumers).values(generation=0))
+        self.api.release_allocations(None, consumer)
+        self.assertEqual("allocation.delete", self.types()[-1])
+        self.assertEqual([provider], [each.uuid for each in self.api.get_by_request(
+            None, ResourceRequest(resources={"VCPU": 8})).objects])

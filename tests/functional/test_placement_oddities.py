@@ -18,6 +18,7 @@ EXPECTED = {
     "orphaned_consumer": ["consumers consumer_without_allocations"],
     "orphaned_consumer_of_a_later_generation": ["consumers consumer_without_allocations"],
     "missing_consumer": ["consumers consumer_missing"],
+    "consumer_at_generation_0": ["consumers generation_changed"],
     "over_capacity": ["inventories over_capacity"],
     "loop": ["providers parent_loop", *["providers root_changed"] * 3],
     "own_parent": ["providers parent_loop"],
@@ -109,8 +110,13 @@ class FilledTest(base.TestCase):
 
     def test_a_missing_consumer_has_the_configured_owner(self):
         self.assertEqual(
-            ("no project", "no user", None, 0),
+            ("no project", "no user", None, 1),
             self.rows("consumers", "missing_consumer")[uuid_of("odd: missing"),].values)
+
+    def test_a_consumer_with_allocations_is_not_at_generation_0(self):
+        """That would say that it has none."""
+        found = self.rows("consumers", "consumer_at_generation_0")
+        self.assertEqual(1, found[uuid_of("odd: generation 0"),].generation)
 
     def test_allocations_without_inventory_get_one_that_is_full(self):
         self.assertEqual((3, 0, 1, 3, 1, 1.0), self.rows(

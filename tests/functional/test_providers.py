@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers: created, found, renamed, deleted (generic-resource-pools)."""
 
+from unittest import mock
+
 from placement_rpc import exception
+from placement_rpc.accounting import provider_lists
+from placement_rpc.rpc import endpoint
+from placement_rpc.testing import fixtures as placement_fixtures
 from tests import base
 
 
@@ -139,3 +144,41 @@ class AggregateTest(base.ContractTest):
         self.api.set_aggregates(None, uuid, [base.new_uuid()])
         self.assertEqual([], self.api.set_aggregates(None, uuid, []).aggregates)
         self.assertEqual([], self.api.get_aggregates(None, uuid).aggregates)
+
+
+class PagesTest(base.TestCase):
+    """A list of more providers than one answer has."""
+
+    def setUp(self):
+        super().setUp()
+        self.patch(endpoint, "MAX_PAGE", 2)
+        self.service = self.useFixture(placement_fixtures.RunningService(transport="local"))
+        self.api = self.service.api
+        self.uuids = [self.api.create_provider(None, f"provider {number}").uuid
+                      for number in range(7)]
+
+    def listed(self, deleted, **filters):
+        """List providers, while some are deleted after the first page was read."""
+        gone = list(deleted)
+        read = provider_lists.ProviderLists.page
+
+        def page(*arguments, **values):
+            found = read(*arguments, **values)
+            while gone:
+                self.api.delete_provider(None, gone.pop())
+            return found
+
+        with mock.patch.object(provider_lists.ProviderLists, "page", page):
+            return [each.uuid for each in self.api.list_providers(None, **filters).objects]
+
+    def test_the_last_one_of_a_page_is_deleted(self):
+        self.assertEqual(self.uuids, self.listed(self.uuids[1:2]))
+
+    def test_all_of_a_page_are_deleted(self):
+        self.assertEqual(self.uuids, self.listed(self.uuids[:2]))
+
+    def test_all_after_a_given_one_are_deleted(self):
+        self.assertEqual(self.uuids[1:], self.listed(self.uuids[1:3], marker=self.uuids[0]))
+
+    def test_no_more_than_asked_for(self):
+        self.assertEqual(self.uuids[:5], self.listed(self.uuids[1:2], limit=5))

@@ -189,12 +189,15 @@ class BatchTest(_LockTest):
         try:
             self.assertTrue(inserted.wait(30))
             outcomes, seconds = self.settle([
-                _claim(two), _claim(two), _claim(two, consumer=same), _claim(three)])
+                _claim(two), _claim(two), _claim(two, consumer=same), _release(same),
+                _claim(three)])
         finally:
             go_on.set()
             thread.join()
             other.close()
+        # The release would be refused, since the consumer has nothing yet.
         self.assertTrue(outcomes[2].blocked)
+        self.assertTrue(outcomes[3].blocked)
         self.assertFalse(outcomes[0].blocked)
         self.assertLess(seconds, 20)
         self.assertLess(0, self.used(two))

@@ -2,11 +2,14 @@
 """Reading transactions: what they see, and how they leave the connections of the pool."""
 
 import contextlib
+from unittest import mock
 
 import sqlalchemy as sa
 import testscenarios
 
 from placement_rpc import api, exception, manager
+from placement_rpc.accounting import providers as accounting_providers
+from placement_rpc.accounting.provider_lists import ProviderLists
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import providers
 from placement_rpc.testing import fixtures as placement_fixtures
@@ -67,6 +70,31 @@ class ReadingTest(testscenarios.WithScenarios, base.TestCase):
             self.other.write(lambda tx: providers.insert(tx, base.new_uuid(), "later"))
             self.assertEqual([], providers.page(tx, limit=10).rows)
         self.assertEqual(["later"], self.names())
+
+    def test_a_name_with_a_blank_at_its_end_is_another_one(self):
+        """MariaDB takes them for equal."""
+        self.database.write(lambda tx: providers.insert(tx, base.new_uuid(), "name"))
+        with self.database.reader() as tx:
+            self.assertEqual([], providers.page(tx, name="name ", limit=10).rows)
+            self.assertEqual(1, len(providers.page(tx, name="name", limit=10).rows))
+
+    def test_a_page_after_a_provider_that_was_deleted_meanwhile(self):
+        """Between its check and the page."""
+        uuids = [base.new_uuid() for _ in range(3)]
+        for uuid in uuids:
+            self.database.write(lambda tx, uuid=uuid: providers.insert(tx, uuid, uuid))
+        get = accounting_providers.get_or_404
+
+        def deleted(tx, uuid):
+            found = get(tx, uuid)
+            if self.kind != "sqlite":
+                # There, a reader sees one state.
+                self.other.write(lambda tx: providers.delete(tx, found.id))
+            return found
+
+        with mock.patch.object(accounting_providers, "get_or_404", deleted):
+            page = ProviderLists(self.database).page(10, marker=uuids[0])
+        self.assertEqual(uuids[1:], [each.uuid for each in page.objects])
 
     def test_a_session_that_was_ended(self):
         if self.kind == "sqlite":

@@ -42,6 +42,19 @@ class EnvelopeTest(base.TestCase):
         data = envelope.message(self.row(epoch=None))["payload"]["placement_object.data"]
         self.assertEqual((7, None), (data["position"], data["epoch"]))
 
+    def test_the_epoch_of_an_event_in_its_payload_stays_as_it_is(self):
+        lost = payloads.LostEvent(event_id=base.new_uuid(), event_type="resource_class.create",
+                                  position=3, epoch=None)
+        row = self.row("outbox.reconciled", payloads.OutboxReconciledPayload(
+            previous_epoch=None, agreed_position=2, part=1, parts=1, lost_events=[lost],
+            providers=[], consumers=[], resource_classes={}, traits={}))
+        for found in (envelope.opened(envelope.sealed(row)), envelope.message(row)):
+            data = found["payload"]["placement_object.data"]
+            self.assertEqual((7, EPOCH), (data["position"], data["epoch"]))
+            self.assertIsNone(data["previous_epoch"])
+            lost_event, = data["lost_events"]
+            self.assertIsNone(lost_event["placement_object.data"]["epoch"])
+
     def test_a_name_that_looks_like_a_position_stays_a_name(self):
         name = 'a "position": null b'
         row = self.row("resource_provider.create", payloads.ResourceProviderPayload(

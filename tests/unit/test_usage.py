@@ -60,6 +60,16 @@ class UsageTest(base.TestCase):
                           ("project", "CUSTOM_NEW", "node"): 7},
                          hours(self.story.account(0, 10)))
 
+    def test_a_claim_that_names_a_class_as_it_was_before(self):
+        """It was under way while the class was renamed."""
+        self.story.rename(2, "CUSTOM_OLD", "CUSTOM_NEW")
+        self.story.hold(2, "a", {("node", "CUSTOM_OLD"): 3})
+        self.story.held["a"] = {("node", "CUSTOM_NEW"): 3}, ("project", "user")
+        self.story.hold(4, "a", {})
+        account = self.story.account(0, 10)
+        self.assertTrue(account.complete)
+        self.assertEqual({("project", "CUSTOM_NEW", "node"): 6}, hours(account))
+
     def test_a_name_that_another_class_has_now_means_that_class(self):
         story = Story()
         story.hold(0, "old", {("node", "A"): 10})

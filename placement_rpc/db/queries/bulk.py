@@ -59,8 +59,8 @@ def _among_values(column, name):
 def is_same_text(dialect, column, name):
     """Return conditions that a text is equal to a parameter, letter by letter.
 
-    On MariaDB texts are equal that differ in case or in accents. The index is used for the first
-    condition.
+    On MariaDB texts are equal that differ in blanks at their end, and with most collations in case
+    or in accents. The index is used for the first condition.
 
     :param dialect: str, the kind of the database
     :param name: str, of the parameter

@@ -112,7 +112,7 @@ class Page(NamedTuple):
 
 
 def page(tx, name=None, uuid=None, member_of=None, not_member_of=None, in_tree=None,
-         required=None, forbidden=None, traits=None, among=None, marker=None, limit=None):
+         required=None, forbidden=None, traits=None, among=None, after=None, limit=None):
     """Return providers in the order of their ids; all conditions have to be met.
 
     :param name: str, only the provider of this name
@@ -126,26 +126,27 @@ def page(tx, name=None, uuid=None, member_of=None, not_member_of=None, in_tree=N
     :param forbidden: list of row ids of traits: only providers that have none of them
     :param traits: list of tuples of the row id and the name of each of these traits
     :param among: list of uuids: only providers that are among these
-    :param marker: str, uuid of the provider after which to begin
+    :param after: int, row id after which to begin
     :param limit: int, how many at most
     :returns: :class:`Page` of rows as of :func:`get`
     """
     values = {name: value for name, value in (
         ("name", name), ("uuid", uuid), ("among", among), ("in_tree", in_tree),
-        ("marker", marker), ("not_member_of", not_member_of or None),
+        ("after", after), ("not_member_of", not_member_of or None),
         ("forbidden", forbidden or None), ("traits", traits or None),
         ("limit", limit)) if value is not None}
     values |= {f"member_of_{number}": uuids for number, uuids in enumerate(member_of or ())}
     values |= {f"required_{number}": ids for number, ids in enumerate(required or ())}
-    rows = tx.execute(_page(tuple(values)), values).all()
+    rows = tx.execute(_page(tx.dialect.name, tuple(values)), values).all()
     return Page(rows[0].position or 0, rows[0].traits == len(traits or ()),
                 [] if rows[0].id is None else rows)
 
 
 @functools.lru_cache(maxsize=256)
-def _page(names):
+def _page(dialect, names):
     """Return the statement of a page; to build it takes longer than to run it.
 
+    :param dialect: str, the kind of the database
     :param names: tuple of the names of its parameters
     """
     query = _SELECT.order_by(_providers.c.id)
@@ -153,6 +154,8 @@ def _page(names):
     for name in names:
         if name == "limit":
             query = query.limit(sa.bindparam(name))
+        elif name == "name":
+            query = query.where(*bulk.is_same_text(dialect, _providers.c.name, name))
         elif name == "traits":
             traits = sa.select(sa.func.count()).select_from(_traits).where(
                 sa.tuple_(_traits.c.id, _traits.c.name).in_(_several(name))).scalar_subquery()
@@ -205,18 +208,12 @@ def _in_no_aggregate(name):
         models.aggregates.c.uuid.in_(_several(name)))
 
 
-def _after(name):
-    return _providers.c.id > sa.select(_providers.c.id).where(
-        _providers.c.uuid == sa.bindparam(name)).scalar_subquery()
-
-
 # Parameter to a function of its name that returns the condition.
 _CONDITIONS = {
-    "name": lambda name: _providers.c.name == sa.bindparam(name),
     "uuid": lambda name: _providers.c.uuid == sa.bindparam(name),
     "among": lambda name: _providers.c.uuid.in_(_several(name)),
     "in_tree": _in_tree,
-    "marker": _after,
+    "after": lambda name: _providers.c.id > sa.bindparam(name),
     "member_of": _in_aggregate,
     "not_member_of": _in_no_aggregate,
     "required": _with_trait,
