@@ -172,14 +172,13 @@ class BatchTest(_LockTest):
         self.assertEqual(
             [True, False, True, False, False], [each.blocked for each in outcomes])
 
-    def test_a_row_that_cannot_be_found_beforehand(self):
-        """The same new consumer in two transactions; the other one has inserted it."""
-        one, two, three = self.uuids
-        same = base.new_uuid()
+    @contextlib.contextmanager
+    def inserted(self, consumer):
+        """Have another process insert a consumer, and stop before it commits."""
         inserted, go_on = threading.Event(), threading.Event()
 
         def attempt(tx):
-            batch.settle_once(tx, [_claim(one, consumer=same)])
+            batch.settle_once(tx, [_claim(self.uuids[0], consumer=consumer)])
             inserted.set()
             go_on.wait(60)
 
@@ -188,19 +187,35 @@ class BatchTest(_LockTest):
         thread.start()
         try:
             self.assertTrue(inserted.wait(30))
-            outcomes, seconds = self.settle([
-                _claim(two), _claim(two), _claim(two, consumer=same), _release(same),
-                _claim(three)])
+            yield
         finally:
             go_on.set()
             thread.join()
             other.close()
-        # The release would be refused, since the consumer has nothing yet.
+
+    def test_a_row_that_cannot_be_found_beforehand(self):
+        """The same new consumer in two transactions; the other one has inserted it."""
+        _, two, three = self.uuids
+        same = base.new_uuid()
+        with self.inserted(same):
+            outcomes, seconds = self.settle([
+                _claim(two), _claim(two), _claim(two, consumer=same), _claim(three)])
         self.assertTrue(outcomes[2].blocked)
-        self.assertTrue(outcomes[3].blocked)
         self.assertFalse(outcomes[0].blocked)
         self.assertLess(seconds, 20)
         self.assertLess(0, self.used(two))
+
+    def test_the_order_is_kept_if_the_row_cannot_be_found_beforehand(self):
+        """The release alone would be refused, since the consumer has nothing yet."""
+        _, two, three = self.uuids
+        same = base.new_uuid()
+        pending = [_claim(two, consumer=same), _release(same), _claim(three, consumer=same)]
+        with self.inserted(same):
+            outcomes, _ = self.settle(pending)
+        self.assertEqual([True] * 3, [each.blocked for each in outcomes])
+        outcomes, _ = self.settle(pending)
+        self.assertEqual([None] * 3, [each.error for each in outcomes])
+        self.assertEqual([0, 0, 1], [self.used(uuid) for uuid in self.uuids])
 
     def test_find_and_claim_passes_over_a_locked_provider(self):
         held, *_ = self.uuids
