@@ -102,19 +102,6 @@ class Broker:
             parsed.virtual_host or "/", options, Tls.of(options, conf.broker.check_hostname))
 
     @classmethod
-    def needed(cls, conf: cfg.ConfigOpts, why: str) -> Self:
-        """Return the broker of a configuration, for what no other bus can do.
-
-        :param why: what only RabbitMQ can do, as a sentence without its end
-        :raises InvalidInput: as :meth:`of`, and if the bus is not RabbitMQ
-        """
-        found = cls.of(conf)
-        if found is None:
-            raise exception.InvalidInput(
-                what="transport_url", reason=f"{why}; give its address")
-        return found
-
-    @classmethod
     def at(cls, broker: Self | str) -> Self:
         """Return the broker at a URL such as ``rabbit://user:password@host:port/``.
 

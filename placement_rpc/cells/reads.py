@@ -18,7 +18,7 @@ from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.objects.resource_class import ResourceClassList
 from placement_rpc.objects.summaries import ConsumerSummaryList, ProviderSummaryList
 from placement_rpc.objects.trait import TraitList
-from placement_rpc.rpc.client import new_request_id
+from placement_rpc.rpc.client import given_or_new
 
 if typing.TYPE_CHECKING:
     from placement_rpc.cells.api import CellsAPI
@@ -201,7 +201,7 @@ def in_every_cell(cells: "CellsAPI", call: Call) -> typing.Any:
     A cell that has the wanted state already is no error if the change was made in another: a call
     that some cells did not answer is completed by the same call.
     """
-    request_id, done = call.arguments["request_id"] or new_request_id(), _DONE[call.method]
+    request_id, done = given_or_new(call.arguments["request_id"]), _DONE[call.method]
     answers = ask(cells.cells, lambda api: call(api, request_id=request_id), call.left)
     for error in answers.refused.values():
         if not isinstance(error, done):

@@ -12,11 +12,13 @@ from placement_rpc.objects.allocation import AllocationList
 from placement_rpc.objects.base import instance_of
 from placement_rpc.objects.candidates import AllocationCandidates, CandidatesRequest
 from placement_rpc.objects.claim import CONSUMER_TAGS, Claim, ClaimList, ClaimResult
-from placement_rpc.objects.fields import Uuid
+from placement_rpc.objects.fields import Uuid, WholeNumber
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.objects.resource_provider import ResourceProviderList
 from placement_rpc.objects.usage import ProjectUsages, UsageList
 from placement_rpc.rpc.client import Client, own_context
+
+_GENERATION = WholeNumber(maximum=2 ** 63 - 1)
 
 
 class AllocationCalls(Client):
@@ -30,8 +32,9 @@ class AllocationCalls(Client):
         from which it is settled even if every process of the service is killed meanwhile. Casts
         are settled in the order in which they were sent. ``allocation.create``,
         ``allocation.update`` or ``allocation.claim.refused`` reports the outcome with the
-        request's id, and so does :meth:`get_request_result`. ``timeout`` covers the sending only,
-        and the errors below are raised by calls.
+        request's id, and so does :meth:`get_request_result`. A cast under the id of another
+        request goes to the dead letters: the outcome of that id is the other one's. ``timeout``
+        covers the sending only, and the errors below are raised by calls.
 
         :param claim: its project and user default to the context's
         :returns: the result; of a cast, the request's id
@@ -131,10 +134,12 @@ class AllocationCalls(Client):
             return self._change(context, "release_allocations", request_id, timeout,
                                 consumer_uuid=consumer_uuid,
                                 consumer_generation=consumer_generation, **more)
+        # Checked here, since nothing could be reported to the caller later.
         return self._cast(
             context, "release_allocations", request_id, timeout,
             consumer_uuid=Uuid().coerce(None, "consumer_uuid", consumer_uuid),
-            consumer_generation=consumer_generation, **more)
+            consumer_generation=None if consumer_generation is None else _GENERATION.coerce(
+                None, "consumer_generation", consumer_generation), **more)
 
     def move_allocations(self, context: RequestContext | None, source_uuid: str,
                          target_uuid: str, consumer_generation: int | None = None,

@@ -14,7 +14,7 @@ from placement_rpc.objects import codec
 from placement_rpc.objects.aggregate import ProviderAggregates
 from placement_rpc.objects.fields import RequestId, WholeNumber
 from placement_rpc.objects.resource_provider import ResourceProvider, ResourceProviderList
-from placement_rpc.rpc.client import Client, new_request_id
+from placement_rpc.rpc.client import Client, given_or_new
 
 LOG = logging.getLogger(__name__)
 # The namespace of the uuids of providers that are created without one.
@@ -38,7 +38,7 @@ class ProviderCalls(Client):
         :raises UpgradeInProgress: if it has a parent, and a live service knows no trees, or if
             its name begins or ends with a blank, which an older service does not accept
         """
-        request_id = RequestId().coerce(None, "request_id", request_id or new_request_id())
+        request_id = RequestId().coerce(None, "request_id", given_or_new(request_id))
         if provider_uuid is None:
             # Derived from the request, so that a repeated request names the same provider.
             provider_uuid = str(uuid.uuid5(_NEW_PROVIDERS, request_id))

@@ -8,11 +8,14 @@ from oslo_context.context import RequestContext
 from placement_rpc.objects.candidates import CandidatesRequest
 from placement_rpc.objects.event_page import EventPage, EventPositions
 from placement_rpc.objects.explanation import ExplanationList
+from placement_rpc.objects.fields import Text
 from placement_rpc.objects.headroom import Headroom
 from placement_rpc.objects.request import ResourceRequest
 from placement_rpc.objects.request_result import RequestResult
 from placement_rpc.objects.service import ServiceList
 from placement_rpc.rpc.client import Client
+
+_SERVER = Text(255)
 
 
 class ServiceCalls(Client):
@@ -64,6 +67,8 @@ class ServiceCalls(Client):
             ``differences`` (provider row id to text) and ``next`` (None at the end); None if the
             conductor has no index
         """
+        if server is not None:
+            server = _SERVER.coerce(None, "server", server)
         return self._call(context, "verify_index", timeout, server=server, after=after,
                           limit=limit)
 

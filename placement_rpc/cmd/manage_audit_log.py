@@ -7,8 +7,8 @@ import threading
 from oslo_log import log
 
 from placement_rpc import exception
-from placement_rpc.amqp.broker import Broker
 from placement_rpc.backoff import Backoff
+from placement_rpc.cmd import bus
 from placement_rpc.notifications.audit_log import AuditLog
 from placement_rpc.notifications.queue import QueueListener
 from placement_rpc.notifications.sequence import SavedPosition
@@ -24,7 +24,7 @@ def run(options, conf):
     :raises ServiceUnavailable: if ``--idle`` is given and the broker cannot be reached; without
         it the program waits for the broker
     """
-    broker = Broker.needed(conf, "only RabbitMQ has events for a queue")
+    broker = bus.needed(conf, "only RabbitMQ has events for a queue")
     audit_log, ended = AuditLog(options.file), threading.Event()
     audit_log.check()
     listener = QueueListener(conf, options.queue, _patient(audit_log, ended), broker,

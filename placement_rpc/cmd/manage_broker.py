@@ -6,14 +6,13 @@ import urllib.parse
 
 from oslo_utils import netutils
 
-from placement_rpc.amqp.broker import Broker
-from placement_rpc.cmd import output
+from placement_rpc.cmd import bus, output
 from placement_rpc.rpc import routing
 from placement_rpc.service import broker_check
 
 
 def check(options, conf):
-    broker = Broker.needed(conf, "only RabbitMQ has queues to check")
+    broker = bus.needed(conf, "only RabbitMQ has queues to check")
     management = broker_check.Management(
         options.management_url or conf.queues.management_url or _management_urls(broker),
         broker.virtual_host, ca_file=broker.tls.ca_file if broker.tls else None)

@@ -23,7 +23,9 @@ def run(options, args):
         config_sources.override(conf, "connection", options.database, "database")
     if options.transport_url:
         config_sources.override(conf, "transport_url", options.transport_url)
-    state_file.configure(conf, options.state_dir)
+    if options.state_dir:
+        config_sources.override(conf, "state_dir", options.state_dir, "standalone")
+    state_file.configure(conf)
     logs.setup(conf)
     # What fails has the command's own exit code.
     reported = errors.one_line_errors("placement-rpc-manage", options.failure)

@@ -9,15 +9,14 @@ import rich.console
 import rich.progress
 
 from placement_rpc import bodies, exception
-from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.dead_letters import DeadLetters
-from placement_rpc.cmd import output
+from placement_rpc.cmd import bus, output
 from placement_rpc.notifications import envelope
 from placement_rpc.rpc import command_queue
 
 
 def _dead_letters(conf):
-    broker = Broker.needed(conf, "only RabbitMQ has dead letters")
+    broker = bus.needed(conf, "only RabbitMQ has dead letters")
     return DeadLetters(broker, command_queue.dead_letter_queue(conf.queues))
 
 
@@ -67,7 +66,11 @@ def _wanted(options):
     if not (options.ids or options.all or options.queue):
         raise exception.InvalidInput(
             what="dead letters", reason="give their ids, --queue or --all")
-    named = set() if options.all else set(options.ids)
+    if options.all and (options.ids or options.queue):
+        raise exception.InvalidInput(
+            what="dead letters", reason="--all is for every one of them; with ids or --queue, "
+                                        "leave it out")
+    named = set(options.ids)
     return lambda letter: options.queue in (None, letter.queue) and (
         not named or letter.id in named)
 

@@ -7,7 +7,7 @@ from placement_rpc import exception
 from placement_rpc.amqp import broker
 from placement_rpc.api import PlacementAPI
 from placement_rpc.candidates.live_index import LiveIndex
-from placement_rpc.cmd import output, silence
+from placement_rpc.cmd import bus, output, silence
 
 _COLUMNS = ["conductor", "providers", "inventories", "bytes", "position", "differences"]
 _AT_ONCE = 1000
@@ -15,6 +15,8 @@ _SECONDS = 60
 
 
 def verify(database, options, conf):
+    if not options.here:
+        bus.check(conf)
     if options.here or broker.Broker.of(conf) is None:
         index = LiveIndex(database.reader)
         with output.progress("Building an index"):

@@ -6,9 +6,8 @@ import sys
 
 from placement_rpc import exception
 from placement_rpc.accounting import snapshot
-from placement_rpc.amqp.broker import Broker
 from placement_rpc.amqp.publisher import Unconfirmed
-from placement_rpc.cmd import outbox_reconcile, output
+from placement_rpc.cmd import bus, outbox_reconcile, output
 from placement_rpc.db.queries import bulk, events, relaying
 from placement_rpc.notifications import payload_pin
 from placement_rpc.notifications.event import Event
@@ -99,7 +98,7 @@ def _range(tx, options):
 
 def _replay_provider(database, options, conf):
     """Publish the events of a provider again; return their number."""
-    broker = Broker.needed(conf, "only RabbitMQ can replay the events of a provider")
+    broker = bus.needed(conf, "only RabbitMQ can replay the events of a provider")
     with database.reader() as tx:
         position, last = _range(tx, options)
     release = payload_pin.release_of(conf.notifications)

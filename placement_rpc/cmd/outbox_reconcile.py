@@ -8,7 +8,7 @@ from oslo_config import cfg
 
 from placement_rpc.accounting import reconciliation
 from placement_rpc.amqp.broker import Broker
-from placement_rpc.cmd import output
+from placement_rpc.cmd import bus, output
 from placement_rpc.db import api as db
 from placement_rpc.db.queries import events
 from placement_rpc.notifications import divergence
@@ -20,7 +20,7 @@ _COLUMNS = ["lost", "moved", "providers", "consumers", "agreed_position", "strea
 
 
 def reconcile(database, options, conf):
-    broker = Broker.needed(
+    broker = bus.needed(
         conf, "only the events on RabbitMQ can be compared with the store (a service without it "
               "needs 'placement-rpc-manage outbox begin-epoch')")
 
@@ -78,6 +78,7 @@ def compared(database: db.Database, conf: cfg.ConfigOpts) -> tuple[str | None, s
         although events were published, otherwise None
     :raises ServiceUnavailable: if the stream cannot be read
     """
+    bus.check(conf)
     broker = Broker.of(conf)
     if broker is None:
         return None, None

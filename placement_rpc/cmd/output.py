@@ -11,7 +11,8 @@ import json
 import re
 import sys
 
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_UUID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_UUID_LENGTH = 36
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[+Z:\d-]*")
 _FRACTION = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)\.\d+(?=$|[+Z-])")
 # Characters that the frame adds to each column.
@@ -90,7 +91,7 @@ def _show_table(rows, columns, stream):
     for column in columns:
         values = [row.get(column) for row in rows if row.get(column) is not None]
         title, are_numbers = column.replace("_", " "), _are(values, _is_number)
-        is_whole = are_numbers or _are(values, _is_uuid) or _are(values, _is_time)
+        is_whole = are_numbers or _are_ids(values) or _are(values, _is_time)
         if is_whole:
             whole.append(max(len(_shown(each)) for each in (title, *values)))
         else:
@@ -117,8 +118,10 @@ def _is_number(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _is_uuid(value):
-    return isinstance(value, str) and _UUID.fullmatch(value) is not None
+def _are_ids(values):
+    """Return whether there are uuids, and nothing longer: keystone has other ids, too."""
+    return _are(values, lambda value: isinstance(value, str) and len(value) <= _UUID_LENGTH) and (
+        any(map(_UUID.fullmatch, values)))
 
 
 def _is_time(value):

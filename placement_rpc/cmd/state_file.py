@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 
+from placement_rpc import exception
 from placement_rpc.cmd import config_sources
 
 NAME = "service.json"
@@ -99,6 +100,17 @@ def store_of(directory, running):
 
     path = pathlib.Path(directory, STORE).absolute()
     return urls.of_sqlite(path) if path.is_file() else None
+
+
+def no_service(conf, directory=None):
+    """Return the error that there is no bus: neither a configured one nor that of a service.
+
+    :param directory: str, the state directory; None for the configured one
+    """
+    return exception.ServiceUnavailable(
+        reason="no service runs on the state directory "
+               f"{directory or conf.standalone.state_dir!r} and no transport_url is configured; "
+               "set one, or name the directory with --state-dir")
 
 
 def configure(conf, directory=None):

@@ -77,10 +77,11 @@ class QueueListener:
                  broker: Broker | str | None = None, saved: Any = None,
                  on_gap: Callable[[int, int], object] | None = None,
                  exchange: str = "placement") -> None:
-        if not 0 < len(queue.encode()) <= topology.LONGEST_NAME or queue.startswith("amq."):
+        if not isinstance(queue, str) or queue.startswith("amq.") or not (
+                0 < len(queue.encode()) <= topology.LONGEST_NAME):
             raise exception.InvalidInput(what="queue", reason=(
-                f"its name must have 1 to {topology.LONGEST_NAME} bytes, and must not begin with "
-                "amq."))
+                f"its name must be a text of 1 to {topology.LONGEST_NAME} bytes, and must not "
+                "begin with amq."))
         self._conf = conf
         self._options = conf.queues
         self._limits = bodies.Limits.of_answers(conf)
@@ -139,6 +140,7 @@ class QueueListener:
         Errors of ``load`` and ``save`` of the position are raised.
 
         :param idle: seconds without an event after which to return; None for never
+        :raises InvalidInput: if the queue exists at the start and is of another kind
         """
         self._sequence = None
         self._load()
@@ -146,7 +148,7 @@ class QueueListener:
         for session in self._reconnect.sessions(lambda: self._is_over(idle)):
             try:
                 with session as connection:
-                    self._declare(connection)
+                    self._declare_or_refuse(connection)
                     self._channel = ConfirmedChannel(connection)
                     self._consumer = Consumer(connection)
                     self._consume(idle, topology.KeptBindings(
@@ -155,6 +157,15 @@ class QueueListener:
                 return
             except _NotSaved as error:
                 raise error.__cause__ from None
+
+    def _declare_or_refuse(self, connection):
+        """Declare the queue; an unsuitable one may be replaced only while this works already."""
+        try:
+            self._declare(connection)
+        except topology.Unsuitable as error:
+            if self._consumer is None:
+                raise exception.InvalidInput(what="queue", reason=str(error)) from error
+            raise
 
     def _load(self):
         """Begin with the saved position; without one, go on with that of this object."""

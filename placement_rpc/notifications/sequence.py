@@ -156,7 +156,10 @@ class SavedPosition:
         """Return the JSON values that were saved; None if there is no file.
 
         :raises ValueError: if something else is in the file
+        :raises OSError: if it cannot be read, or could not be replaced: before an event is handled
         """
+        with tempfile.TemporaryFile(dir=self._path.parent):
+            pass
         try:
             state = json.loads(self._path.read_text())
         except FileNotFoundError:

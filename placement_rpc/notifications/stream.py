@@ -29,6 +29,8 @@ _WAIT = 1.0
 _EMPTY = 2
 # The header of a mark, a message without an event that shows where a stream ended.
 _MARK = "placement_mark"
+# Where the broker can begin.
+_STARTS = ("first", "last", "next")
 # How many messages before the end to read first, and at most.
 _BACK, _FARTHEST = 1000, 100_000
 # The header in which the broker states a message's offset, as it is on the wire.
@@ -52,11 +54,13 @@ class StreamReader:
     :param broker: a URL such as ``rabbit://user:password@host:port/``, or a
         :class:`placement_rpc.amqp.broker.Broker`
     :param stream: the stream's name
-    :param start: the position to begin with; a datetime to begin at; ``"next"`` for events that
-        are published from now on
+    :param start: the position to begin with, from 1 on; a datetime with a zone to begin at;
+        ``"first"`` or ``"last"`` for what the broker has, and ``"next"`` for events that are
+        published from now on
     :param on_gap: callable of the position that was expected and the one that came, which are the
         same for a message that cannot be read; None for a line in the log
     :param limits: what a message may be; a message that exceeds them is skipped and logged
+    :raises InvalidInput: for a start of another kind
     """
 
     def __init__(self, broker: Broker | str, stream: str,
@@ -65,7 +69,7 @@ class StreamReader:
                  limits: bodies.Limits = bodies.ANSWERS) -> None:
         self._broker = Broker.at(broker)
         self._stream = stream
-        self._start = start
+        self._start = _checked(start)
         self._limits = limits
         # Events that are missing before the first one are a gap, too.
         self._sequence = Sequence(
@@ -285,3 +289,17 @@ def _table_of(header):
         if flags & before:
             at += 1 + int.from_bytes(header[at:at + 1], "big")
     return header[at + 4:at + 4 + int.from_bytes(header[at:at + 4], "big")]
+
+
+def _checked(start):
+    """Return a start of a reader.
+
+    :raises InvalidInput: if a reader cannot begin there
+    """
+    if (start in _STARTS if isinstance(start, str) else
+            start.tzinfo is not None if isinstance(start, datetime.datetime) else
+            isinstance(start, int) and not isinstance(start, bool) and start > 0):
+        return start
+    raise exception.InvalidInput(
+        what="start", reason=f"{start!r} is neither a position from 1 on, nor a datetime with a "
+                             f"zone, nor one of {', '.join(_STARTS)}")

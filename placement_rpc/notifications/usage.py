@@ -15,6 +15,8 @@ import dataclasses
 import datetime
 import decimal
 
+from placement_rpc import exception
+
 #: The assumed maximum difference between the clocks of conductors.
 SKEW = datetime.timedelta(minutes=1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -64,10 +66,16 @@ class UsageAccount:
     position, before ``outbox.reconciled``, counts once.
 
     :param begin: datetime with a zone
-    :param end: datetime with a zone, after which nothing counts
+    :param end: datetime with a zone, not before it, after which nothing counts
+    :raises InvalidInput: if they are not
     """
 
     def __init__(self, begin, end):
+        for what, value in (("begin", begin), ("end", end)):
+            if not isinstance(value, datetime.datetime) or value.tzinfo is None:
+                raise exception.InvalidInput(what=what, reason="it is not a datetime with a zone")
+        if end < begin:
+            raise exception.InvalidInput(what="end", reason="it is before the begin")
         self.begin = begin
         self.end = end
         #: int, the position of the last event that was applied; None before the first

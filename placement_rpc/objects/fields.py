@@ -33,8 +33,19 @@ _PART_ID = re.compile(
 _SUFFIX = re.compile(common.SUFFIX)
 
 ObjectField = fields.ObjectField
-ListOfObjectsField = fields.ListOfObjectsField
 BooleanField = fields.BooleanField
+
+
+class ListOfObjectsField(fields.ListOfObjectsField):
+    """A list of objects; another value is an InvalidInput, as for all fields of the project."""
+
+    def coerce(self, obj, attr, value):
+        try:
+            return super().coerce(obj, attr, value)
+        except exception.InvalidInput:
+            raise
+        except ValueError as error:
+            raise exception.InvalidInput(what=attr, reason=str(error)) from None
 
 
 def _error(attr, value, wanted):

@@ -27,8 +27,8 @@ _BUSY_PAUSE = 0.3
 _LONGEST_RETRY_AFTER = 60.0
 # Errors of which it is known that nothing was done.
 _REFUSED = (exception.StoreBusy, exception.ServiceOverloaded)
-# Seconds that a cast waits for the service's release; after that it is made in the
-# oldest release that has all of it.
+# Seconds that a cast waits for the service's release, but no more than half of its own time; after
+# that it is made in the oldest release that has all of it.
 _PIN_TIMEOUT = 2.0
 # The most seconds that a call can be given: some thirty years.
 _LONGEST = 1_000_000_000
@@ -37,6 +37,11 @@ _LONGEST = 1_000_000_000
 def new_request_id() -> str:
     """Return a new request id."""
     return f"req-{uuid.uuid4()}"
+
+
+def given_or_new(request_id: str | None) -> str:
+    """Return the request id that a caller gives, which is not checked, or a new one for None."""
+    return new_request_id() if request_id is None else request_id
 
 
 class Client:
@@ -121,11 +126,11 @@ class Client:
 
     def _change(self, context, method, request_id, timeout, **arguments):
         return self._call(context, method, timeout,
-                          request_id=request_id or new_request_id(), **arguments)
+                          request_id=given_or_new(request_id), **arguments)
 
     def _cast(self, context, method, request_id, timeout, **arguments):
         """Queue a change; return its request id."""
-        request_id = RequestId().coerce(None, "request_id", request_id or new_request_id())
+        request_id = RequestId().coerce(None, "request_id", given_or_new(request_id))
         context = own_context(context)
         context.manifest = self._manifest
         arguments["request_id"] = request_id
@@ -148,7 +153,7 @@ class Client:
             each for each in releases.RELEASES if not contract.missing(method, arguments, each))
         try:
             # A live service that lacks a part of the cast is older: making it then fails.
-            return min(oldest, self.pin.release(min(seconds, _PIN_TIMEOUT)),
+            return min(oldest, self.pin.release(min(seconds / 2, _PIN_TIMEOUT)),
                        key=lambda each: each.number)
         except exception.PlacementException as error:
             if not error.retryable:

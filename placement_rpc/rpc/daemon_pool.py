@@ -84,8 +84,9 @@ class DaemonPool:
             if not task.done.acquire(timeout=timeout):
                 if task.began:
                     raise TimeoutError
-                raise exception.ServiceUnavailable(
-                    reason=trouble or f"all {self._limit} calls that may be under way are waiting")
+                raise exception.ServiceUnavailable(reason=trouble or (
+                    f"all {self._limit} calls that may be under way are waiting"
+                    if timeout > 0 else "no time was left for it"))
         finally:
             # A thread that comes to it later has nothing to do.
             task.call = None

@@ -264,7 +264,7 @@ def newer_arguments(method: str, arguments: Mapping[str, object],
 
 def _names_custom(value):
     """Return whether a value names a class that a release without custom classes lacks."""
-    if hasattr(value, "fields"):
+    if hasattr(value, "obj_attr_is_set"):
         return any(_names_custom(getattr(value, name)) for name in value.fields
                    if value.obj_attr_is_set(name) and name in _NAMING)
     if isinstance(value, dict):

@@ -146,7 +146,7 @@ class ProgramTest(AuditCase):
     def interfered(change):
         """Return the class of corrections, which lets something happen before the first."""
         class Interfered(corrections.Corrections):
-            def made(self, findings):
+            def make(self, findings):
                 wanted = list(findings)
                 change()
                 return super().make(wanted)
@@ -156,7 +156,7 @@ class ProgramTest(AuditCase):
         orphans = {self.orphan() for _ in range(3)}
 
         class Interrupted(corrections.Corrections):
-            def made(self, findings):
+            def make(self, findings):
                 for number, each in enumerate(super().make(findings)):
                     if number:
                         raise KeyboardInterrupt
@@ -214,14 +214,22 @@ class ProgramTest(AuditCase):
         self.assertEqual(20, len(self.held()))
 
     def test_more_than_a_half_of_a_few_are_refused(self):
-        """As by an empty list."""
         for uuid in self.good[8:]:
             self.api.release_allocations(None, uuid)
-        self.servers.clear()
+        self.servers = dict(list(self.servers.items())[:1])
         done = self.run_program("--fix", "--yes", "--format", "json")
         self.assertEqual(1, done.code)
-        self.assertIn("8 of 8 consumers would be", done.stderr)
+        self.assertIn("7 of 8 consumers would be", done.stderr)
         self.assertEqual(8, len(self.held()))
+
+    def test_without_any_server_nothing_is_corrected(self):
+        for uuid in self.good[1:]:
+            self.api.release_allocations(None, uuid)
+        self.servers.clear()
+        done = self.run_program("--fix", "--yes", "--most", "100", "--format", "json")
+        self.assertEqual(1, done.code)
+        self.assertIn("the lists of servers have none", done.stderr)
+        self.assertEqual(1, len(self.held()))
 
     def test_what_is_recent_is_not_judged(self):
         self.orphan()

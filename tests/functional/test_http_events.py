@@ -177,7 +177,7 @@ class EventsTest(base.TestCase):
         self.make("a")
         with unittest.mock.patch.object(publisher, "publish", unconfirmed):
             for name in ("b", "c", "d"):
-                self.assertEqual(name, base.wait_until(name)["payload"]["name"])
+                self.assertEqual(name, self.wait_for(name)["payload"]["name"])
         self.assertEqual(4, self.make())
 
     def wait_for(self, name):

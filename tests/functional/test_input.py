@@ -4,10 +4,12 @@
 import copy
 import inspect
 import random
+import uuid as uuids
 
 from placement_rpc import exception, manager
 from placement_rpc.context import RequestContext
 from placement_rpc.objects.base import PlacementObjectRegistry
+from placement_rpc.objects.candidates import CandidatesRequest
 from placement_rpc.objects.claim import Claim
 from placement_rpc.objects.event_page import EventPage
 from placement_rpc.objects.nova.base import NovaObjectRegistry
@@ -281,6 +283,38 @@ class ClientTest(base.ContractTest):
                 exception.InvalidInput, self.api.resource_class_list, None, marker=marker)
         self.assertRaises(exception.InvalidInput, base.claim, {uuid: {"VCPU": 10 ** 5000}})
         self.assertRaises(exception.InvalidInput, Claim, colour="red")
+        for groups in (None, 5, [{"resources": {"VCPU": 1}}]):
+            self.assertRaises(exception.InvalidInput, CandidatesRequest, groups=groups)
+        for server in (0, -1, 1.5):
+            self.assertRaises(exception.InvalidInput, self.api.verify_index, None, server)
+
+    def test_uuids_that_are_no_texts(self):
+        other = uuids.uuid4()
+        for call in (self.api.get_allocations, self.api.get_provider,
+                     self.api.release_allocations, self.api.get_usages):
+            self.assertRaises(exception.InvalidInput, call, None, other)
+        self.assertRaises(exception.InvalidInput, self.api.list_providers, None, marker=other)
+
+    def test_an_id_of_a_request_that_is_none(self):
+        """No other takes its place: the request could be made twice."""
+        provider = self.provider(VCPU=1)
+        for request_id in ("", 0, [], " "):
+            for call, argument in ((self.api.create_provider, f"provider {request_id}"),
+                                   (self.api.claim_allocations,
+                                    base.claim({provider: {"VCPU": 1}})),
+                                   (self.api.release_allocations, base.new_uuid())):
+                self.assertRaises(
+                    exception.InvalidInput, call, None, argument, request_id=request_id)
+            self.assertRaises(exception.InvalidInput, self.api.release_allocations, None,
+                              base.new_uuid(), request_id=request_id, cast=True)
+
+    def test_a_cast_of_a_release_at_a_generation_that_is_none(self):
+        """Nothing could be reported to its caller later."""
+        provider = self.provider(VCPU=1)
+        consumer, _ = self.claim({provider: {"VCPU": 1}})
+        for generation in ("1", -1, 1.5, True, 10 ** 30, []):
+            self.assertRaises(exception.InvalidInput, self.api.release_allocations, None,
+                              consumer, generation, cast=True)
 
     def test_a_context_that_is_none(self):
         self.assertRaises(exception.InvalidInput, self.api.ping, {"user": "ada"})

@@ -212,6 +212,27 @@ class BusTest(ProgramTest):
         for command in (("dead-letters", "list"), ("broker", "check")):
             self.refused("placement-rpc-manage", "--transport-url", self.url, *command)
 
+    def test_without_a_service_no_broker_is_guessed(self):
+        """The default of oslo.messaging, on this machine, may be that of another service."""
+        for command in (("dead-letters", "list"), ("dead-letters", "discard", "--all"),
+                        ("broker", "check"), ("audit-log", "--file", "events.log")):
+            self.refused("placement-rpc-manage", "--state-dir", "nothing", *command,
+                         words=("no service runs on the state directory 'nothing'",))
+        store = self.useFixture(placement_fixtures.Store())
+        database = ("--database", store.conf.database.connection)
+        for command in (("index", "verify"), ("outbox", "reconcile")):
+            self.refused("placement-rpc-manage", *database, *command,
+                         words=("no transport_url is configured",))
+        done = self.run_program("placement-rpc-manage", *database, "outbox", "status")
+        self.assertIn("no transport_url is configured",
+                      json.loads(done.stdout)[0]["difference"])
+
+    def test_all_dead_letters_and_some_of_them_contradict_each_other(self):
+        for more in (("an-id",), ("--queue", "placement_calls")):
+            for command in ("discard", "replay"):
+                self.refused("placement-rpc-manage", "--transport-url", self.url, "dead-letters",
+                             command, *more, "--all", words=("--all is for every one",))
+
     def test_the_check_before_an_upgrade_says_that_a_broker_is_away(self):
         store = self.useFixture(placement_fixtures.Store())
         file = self.file("bus.conf", f"[DEFAULT]\ntransport_url = {self.url}\n[database]\n"

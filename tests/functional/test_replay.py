@@ -24,7 +24,8 @@ class ReplayTest(base.TestCase):
 
     def replay(self, *arguments):
         return programs.run(
-            manage, "--database", self.url, "outbox", "replay", *arguments)
+            manage, "--database", self.url, "--transport-url", "rabbit://nowhere.invalid/",
+            "outbox", "replay", *arguments)
 
     def delete(self, *positions):
         self.database.write(lambda tx: tx.execute(sa.delete(models.events).where(

@@ -36,3 +36,8 @@ class SavedPositionTest(base.TestCase):
             error = self.assertRaises(ValueError, SavedPosition(self.path).load)
             self.assertIn(str(self.path), str(error))
             self.assertEqual(text, self.path.read_text())
+
+    def test_a_place_that_cannot_be_written_is_found_at_once(self):
+        """Not after the first event was handled, which would be handled again."""
+        self.assertRaises(
+            FileNotFoundError, SavedPosition(self.path / "no" / "directory").load)

@@ -56,6 +56,12 @@ class ListenerTest(base.TestCase):
 
 class StreamReaderTest(ListenerTest):
 
+    def test_a_start_that_is_none(self):
+        """The broker would end the connection, again and again."""
+        for start in (None, "x", "5", 1.5, 0, -5, True, datetime.date(2026, 11, 1),
+                      datetime.datetime(2026, 11, 1)):
+            self.assertRaises(exception.InvalidInput, self.reader, start)
+
     def test_from_a_position_and_from_a_time(self):
         self.claim(4)
         self.wait_published(6)

@@ -14,6 +14,7 @@ import fixtures
 import kombu
 from testtools import content
 
+from placement_rpc import exception
 from placement_rpc.amqp import broker, contents, dead_letters
 from placement_rpc.db.queries import relaying
 from placement_rpc.notifications import listener
@@ -206,6 +207,15 @@ class QueueListenerTest(QueueTest):
         self.assertEqual([1], self.listen())
         letter, = self.dead_letters().all()
         self.assertEqual("\\ud800", letter.body)
+
+    def test_a_queue_of_another_kind_ends_it_at_the_start(self):
+        """Else it would try again for ever, and say that there is no connection."""
+        self.queue = self.conf.queues.dead_letters
+        error = self.assertRaises(exception.InvalidInput, self.listener().run, 5)
+        self.assertIn("of another kind", error.text)
+        for name in (None, 5, "", "amq.x"):
+            self.queue = name
+            self.assertRaises(exception.InvalidInput, self.listener)
 
     def test_a_position_that_cannot_be_saved_ends_it_and_condemns_nothing(self):
         self.listen()

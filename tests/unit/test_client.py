@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 import types
+from unittest import mock
 
 import psutil
 from oslo_context import context as oslo_context
@@ -143,6 +144,28 @@ class PinTest(base.TestCase):
         self.assertEqual([], client.claim_batch(None, []))
         self.assertEqual(["get_versions", "get_versions", "claim_batch"],
                          [method for _, method, _, _ in client.sender.calls])
+
+
+class CastTest(base.TestCase):
+
+    def test_its_time_is_not_spent_on_the_release_of_the_service(self):
+        """Else a cast while no service answers would not be queued."""
+        client = api.PlacementAPI(transport_url="rabbit://host/")
+        self.addCleanup(client.close)
+        asked = []
+
+        class Silent:
+            def call(self, context, method, arguments, timeout):
+                asked.append(timeout)
+                raise exception.ServiceUnavailable(reason="silent")
+
+            def close(self):
+                pass
+
+        client.sender, client.command_publisher = Silent(), mock.Mock()
+        client.release_allocations(None, base.new_uuid(), cast=True, timeout=1)
+        self.assertLessEqual(asked[0], 0.5)
+        client.command_publisher.cast.assert_called_once()
 
 
 class TransportTest(base.TestCase):

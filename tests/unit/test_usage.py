@@ -6,6 +6,7 @@ import decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placement_rpc import exception
 from placement_rpc.notifications.usage import UsageAccount
 from tests import base
 from tests.usage_story import DISK, VCPU, Story, add_up, at, held, hours
@@ -239,3 +240,9 @@ class PropertyTest(base.TestCase):
             late = story.account(begin, begin + length, first=first[0])
             self.assertTrue(late.complete)
             self.assertEqual(account.lines(), late.lines())
+
+    def test_a_period_that_is_none(self):
+        begin, end = at(0), at(1)
+        for wrong in ((end, begin), (begin.replace(tzinfo=None), end), (begin, "2026-11-01"),
+                      (begin, None)):
+            self.assertRaises(exception.InvalidInput, UsageAccount, *wrong)
