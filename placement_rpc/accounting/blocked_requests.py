@@ -47,7 +47,8 @@ def settle_parts(parts: Iterable[Sequence[PendingRequest]],
                  method: str) -> list[Outcome]:
     """Settle a batch in parts, one after the other.
 
-    Requests for a consumer of which a request in an earlier part is blocked are not tried.
+    Requests for a consumer of which a request in an earlier part is blocked are not tried, even
+    those of which the outcome is stored already; their clients retry all of them.
 
     :param settle: settles one part
     :param method: of the requests, for errors

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from placement_rpc.candidates import capacity as rule
 from placement_rpc.candidates import counting, fitting, parts, taking
 from placement_rpc.candidates.dependent_trees import PackingBudget
 from placement_rpc.candidates.explanation import any_of
@@ -211,7 +212,8 @@ class _Narrowing:
             if np.any(self._allowed & has & ~meets):
                 yield self._step("units", f"allow {amount} of {name} at a time", meets, name)
             yield self._step("capacity", f"have {amount} of {name} left",
-                             meets & fitting.fits(inventories, rows, amount), name)
+                             meets & rule.has_room(
+                                 inventories.capacity[rows], inventories.used[rows], amount), name)
 
     def _step(self, name: str, text: str, allowed: np.ndarray,
               resource_class: str | None = None) -> Step:

@@ -53,6 +53,15 @@ class LiveIndex:
 
     # -- building -----------------------------------------------------------------------
 
+    def begin(self) -> None:
+        """Have the index built by another thread, unless there is one or a build.
+
+        The log has the reason if it cannot be built; the next call starts another build.
+        """
+        with self._using:
+            if self._followed is None:
+                self._start_build()
+
     def prepare(self) -> None:
         """Build the index when a process starts, so that the first call does not wait for it.
 

@@ -17,6 +17,8 @@ from placement_rpc.objects.resource_provider import ResourceProvider, ResourcePr
 from placement_rpc.rpc.client import Client, given_or_new
 
 LOG = logging.getLogger(__name__)
+# How many providers, from the last one on, are tried as the one after which a page begins.
+_TRIED = 3
 # The namespace of the uuids of providers that are created without one.
 _NEW_PROVIDERS = uuid.UUID("6e7d1f0c-3d3c-5b0b-9f5e-0d6b7a0c9a11")
 
@@ -175,17 +177,20 @@ class ProviderCalls(Client):
         return self._change(context, "set_aggregates", request_id, timeout, aggregates=wanted)
 
 
-def _page_after(found: Sequence[ResourceProvider], marker: str | None,
+def _page_after(found: list[ResourceProvider], marker: str | None,
                 read: Callable[[str | None], ResourceProviderList]) -> ResourceProviderList:
     """Read the page after the last provider that was found.
 
-    If it has been deleted since, the page after the one before it begins at the same place.
+    If that provider has been deleted since, the page after the provider before it is the same one.
+    If several have been deleted, the list is read again.
 
-    :param marker: where to begin if none was found, or if all of them have been deleted
+    :param found: emptied if the list is read again
+    :param marker: the provider after which the list begins; None for the first page
     """
-    for provider in reversed(found):
+    for provider in found[:-_TRIED - 1:-1]:
         try:
             return read(provider.uuid)
         except exception.ProviderNotFound:
             LOG.debug("Provider %s was deleted while providers were listed", provider.uuid)
+    found.clear()
     return read(marker)

@@ -17,7 +17,10 @@ def check(conf: cfg.ConfigOpts) -> None:
     :raises ServiceUnavailable: if there is none
     """
     if conf.transport_url == state_file.NO_BUS:
-        raise state_file.no_service(conf)
+        raise exception.ServiceUnavailable(
+            reason="no transport_url is configured, and no service on the state directory "
+                   f"{conf.standalone.state_dir!r} has one for this command; set one, or name the "
+                   "directory of a running service with --state-dir")
 
 
 def needed(conf: cfg.ConfigOpts, why: str) -> Broker:

@@ -33,7 +33,10 @@ def _call(options, conf):
     url = options.transport_url or conf.transport_url
     if url == state_file.NO_BUS:
         if running is None:
-            raise state_file.no_service(conf)
+            raise exception.ServiceUnavailable(
+                reason="no service runs on the state directory "
+                       f"{conf.standalone.state_dir!r} and no transport_url is configured; set "
+                       "one, or name the directory with --state-dir")
         url = running["transport_url"]
         if url.startswith("inprocess:"):
             raise exception.ServiceUnavailable(

@@ -139,8 +139,8 @@ def _fix(database, options, conf, found, counts):
 def _too_many(found, counts, most):
     """Return why the corrections are refused; None if they are not."""
     if not counts.servers:
-        return ("nothing was changed: the lists of servers have none, so that everything looks "
-                "orphaned. Check what the one who made them may see")
+        return ("nothing was changed: the lists contain no server, so that everything looks "
+                "orphaned. Check that they were made with --all-projects, by an administrator")
     deleted = found.correctable["delete"]
     changed = sum(found.correctable.values()) - deleted
     for number, whole, what in ((changed, counts.consumers, "consumers"),

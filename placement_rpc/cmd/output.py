@@ -119,7 +119,7 @@ def _is_number(value):
 
 
 def _are_ids(values):
-    """Return whether there are uuids, and nothing longer: keystone has other ids, too."""
+    """Return whether one value is a uuid and none is longer: keystone has other short ids."""
     return _are(values, lambda value: isinstance(value, str) and len(value) <= _UUID_LENGTH) and (
         any(map(_UUID.fullmatch, values)))
 

@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 
-from placement_rpc import exception
 from placement_rpc.cmd import config_sources
 
 NAME = "service.json"
@@ -102,28 +101,20 @@ def store_of(directory, running):
     return urls.of_sqlite(path) if path.is_file() else None
 
 
-def no_service(conf, directory=None):
-    """Return the error that there is no bus: neither a configured one nor that of a service.
-
-    :param directory: str, the state directory; None for the configured one
-    """
-    return exception.ServiceUnavailable(
-        reason="no service runs on the state directory "
-               f"{directory or conf.standalone.state_dir!r} and no transport_url is configured; "
-               "set one, or name the directory with --state-dir")
-
-
 def configure(conf, directory=None):
     """Set database and bus, unless configured, to those of the service in a state directory.
+
+    If another database is configured than that of the service, its bus is not used either.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param directory: str; None for the configured one
     """
-    if conf.database.connection:
-        return
     directory = directory or conf.standalone.state_dir
     running = read(directory)
-    if store := store_of(directory, running):
+    store = store_of(directory, running)
+    if conf.database.connection and conf.database.connection != store:
+        return
+    if store and not conf.database.connection:
         config_sources.override(conf, "connection", store, "database")
     if running and conf.transport_url == NO_BUS:
         config_sources.override(conf, "transport_url", running["transport_url"])

@@ -17,14 +17,7 @@ from placement_rpc.db import api as db
 from placement_rpc.db.placement import connection, export_state, schema, writing
 from placement_rpc.moving import fitting, placement_store, rows, stores
 from placement_rpc.moving.compare import Difference, compare
-from placement_rpc.moving.progress import (
-    Advance,
-    Counts,
-    counted,
-    counters,
-    counts_of,
-    ignored,
-)
+from placement_rpc.moving.progress import Advance, Counters, Counts, counted, ignored
 from placement_rpc.objects import class_names
 
 #: Rows that one transaction writes.
@@ -109,14 +102,14 @@ class Export:
         self._source, self._reading = source, reading
         self._transaction, self._writer = transaction, writer
         self._batch, self._report, self._advance = batch, report, advance
-        self._counts = counters()
+        self._counts = Counters()
         # Providers whose parents were not there when they were to be added.
         self._waiting = 0
 
     @property
     def counts(self) -> dict[str, Counts]:
         """What was read and done so far: dict of kind to :class:`Counts`"""
-        return counts_of(self._counts)
+        return self._counts.counts()
 
     def run(self) -> None:
         """Make the database of Placement equal to the store.

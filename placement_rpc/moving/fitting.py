@@ -8,7 +8,7 @@ from typing import Any
 from placement_rpc.db import api as db
 from placement_rpc.db import urls
 from placement_rpc.db.placement import writing
-from placement_rpc.moving import own_store, rows, stores
+from placement_rpc.moving import own_store, repairs, rows, stores
 from placement_rpc.objects import fields
 
 # Digits that a column of the type FLOAT returns.
@@ -40,19 +40,20 @@ class Fitted:
         """Yield the rows of a kind, as :meth:`stores.Store.rows` says."""
         read: Iterator[Any] = self._store.rows(kind, report)
         if kind in ("providers", "consumers"):
-            return (self._with_generation(kind, row, report) if row.generation > fields.MAX_INT
-                    else row for row in read)
+            least = repairs.least_generation(kind)
+            return (row if least <= row.generation <= fields.MAX_INT else
+                    self._with_generation(kind, row, least, report) for row in read)
         if kind == "inventories" and self._is_single:
             return (self._with_ratio(row, report) for row in read)
         return read
 
     @staticmethod
-    def _with_generation(kind, row, report):
+    def _with_generation(kind, row, least, report):
+        generation = min(max(row.generation, least), fields.MAX_INT)
         if report:
-            report(stores.Finding(
-                "generation_changed", kind, row.key,
-                f"generation {fields.MAX_INT} instead of {row.generation}"))
-        return row._replace(generation=fields.MAX_INT)
+            report(stores.Finding("generation_changed", kind, row.key,
+                                  f"generation {generation} instead of {row.generation}"))
+        return row._replace(generation=generation)
 
     @staticmethod
     def _with_ratio(row, report):

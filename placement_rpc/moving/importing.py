@@ -19,14 +19,7 @@ from placement_rpc.db.api import Connection, Database
 from placement_rpc.db.queries import moving_writes
 from placement_rpc.moving import hold, rows
 from placement_rpc.moving.compare import Difference, compare
-from placement_rpc.moving.progress import (
-    Advance,
-    Counts,
-    counted,
-    counters,
-    counts_of,
-    ignored,
-)
+from placement_rpc.moving.progress import Advance, Counters, Counts, counted, ignored
 from placement_rpc.moving.stores import Report, Store
 from placement_rpc.objects import class_names
 from placement_rpc.objects.inventory import capacity_of
@@ -60,12 +53,12 @@ class Pass:
                  advance: Advance = ignored):
         self._source, self._target = source, target
         self._report, self._advance = report, advance
-        self._counts = counters()
+        self._counts = Counters()
 
     @property
     def counts(self) -> dict[str, Counts]:
         """What was read and done so far: dict of kind to :class:`Counts`"""
-        return counts_of(self._counts)
+        return self._counts.counts()
 
     def compare(self) -> None:
         """Count what would be done, and change nothing."""

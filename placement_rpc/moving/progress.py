@@ -2,7 +2,7 @@
 """The progress of moving a store: how many rows were read, and what was done with others."""
 
 import collections
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from placement_rpc.moving.rows import KINDS
@@ -23,14 +23,15 @@ class Counts(NamedTuple):
     deleted: int = 0
 
 
-def counters() -> dict[str, collections.Counter]:
-    """Return a counter for each kind, of the fields of :class:`Counts`."""
-    return {kind: collections.Counter() for kind in KINDS}
+class Counters(dict[str, collections.Counter]):
+    """A counter for each kind, of the fields of :class:`Counts`."""
 
+    def __init__(self) -> None:
+        super().__init__({kind: collections.Counter() for kind in KINDS})
 
-def counts_of(found: Mapping[str, collections.Counter]) -> dict[str, Counts]:
-    """Return what was counted: dict of kind to :class:`Counts`."""
-    return {kind: Counts(**counter) for kind, counter in found.items()}
+    def counts(self) -> dict[str, Counts]:
+        """Return what was counted, by kind."""
+        return {kind: Counts(**counter) for kind, counter in self.items()}
 
 
 def ignored(kind: str, number: int) -> None:

@@ -98,12 +98,17 @@ def provider_name(uuid_: str, name: str | None, report: Report,
     return uuid_
 
 
-def generation(kind: str, key: tuple[str, ...], value: int | None, report: Report) -> int:
-    """Return the generation of a provider, or of a consumer that has allocations.
+def least_generation(kind: str) -> int:
+    """Return the least generation of a provider, or of a consumer that has allocations.
 
     Generation 0 is that of a consumer without allocations: a client that gives it expects none.
     """
-    least = FIRST_OF_CONSUMER if kind == "consumers" else 0
+    return FIRST_OF_CONSUMER if kind == "consumers" else 0
+
+
+def generation(kind: str, key: tuple[str, ...], value: int | None, report: Report) -> int:
+    """Return the generation of a provider, or of a consumer that has allocations."""
+    least = least_generation(kind)
     if value is not None and value >= least:
         return value
     report(Finding("generation_changed", kind, key,

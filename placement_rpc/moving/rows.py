@@ -182,12 +182,12 @@ class AllocationRow(_Parts, _Allocation):
 Row = (ResourceClassRow | TraitRow | ConsumerTypeRow | ProviderRow | InventoryRow
        | ProviderTraitRow | ProviderAggregateRow | ConsumerRow | AllocationRow)
 
-#: Dict of the name of each kind to its class of rows, in order of dependency: a row refers only
-#: to rows of its own kind and of kinds before it.
 #: The kinds whose standard names are no rows, and these names
 STANDARD: dict[str, Collection[str]] = {
     "resource_classes": class_names.STANDARD_IDS, "traits": traits.STANDARD,
     "consumer_types": frozenset()}
+#: Dict of the name of each kind to its class of rows, in order of dependency: a row refers only
+#: to rows of its own kind and of kinds before it.
 KINDS: dict[str, type[_Parts]] = {
     "resource_classes": ResourceClassRow,
     "traits": TraitRow,

@@ -142,7 +142,7 @@ class QueueListener:
         :param idle: seconds without an event after which to return; None for never
         :raises InvalidInput: if the queue exists at the start and is of another kind
         """
-        self._sequence = None
+        self._sequence = self._consumer = None
         self._load()
         self._quiet_since = time.monotonic()
         for session in self._reconnect.sessions(lambda: self._is_over(idle)):

@@ -156,7 +156,8 @@ class SavedPosition:
         """Return the JSON values that were saved; None if there is no file.
 
         :raises ValueError: if something else is in the file
-        :raises OSError: if it cannot be read, or could not be replaced: before an event is handled
+        :raises OSError: if it cannot be read, or if nothing can be written to its directory, so
+            that no event is handled whose position could not be saved
         """
         with tempfile.TemporaryFile(dir=self._path.parent):
             pass

@@ -199,6 +199,8 @@ class UsageAccount:
         if event.time >= self.end:
             self._renamed_late[new] = self._renamed_late.pop(old, old)
             return
+        # A claim that was under way meanwhile may name it as it was before an earlier renaming.
+        self._renamed = {name: new if now == old else now for name, now in self._renamed.items()}
         self._renamed[old] = new
         # If a renamed class had this name before, the name now means this class.
         self._renamed.pop(new, None)

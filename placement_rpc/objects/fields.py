@@ -37,7 +37,7 @@ BooleanField = fields.BooleanField
 
 
 class ListOfObjectsField(fields.ListOfObjectsField):
-    """A list of objects; another value is an InvalidInput, as for all fields of the project."""
+    """A list of objects; a field that is set to something else raises InvalidInput."""
 
     def coerce(self, obj, attr, value):
         try:

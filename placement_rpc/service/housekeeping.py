@@ -25,9 +25,9 @@ _BUDGET = 0.5
 
 
 class Housekeeping:
-    """A thread that keeps the index of a process, every ``[conductor] report_interval``.
+    """A thread that keeps the index of a process current, and verifies it.
 
-    It builds the index first, unless that is done already.
+    It works every ``[conductor] report_interval``.
 
     :param conf: :class:`oslo_config.cfg.ConfigOpts`
     :param index: :class:`placement_rpc.candidates.live_index.LiveIndex` of the process
@@ -35,7 +35,6 @@ class Housekeeping:
 
     def __init__(self, conf, index):
         self._conf = conf
-        self._index = index
         self._maintenance = IndexMaintenance(index, conf.candidates.verify_sample)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
@@ -57,7 +56,6 @@ class Housekeeping:
 
     def _run(self):
         """Do all steps every interval, until stopped."""
-        self._index.prepare()
         interval = self._conf.conductor.report_interval
         while not self._ended.wait(interval):
             for step in self.steps:
@@ -75,7 +73,7 @@ class Housekeeping:
 
 
 class StoreHousekeeping(Housekeeping):
-    """The same, and the work on the store: pruning and snapshots.
+    """Housekeeping of a process that also prunes the store, and takes snapshots.
 
     :param manager: :class:`placement_rpc.manager.Manager` of the process
     :param holder: str, the name under which the process holds leases

@@ -50,6 +50,8 @@ class HTTPService:
         if self._heartbeat is not None:
             self._heartbeat.start()
             self._heartbeat.forget_others()
+            # Requests are answered meanwhile, except those that need the index.
+            self._manager.candidates.index.begin()
             self._housekeeping.start()
 
     def _open(self):
@@ -89,8 +91,9 @@ class HTTPService:
         self.facade.close()
         self._api.close()
         if self._database is not None:
-            self._housekeeping.stop()
+            # First, so that the process does not count as alive while its last step ends.
             self._heartbeat.stop()
+            self._housekeeping.stop()
             self._database.close()
 
 

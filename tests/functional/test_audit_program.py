@@ -228,7 +228,7 @@ class ProgramTest(AuditCase):
         self.servers.clear()
         done = self.run_program("--fix", "--yes", "--most", "100", "--format", "json")
         self.assertEqual(1, done.code)
-        self.assertIn("the lists of servers have none", done.stderr)
+        self.assertIn("the lists contain no server", done.stderr)
         self.assertEqual(1, len(self.held()))
 
     def test_what_is_recent_is_not_judged(self):

@@ -7,6 +7,7 @@ import time
 
 import sqlalchemy as sa
 
+from placement_rpc.db import models
 from placement_rpc.db.placement import export_state
 from placement_rpc.moving import fitting, rows
 from tests import base, moving_stores, placement_cloud, placement_contents
@@ -38,6 +39,15 @@ class ExportTest(base.TestCase):
         again = json.loads(self.export())["kinds"]
         self.assertEqual(0, sum(each["created"] + each["changed"] + each["deleted"]
                                 for each in again))
+
+    def test_consumers_at_generation_0(self):
+        """As an older release brought them over."""
+        with self.store.database.writer() as tx:
+            tx.execute(sa.update(models.consumers).values(generation=0))
+        self.assertEqual(1, {each["kind"]: each for each in json.loads(self.export())["kinds"]}[
+            "consumers"]["created"])
+        self.assertEqual(1, self.back.send(
+            "GET", f"/allocations/{uuid_of('server')}")["consumer_generation"])
 
     def test_a_filled_database_is_refused(self):
         Writer(self.back).provider("other.example")
@@ -147,6 +157,8 @@ class FittedTest(base.TestCase):
                               rows.ProviderRow("v", "other", 7, None, "v")],
                 "inventories": [rows.InventoryRow("u", "VCPU", 1, 0, 1, 1, 1, 1.23456789),
                                 rows.InventoryRow("v", "VCPU", 1, 0, 1, 1, 1, 0.9)],
+                "consumers": [rows.ConsumerRow("c", "project", "user", None, 0),
+                              rows.ConsumerRow("d", "project", "user", None, 7)],
             }.get(kind, ())
 
     def fit(self, kind, is_single):
@@ -156,6 +168,12 @@ class FittedTest(base.TestCase):
     def test_generation(self):
         fitted, found = self.fit("providers", False)
         self.assertEqual([2 ** 31 - 1, 7], [row.generation for row in fitted])
+        self.assertEqual(["generation_changed"], [each.what for each in found])
+
+    def test_generation_of_a_consumer(self):
+        """An older release could bring over consumers at generation 0."""
+        fitted, found = self.fit("consumers", False)
+        self.assertEqual([1, 7], [row.generation for row in fitted])
         self.assertEqual(["generation_changed"], [each.what for each in found])
 
     def test_ratio(self):

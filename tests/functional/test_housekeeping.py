@@ -4,16 +4,19 @@
 import contextlib
 import datetime
 import threading
+from unittest import mock
 
 import sqlalchemy as sa
 import testscenarios
 
 from placement_rpc import manager
+from placement_rpc.candidates import live_index
 from placement_rpc.candidates.search import CandidateSearch
 from placement_rpc.db import models
 from placement_rpc.db.queries import bulk
 from placement_rpc.service.heartbeat import Heartbeat
 from placement_rpc.service.housekeeping import StoreHousekeeping
+from placement_rpc.service.http import HTTPService
 from placement_rpc.testing import fixtures as placement_fixtures
 from placement_rpc.upgrade import gate
 from tests import base
@@ -93,6 +96,29 @@ class HeartbeatTest(testscenarios.WithScenarios, base.TestCase):
         with self.store.database.reader() as tx:
             self.assertEqual(1, len(gate.alive(tx, 2)))
         self.assertFalse(held.release.is_set())
+
+
+class FacadeTest(base.TestCase):
+
+    def test_it_ends_while_its_index_is_built(self):
+        store = self.useFixture(placement_fixtures.Store())
+        is_built, began = threading.Event(), threading.Event()
+        build = live_index.FollowedIndex
+
+        def slow(reader):
+            began.set()
+            is_built.wait(60)
+            return build(reader)
+
+        self.addCleanup(is_built.set)
+        with mock.patch.object(live_index, "FollowedIndex", slow):
+            service = HTTPService(store.conf)
+            self.assertTrue(began.wait(60))
+            closing = threading.Thread(target=service.close)
+            closing.start()
+            closing.join(60)
+            self.assertFalse(closing.is_alive())
+            self.assertFalse(is_built.is_set())
 
 
 class PruneTest(base.TestCase):

@@ -295,7 +295,7 @@ class ClientTest(base.ContractTest):
             self.assertRaises(exception.InvalidInput, call, None, other)
         self.assertRaises(exception.InvalidInput, self.api.list_providers, None, marker=other)
 
-    def test_an_id_of_a_request_that_is_none(self):
+    def test_an_invalid_id_of_a_request(self):
         """No other takes its place: the request could be made twice."""
         provider = self.provider(VCPU=1)
         for request_id in ("", 0, [], " "):
@@ -308,7 +308,7 @@ class ClientTest(base.ContractTest):
             self.assertRaises(exception.InvalidInput, self.api.release_allocations, None,
                               base.new_uuid(), request_id=request_id, cast=True)
 
-    def test_a_cast_of_a_release_at_a_generation_that_is_none(self):
+    def test_a_cast_of_a_release_at_an_invalid_generation(self):
         """Nothing could be reported to its caller later."""
         provider = self.provider(VCPU=1)
         consumer, _ = self.claim({provider: {"VCPU": 1}})

@@ -217,7 +217,7 @@ class BusTest(ProgramTest):
         for command in (("dead-letters", "list"), ("dead-letters", "discard", "--all"),
                         ("broker", "check"), ("audit-log", "--file", "events.log")):
             self.refused("placement-rpc-manage", "--state-dir", "nothing", *command,
-                         words=("no service runs on the state directory 'nothing'",))
+                         words=("no service on the state directory 'nothing' has one",))
         store = self.useFixture(placement_fixtures.Store())
         database = ("--database", store.conf.database.connection)
         for command in (("index", "verify"), ("outbox", "reconcile")):

@@ -175,10 +175,10 @@ class PagesTest(base.TestCase):
         self.assertEqual(self.uuids, self.listed(self.uuids[1:2]))
 
     def test_all_of_a_page_are_deleted(self):
-        self.assertEqual(self.uuids, self.listed(self.uuids[:2]))
+        self.assertEqual(self.uuids[2:], self.listed(self.uuids[:2]))
 
     def test_all_after_a_given_one_are_deleted(self):
-        self.assertEqual(self.uuids[1:], self.listed(self.uuids[1:3], marker=self.uuids[0]))
+        self.assertEqual(self.uuids[3:], self.listed(self.uuids[1:3], marker=self.uuids[0]))
 
     def test_no_more_than_asked_for(self):
         self.assertEqual(self.uuids[:5], self.listed(self.uuids[1:2], limit=5))

@@ -56,7 +56,7 @@ class ListenerTest(base.TestCase):
 
 class StreamReaderTest(ListenerTest):
 
-    def test_a_start_that_is_none(self):
+    def test_an_invalid_start(self):
         """The broker would end the connection, again and again."""
         for start in (None, "x", "5", 1.5, 0, -5, True, datetime.date(2026, 11, 1),
                       datetime.datetime(2026, 11, 1)):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manifests of releases: a changed object has a new version, and a version its entry."""
+import uuid
 
 from placement_rpc import exception, manager, objects
 from placement_rpc.objects import payloads
@@ -87,6 +88,10 @@ def _full(cls, depth=0):
 
 
 class ContractTest(base.TestCase):
+
+    def test_an_argument_that_is_a_uuid_object_is_plain(self):
+        """It has an attribute ``fields``, as versioned objects do."""
+        self.assertTrue(contract.is_plain("get_provider", {"provider_uuid": uuid.uuid4()}))
 
     def test_every_call_has_a_version(self):
         exposed = {name for name in dir(manager.Manager)

@@ -62,8 +62,9 @@ class UsageTest(base.TestCase):
                          hours(self.story.account(0, 10)))
 
     def test_a_claim_that_names_a_class_as_it_was_before(self):
-        """It was under way while the class was renamed."""
-        self.story.rename(2, "CUSTOM_OLD", "CUSTOM_NEW")
+        """It was under way while the class was renamed, here twice."""
+        self.story.rename(2, "CUSTOM_OLD", "CUSTOM_LATER")
+        self.story.rename(2, "CUSTOM_LATER", "CUSTOM_NEW")
         self.story.hold(2, "a", {("node", "CUSTOM_OLD"): 3})
         self.story.held["a"] = {("node", "CUSTOM_NEW"): 3}, ("project", "user")
         self.story.hold(4, "a", {})
@@ -241,7 +242,7 @@ class PropertyTest(base.TestCase):
             self.assertTrue(late.complete)
             self.assertEqual(account.lines(), late.lines())
 
-    def test_a_period_that_is_none(self):
+    def test_an_invalid_period(self):
         begin, end = at(0), at(1)
         for wrong in ((end, begin), (begin.replace(tzinfo=None), end), (begin, "2026-11-01"),
                       (begin, None)):
