@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manifests of releases: a changed object has a new version, and a version its entry."""
+
 import uuid
 
 from placement_rpc import exception, manager, objects
