@@ -18,6 +18,8 @@ from placement_rpc.testing.waiting import wait_until
 _TICK_SECONDS = 15
 # Seconds after which a node that hung has seen whether there is a majority.
 _PAUSES_WITHIN = 15
+# What a node answers on which RabbitMQ does not run, though Erlang does.
+_PAUSES = "requires the 'rabbit' app to be running"
 
 _LEADER = """{ok, Queue} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"%s">>, queue, <<"%s">>)),
     {_, Leader} = amqqueue:get_pid(Queue), Leader."""
@@ -158,7 +160,10 @@ class Node(RabbitMQ):
         self._run("rabbitmq-queues", "rebalance", "quorum")
 
     def members(self):
-        """Return the names of the nodes that this one sees running, as a set."""
+        """Return the names of the nodes that this one sees running, as a set.
+
+        It is empty while the node pauses, since it sees no majority.
+        """
         return set(self._cluster_status()["running_nodes"])
 
     def is_cut_off(self):
@@ -168,7 +173,12 @@ class Node(RabbitMQ):
             2 * len(status["running_nodes"]) <= len(status["disk_nodes"]))
 
     def _cluster_status(self):
-        return json.loads(self.rabbitmqctl("-q", "cluster_status", "--formatter", "json"))
+        try:
+            return json.loads(self.rabbitmqctl("-q", "cluster_status", "--formatter", "json"))
+        except RuntimeError as error:
+            if _PAUSES not in str(error):
+                raise
+            return {"running_nodes": [], "disk_nodes": []}
 
 
 class _Epmd(server_process.ServerProcess):
