@@ -122,7 +122,7 @@ class Name(Text):
 
 
 class Uuid(fields.FieldType):
-    """A uuid in any usual spelling, converted to the canonical one."""
+    """A uuid in any usual spelling, or a ``uuid.UUID``, converted to the canonical text."""
 
     def coerce(self, obj, attr, value):
         if isinstance(value, str):
@@ -130,6 +130,8 @@ class Uuid(fields.FieldType):
                 return value
             if _UUID.fullmatch(value):
                 return str(uuid.UUID(value))
+        elif isinstance(value, uuid.UUID):
+            return str(value)
         raise _error(attr, value, "a uuid")
 
     def get_schema(self):

@@ -289,11 +289,16 @@ class ClientTest(base.ContractTest):
             self.assertRaises(exception.InvalidInput, self.api.verify_index, None, server)
 
     def test_uuids_that_are_no_texts(self):
-        other = uuids.uuid4()
-        for call in (self.api.get_allocations, self.api.get_provider,
-                     self.api.release_allocations, self.api.get_usages):
-            self.assertRaises(exception.InvalidInput, call, None, other)
-        self.assertRaises(exception.InvalidInput, self.api.list_providers, None, marker=other)
+        """But objects of Python's module."""
+        uuid = self.provider(VCPU=1)
+        consumer, _ = self.claim({uuid: {"VCPU": 1}})
+        provider, holder = uuids.UUID(uuid), uuids.UUID(consumer)
+        self.assertEqual(uuid, self.api.get_provider(None, provider).uuid)
+        self.assertEqual(1, self.api.get_usages(None, provider).objects[0].used)
+        self.assertEqual(1, len(self.api.get_allocations(None, holder).objects))
+        self.assertEqual([], self.api.list_providers(None, marker=provider).objects)
+        self.api.release_allocations(None, holder)
+        self.assertRaises(exception.InvalidInput, self.api.get_inventory, None, object())
 
     def test_an_invalid_id_of_a_request(self):
         """No other takes its place: the request could be made twice."""
